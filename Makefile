@@ -1,0 +1,75 @@
+# Every target sets up what it needs: Python 3.11 or newer and pip are enough. All paths are
+# relative, so a clone may live anywhere. `make help` lists the targets.
+
+PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && \
+	echo $$name && break; done)
+WORKERS ?= 2
+
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+READY := $(VENV)/.ready
+PIP_QUIET := -qq --no-input --disable-pip-version-check
+PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo check lint types imports test format bench size lock proto wheel clean
+
+help: ## list the targets
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | \
+		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+
+setup: $(READY) ## create .venv with the locked packages and this project
+
+# The outer pip fills the new environment (pip itself included, from the lock), so the
+# interpreter's own `ensurepip`, which some systems leave out, is not needed.
+$(READY): requirements.lock pyproject.toml
+	@test -n '$(PYTHON)' || { echo 'Braces needs Python 3.11 or newer; name it: make PYTHON=...'; exit 1; }
+	@echo 'Setting up $(VENV): a few minutes the first time.'
+	@$(RUN) pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear --without-pip $(VENV)
+	@$(PYTHON) -m pip --python $(VENV)/bin/python install $(PIP_QUIET) -r requirements.lock
+	@$(RUN) pip install $(PIP_QUIET) --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: $(READY) ## a first look: run the demo
+	@$(VENV)/bin/braces demo
+
+check: lint types imports test ## everything that CI runs
+
+lint: $(READY) ## style, format, generated files
+	$(RUN) ruff check $(PYTHON_FILES)
+	$(RUN) ruff format --check $(PYTHON_FILES)
+	$(VENV)/bin/python scripts/generate_proto.py --check
+
+types: $(READY) ## strict types
+	$(RUN) basedpyright --pythonpath $(VENV)/bin/python
+
+imports: $(READY) ## the layers: imports point down only
+	$(VENV)/bin/lint-imports --no-logo
+
+test: $(READY) ## tests, docstring examples and documentation
+	$(RUN) pytest -n $(WORKERS)
+
+format: $(READY) ## mend what `make lint` can mend by itself
+	$(RUN) ruff check --fix $(PYTHON_FILES)
+	$(RUN) ruff format $(PYTHON_FILES)
+
+bench: $(READY) ## measure speed (WHAT="..." passes arguments on)
+	$(RUN) benchmarks $(WHAT)
+
+size: $(READY) ## lines of code per package
+	@$(VENV)/bin/python scripts/size.py
+
+lock: $(READY) ## refresh requirements.lock to the newest versions that fit
+	$(VENV)/bin/python scripts/lock.py
+
+proto: $(READY) ## regenerate the protobuf module from program.proto
+	$(VENV)/bin/python scripts/generate_proto.py
+
+wheel: $(READY) ## build a wheel and a source archive into dist/
+	$(RUN) hatchling build
+
+clean: ## remove .venv and everything that was generated
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

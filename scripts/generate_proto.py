@@ -1,0 +1,62 @@
+"""Generate the protobuf modules from `program.proto`, or check that they are up to date.
+
+    python scripts/generate_proto.py            write src/braces/ir/proto/program_pb2.py(i)
+    python scripts/generate_proto.py --check    exit 1 where they would change
+
+It needs grpcio-tools, in the version that `pyproject.toml` pins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from grpc_tools import protoc
+
+SOURCES = Path(__file__).resolve().parent.parent / "src"
+PACKAGE = "braces/ir/proto"  # part of the schema's name, which is unique in a process
+SCHEMA = f"{PACKAGE}/program.proto"
+GENERATED = (f"{PACKAGE}/program_pb2.py", f"{PACKAGE}/program_pb2.pyi")
+
+
+def generate(folder: Path) -> None:
+    """Write the generated modules below `folder`."""
+    options = [f"--proto_path={SOURCES}", f"--python_out={folder}", f"--pyi_out={folder}"]
+    if protoc.main(["protoc", *options, SCHEMA]) != 0:
+        raise SystemExit(2)
+
+
+def stale(folder: Path) -> list[str]:
+    """The committed modules that differ from freshly generated ones below `folder`."""
+    return [
+        name
+        for name in GENERATED
+        if not (SOURCES / name).exists()
+        or (SOURCES / name).read_bytes() != (folder / name).read_bytes()
+    ]
+
+
+def check() -> int:
+    """Compare, and say what to do; 0 where nothing would change."""
+    with tempfile.TemporaryDirectory() as folder:
+        generate(Path(folder))
+        names = stale(Path(folder))
+    for name in names:
+        print(f"src/{name} is out of date: run `python scripts/generate_proto.py`.")
+    return 1 if names else 0
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description="Generate the protobuf modules.")
+    parser.add_argument("--check", action="store_true", help="exit 1 where they would change")
+    if parser.parse_args().check:
+        return check()
+    generate(SOURCES)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Write requirements.lock: one exact version of everything that development needs.
+
+pip resolves what `pyproject.toml` asks for (build, run, every extra, every group) as if nothing
+were installed; only the names and versions of its answer are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+HEADER = """\
+# Exact versions for development and the demo, for Python {python} on Linux.
+# Written by `make lock`, which takes the newest versions that pyproject.toml allows.
+"""
+
+
+def wanted(pyproject: dict[str, Any]) -> list[str]:
+    """Every requirement that `pyproject.toml` names, sorted."""
+    project = pyproject["project"]
+    groups = [
+        pyproject["build-system"]["requires"],
+        project["dependencies"],
+        *project["optional-dependencies"].values(),
+        *pyproject["dependency-groups"].values(),
+    ]
+    return sorted({requirement for group in groups for requirement in group})
+
+
+def resolve(requirements: list[str]) -> list[str]:
+    """What pip would install for `requirements`, as sorted `name==version` lines.
+
+    Raises:
+        CalledProcessError: pip found no set of versions that fit together.
+    """
+    options = ["--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
+    command = [sys.executable, "-m", "pip", "install", *options, *requirements]
+    report = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found = [package["metadata"] for package in json.loads(report)["install"]]
+    return sorted(f"{normal(data['name'])}=={data['version']}" for data in found)
+
+
+def normal(name: str) -> str:
+    """A package name in its normal form.
+
+    Example:
+        >>> normal("ml_dtypes")
+        'ml-dtypes'
+    """
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def main() -> None:
+    """Resolve, then replace the lock file."""
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lines = resolve(wanted(pyproject))
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    text = HEADER.format(python=python) + "\n".join(lines) + "\n"
+    (ROOT / "requirements.lock").write_text(text)
+    print(f"requirements.lock: {len(lines)} packages")
+
+
+if __name__ == "__main__":
+    main()

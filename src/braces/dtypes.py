@@ -1,0 +1,203 @@
+"""Dtypes and the types of variables, with their text forms.
+
+    type   := tensor | "list<" tensor ">"
+    tensor := dtype "[" (size ("," size)*)? "]"
+    dtype  := "bool" | "i8" … "i64" | "u8" … "u64" | "f16" | "bf16" | "f32" | "f64" | "c64" | "c128"
+
+A dtype is a `numpy.dtype`; what a user may write for one is `"float32"`, `"f32"`,
+`numpy.float32`, `float`, or a dtype.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from braces.dims import Dim, Shape, Size, parse_size
+from braces.errors import DTypeError, FileFormatError, ShapeError
+
+DType: TypeAlias = "np.dtype[Any]"
+
+SHORT_NAMES: dict[str, DType] = {
+    "bool": np.dtype(np.bool_),
+    **{f"i{8 * n}": np.dtype(f"int{8 * n}") for n in (1, 2, 4, 8)},
+    **{f"u{8 * n}": np.dtype(f"uint{8 * n}") for n in (1, 2, 4, 8)},
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "c64": np.dtype(np.complex64),
+    "c128": np.dtype(np.complex128),
+}
+_SHORT_OF = {dtype: name for name, dtype in SHORT_NAMES.items()}
+_LONG_NAMES = {dtype.name: dtype for dtype in SHORT_NAMES.values()}
+_PYTHON = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
+
+BOOL = SHORT_NAMES["bool"]
+INT32 = SHORT_NAMES["i32"]
+INT64 = SHORT_NAMES["i64"]
+FLOAT32 = SHORT_NAMES["f32"]
+FLOAT64 = SHORT_NAMES["f64"]
+
+
+def dtype_of(given: object) -> DType:
+    """The dtype that a user means.
+
+    Raises:
+        DTypeError: There is no such dtype.
+
+    Example:
+        >>> dtype_of("f32") == dtype_of("float32") == dtype_of(float)
+        True
+    """
+    if isinstance(given, np.dtype) and given in _SHORT_OF:
+        return given
+    if isinstance(given, type) and given in _PYTHON:
+        return _LONG_NAMES[_PYTHON[given]]
+    if isinstance(given, str) and (given in SHORT_NAMES or given in _LONG_NAMES):
+        return SHORT_NAMES.get(given) or _LONG_NAMES[given]
+    try:
+        found = np.dtype(given)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    except TypeError:
+        found = None
+    if found is None or found not in _SHORT_OF:
+        raise DTypeError(
+            f"There is no dtype {given!r}.", fix=f"Use one of {', '.join(_LONG_NAMES)}."
+        )
+    return found
+
+
+def short_name(dtype: DType) -> str:
+    """`f32` for float32, and so on."""
+    return _SHORT_OF[dtype]
+
+
+def is_float(dtype: DType) -> bool:
+    """Whether gradients exist for this dtype: real floating point, or complex."""
+    return dtype.kind in "fc" or dtype == SHORT_NAMES["bf16"]
+
+
+def is_integer(dtype: DType) -> bool:
+    """Whether this is an integer dtype, signed or not."""
+    return dtype.kind in "iu"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The type of an array: dtype and shape.
+
+    Example:
+        >>> print(TensorType(FLOAT32, (Dim.named("b"), 4)))
+        f32[b,4]
+    """
+
+    dtype: DType
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"{short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def with_shape(self, shape: Shape) -> TensorType:
+        """The same dtype with another shape."""
+        return TensorType(self.dtype, shape)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        """The same shape with another dtype."""
+        return TensorType(dtype, self.shape)
+
+    def map_sizes(self, change: Callable[[Size], Size]) -> TensorType:
+        """This type with each size replaced."""
+        return TensorType(self.dtype, tuple(change(size) for size in self.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """The type of a list whose length is known only at run time: a loop's history."""
+
+    element: TensorType
+
+    def __str__(self) -> str:
+        return f"list<{self.element}>"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def map_sizes(self, change: Callable[[Size], Size]) -> ListType:
+        """This type with each size of its elements replaced."""
+        return ListType(self.element.map_sizes(change))
+
+
+Type: TypeAlias = "TensorType | ListType"
+
+_TENSOR = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
+HIGHEST_RANK = 32
+
+
+def parse_type(text: str) -> Type:
+    """Read a type; the inverse of `str`.
+
+    Raises:
+        FileFormatError: The text is not a type.
+
+    Example:
+        >>> parse_type("list<f32[2*b,4]>")
+        list<f32[2*b,4]>
+    """
+    text = text.strip()
+    if text.startswith("list<") and text.endswith(">"):
+        return ListType(_parse_tensor(text[5:-1]))
+    return _parse_tensor(text)
+
+
+def _parse_tensor(text: str) -> TensorType:
+    match = _TENSOR.fullmatch(text.strip())
+    if match is None or match.group(1) not in SHORT_NAMES:
+        raise FileFormatError(f"`{text[:80]}` is not a type.", fix="Write as `f32[b,4]`.")
+    sizes = _split_sizes(match.group(2))
+    if len(sizes) > HIGHEST_RANK:
+        raise FileFormatError(f"A type has {len(sizes)} axes; {HIGHEST_RANK} is the most.")
+    return TensorType(SHORT_NAMES[match.group(1)], tuple(parse_size(one) for one in sizes))
+
+
+def _split_sizes(text: str) -> list[str]:
+    parts, depth, start = list[str](), 0, 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]] if text.strip() else []
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
+    """The size that a user means: an int, a name, `None` or -1 for unnamed, or a `Dim`."""
+    if isinstance(given, Dim):
+        return given
+    if given is None or (isinstance(given, int | np.integer) and given == -1):
+        return fresh()
+    if isinstance(given, str):
+        if not _NAME.fullmatch(given):
+            raise ShapeError(f"{given!r} is not a name for a dimension.", fix="Use a word.")
+        return Dim.named(given)
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
+        return int(given)
+    raise ShapeError(
+        f"{given!r} is not the size of an axis.",
+        fix="Use a number, a name for a symbolic dimension, or None for an unnamed one.",
+    )

@@ -1,0 +1,177 @@
+"""What can go wrong, as one tree of exceptions.
+
+    BracesError
+    ├── ShapeError             (ValueError)     shapes that do not fit
+    ├── DTypeError             (TypeError)      dtypes that do not fit
+    ├── UnknownNameError       (KeyError)       no such variable, operator, feed or fetch
+    ├── DuplicateNameError     (ValueError)     a name bound twice
+    ├── ProgramError           (ValueError)     a program that is not well formed
+    │   └── VerifyError                         ... found by the verifier; carries a code
+    ├── GradientError          (ValueError)     a gradient that does not exist
+    ├── SymbolicValueError     (TypeError)      a symbolic variable used as a value
+    ├── OpDefinitionError      (TypeError)      an operator that is not well defined
+    ├── ScopeClosedError       (RuntimeError)   a dead scope, or a handle that outlived its scope
+    ├── FeedError              (ValueError)     feeds that a program did not declare so
+    ├── UninitializedError     (RuntimeError)   a run before `Executor.init`
+    ├── RunError               (RuntimeError)   a run that failed; its scope is as before
+    │   ├── IndexRangeError    (IndexError)     an index out of range
+    │   ├── TripLimitError                      a loop that exceeded `max_trips`
+    │   ├── NoMatchError                        a switch without a matching case
+    │   └── NaNError           (ArithmeticError) a NaN, where one was looked for
+    ├── DeviceError            (ValueError)     a device that is not there
+    └── FileFormatError        (ValueError)     a file that cannot be read
+        └── ParseError         (SyntaxError)    ... in the text form; carries line and column
+
+Each error says what is wrong, where, what was given and the way out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BracesError(Exception):
+    """The root of all errors that Braces raises on purpose.
+
+    Args:
+        what: One sentence that says what is wrong.
+        at: Where: block, operator, and the user's own file and line.
+        given: What was given: names with their types or values.
+        fix: The way out.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        at: str | None = None,
+        given: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.at = at
+        self.given = given
+        self.fix = fix
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.at:
+            lines.append(f"  at: {self.at}")
+        if self.given:
+            lines.append(f"  given: {self.given}")
+        if self.fix:
+            lines.append(f"  {self.fix}")
+        return "\n".join(lines)
+
+    def located(self, at: str) -> BracesError:
+        """This error with its place filled in, where it had none."""
+        if self.at is None:
+            self.at = at
+        return self
+
+
+class ShapeError(BracesError, ValueError):
+    """Shapes that do not fit."""
+
+
+class DTypeError(BracesError, TypeError):
+    """Dtypes that do not fit."""
+
+
+class UnknownNameError(BracesError, KeyError):
+    """No such variable, operator, feed or fetch."""
+
+
+class DuplicateNameError(BracesError, ValueError):
+    """A name bound twice in one block or scope."""
+
+
+class ProgramError(BracesError, ValueError):
+    """A program that is not well formed."""
+
+
+class VerifyError(ProgramError):
+    """A program that the verifier refuses.
+
+    Attributes:
+        code: The stable code of the rule that is broken, as `B101`.
+    """
+
+    def __init__(self, code: str, what: str, **details: str | None) -> None:
+        super().__init__(f"[{code}] {what}", **details)
+        self.code = code
+
+
+class GradientError(BracesError, ValueError):
+    """A gradient that does not exist, or was asked for wrongly."""
+
+
+class SymbolicValueError(BracesError, TypeError):
+    """A symbolic variable used where a value is needed."""
+
+
+class OpDefinitionError(BracesError, TypeError):
+    """An operator whose definition is not complete."""
+
+
+class ScopeClosedError(BracesError, RuntimeError):
+    """A scope that is closed, or a handle that outlived its scope."""
+
+
+class FeedError(BracesError, ValueError):
+    """A feed that is missing, unknown, or not as declared."""
+
+
+class UninitializedError(BracesError, RuntimeError):
+    """A program that runs before its persistable variables have values."""
+
+
+class RunError(BracesError, RuntimeError):
+    """A run that failed; the scope is as it was before the run."""
+
+
+class IndexRangeError(RunError, IndexError):
+    """An index out of range."""
+
+
+class TripLimitError(RunError):
+    """A loop that ran longer than its `max_trips`."""
+
+
+class NoMatchError(RunError):
+    """A switch where no case matched and no default was given."""
+
+
+class NaNError(RunError, ArithmeticError):
+    """A NaN where one was looked for."""
+
+
+class DeviceError(BracesError, ValueError):
+    """A device that this machine does not have."""
+
+
+class FileFormatError(BracesError, ValueError):
+    """A file that cannot be read."""
+
+
+class ParseError(FileFormatError, SyntaxError):
+    """A text that is not a program; the message shows the place with a caret."""
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """A way out that names the nearest of `names`.
+
+    Example:
+        >>> suggest("los", ["loss", "lr"])
+        'Did you mean `loss`?'
+    """
+    known = sorted(set(names))
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if near:
+        return "Did you mean " + ", ".join(f"`{one}`" for one in near) + "?"
+    if not known:
+        return "There are none."
+    shown = ", ".join(f"`{one}`" for one in known[:8])
+    return f"There is {shown}" + (", …" if len(known) > 8 else ".")

@@ -1,0 +1,1 @@
+"""Running programs: compiled by XLA, or operator by operator."""

@@ -1,0 +1,165 @@
+"""From a block to one function of JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from braces.executor.attributes import Sizes, concrete_attrs, size_number
+from braces.ir.records import Attr, Body, Op
+from braces.lazy import jax, jnp
+from braces.ops.control.base import BlockOp
+from braces.ops.define import OPS, OpDef
+
+FIRST_CAPACITY = 64
+
+
+class State(NamedTuple):
+    """What a run knows of itself while it runs: loops and branches carry it.
+
+    Attributes:
+        running: False as soon as something failed that loops must not go on after.
+        sites: For each operator that may fail, 0 or what went wrong.
+    """
+
+    running: Any
+    sites: dict[str, Any]
+
+
+@dataclass
+class Site:
+    """An operator that may fail, by its path."""
+
+    path: str
+    op: Op
+    definition: OpDef
+
+    @property
+    def history(self) -> bool:
+        """Whether it only says how much room a history needs."""
+        return self.definition.check is not None and not self.definition.check.stops
+
+
+def find_sites(body: Body, path: str = "") -> dict[str, Site]:
+    """All operators of a block and its sub-blocks that may fail."""
+    found: dict[str, Site] = {}
+    for op in body.ops:
+        definition = OPS.get(op.type)
+        here = f"{path}/{op.name}".lstrip("/")
+        if definition.may_fail(op.attrs):
+            found[here] = Site(here, op, definition)
+        for label, sub_block in op.bodies().items():
+            found |= find_sites(sub_block, f"{here}/{label}")
+    return found
+
+
+@dataclass
+class Lowerer:
+    """Lowers blocks, for one set of sizes and capacities."""
+
+    sizes: Sizes
+    sites: dict[str, Site]
+    capacities: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
+        """Lower the operators of a block; `env` gains what they bind."""
+        for op in body.ops:
+            definition = OPS.get(op.type)
+            here = f"{path}/{op.name}".lstrip("/")
+            with jax.named_scope(op.name.replace("/", ".")):
+                if isinstance(definition, BlockOp):
+                    view = OpLowering(self, op, env, here, state)
+                    results, state = definition.lower(view), view.outer
+                else:
+                    results, state = self._plain(definition, op, env, here, state)
+            bind(op, results, env)
+        return state
+
+    def _plain(
+        self, definition: OpDef, op: Op, env: dict[str, Any], here: str, state: State
+    ) -> tuple[dict[str, Any], State]:
+        values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
+        attrs = self.attrs(op.attrs)
+        if definition.check is not None:
+            wrong = definition.check.kernel(*definition.arrange(values), **attrs)
+            state = note(state, here, wrong, definition.check.stops)
+        return definition.compute(values, attrs, op.outputs.keys()), state
+
+    def attrs(self, attrs: Mapping[str, Attr]) -> dict[str, Any]:
+        """Attributes as numbers; the capacity of a history is the executor's affair."""
+        found = concrete_attrs(attrs, self.sizes)
+        if "capacity" in found:
+            found["capacity"] = self.capacities.get(found["history"], FIRST_CAPACITY)
+        return found
+
+
+def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> None:
+    """Give the outputs of an operator their values."""
+    for slot, names in op.outputs.items():
+        for name, value in zip(names, results.get(slot, ()), strict=True):
+            env[name] = value
+
+
+def note(state: State, site: str, wrong: Any, stops: bool) -> State:
+    """The state with what a site found."""
+    worst = jnp.max(jnp.asarray(wrong).astype("int32"), initial=0)
+    sites = state.sites | {site: jnp.maximum(state.sites[site], worst)}
+    return State(state.running & (worst == 0) if stops else state.running, sites)
+
+
+@dataclass
+class OpLowering:
+    """One operator that owns blocks, being lowered; `braces.ops.control.base.Lowering`."""
+
+    lowerer: Lowerer
+    op: Op
+    env: dict[str, Any]
+    path: str
+    outer: State
+
+    def values(self, slot: str) -> tuple[Any, ...]:
+        """The values of an input slot."""
+        return tuple(self.env[name] for name in self.op.inputs.get(slot, ()))
+
+    def size(self, size: Any) -> int:
+        """A size as a number."""
+        return size_number(size, self.lowerer.sizes)
+
+    def run(
+        self, label: str, body: Body, arguments: Sequence[Any], state: State
+    ) -> tuple[list[Any], State]:
+        """Lower a sub-block."""
+        env = {name: self.env[name] for name in self.op.captures()}
+        env.update(zip(body.params, arguments, strict=True))
+        state = self.lowerer.run(body, env, f"{self.path}/{label}", state)
+        return [env[name] for name in body.results], state
+
+    def state(self, *labels: str) -> State:
+        """The state that enters these sub-blocks."""
+        prefixes = tuple(f"{self.path}/{label}/" for label in labels)
+        zero = jnp.asarray(0, "int32")
+        sites = {p: zero for p in self.lowerer.sites if p.startswith(prefixes) or p == self.path}
+        return State(self.outer.running, sites)
+
+    def leave(self, state: State) -> None:
+        """Take over the state that left the sub-blocks."""
+        sites = {p: jnp.maximum(self.outer.sites[p], found) for p, found in state.sites.items()}
+        self.outer = State(state.running, self.outer.sites | sites)
+
+    def running(self, state: State) -> Any:
+        """Whether nothing has failed so far."""
+        return state.running
+
+    def flag(self, state: State, wrong: Any) -> State:
+        """Note a failure of this operator."""
+        return note(state, self.path, wrong, stops=True)
+
+
+def start_state(sites: Mapping[str, Site]) -> State:
+    """Nothing has failed."""
+    zero = jnp.asarray(0, "int32")
+    return State(jnp.asarray(True), dict.fromkeys(sites, zero))
+
+
+__all__ = ["FIRST_CAPACITY", "Lowerer", "Site", "State", "bind", "find_sites", "note", "replace", "start_state"]

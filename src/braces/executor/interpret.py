@@ -1,0 +1,138 @@
+"""Operator by operator, each block run in a scope of its own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from braces.errors import BracesError
+from braces.executor.attributes import Sizes, concrete_attrs, size_number
+from braces.executor.compile import bind
+from braces.ir.records import Body, Op
+from braces.lazy import jax, jnp
+from braces.ops.control.base import BlockOp
+from braces.ops.define import OPS, OpDef
+from braces.scope import Scope
+
+Listener = Callable[[str, Op, Mapping[str, Any]], None]
+"""Called after each operator with the path of its block, the operator, and what it bound."""
+
+
+@dataclass
+class Interpreter:
+    """Runs blocks operator by operator.
+
+    Attributes:
+        sizes: The named dimensions of the run.
+        listeners: Called after each operator.
+        kept: Where step scopes stay after the run: path to scope; `None` lets them go.
+    """
+
+    sizes: Sizes
+    listeners: Sequence[Listener] = ()
+    kept: dict[str, Scope] | None = None
+    trips: dict[str, int] = field(default_factory=dict[str, int])
+
+    def run(self, body: Body, env: dict[str, Any], path: str) -> None:
+        """Run the operators of a block; `env` gains what they bind."""
+        for op in body.ops:
+            before = set(env) if self.listeners else set[str]()
+            try:
+                self._step(op, env, path)
+            except BracesError as error:
+                raise error.located(place(path, op))
+            if self.listeners:
+                bound = {name: env[name] for name in op.binds() if name not in before}
+                for listener in self.listeners:
+                    listener(path, op, bound)
+
+    def _step(self, op: Op, env: dict[str, Any], path: str) -> None:
+        definition = OPS.get(op.type)
+        if isinstance(definition, BlockOp):
+            bind(op, definition.interpret(OpFrame(self, op, env, path)), env)
+            return
+        values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
+        attrs = concrete_attrs(op.attrs, self.sizes)
+        check(definition, values, attrs)
+        bind(op, compute(definition, values, attrs, tuple(op.outputs)), env)
+
+    def keep(self, path: str, env: Mapping[str, Any]) -> None:
+        """Put the values of a finished block into a scope, if that was asked for."""
+        if self.kept is None:
+            return
+        parent = self.kept.get(path.rpartition("/")[0].rpartition("/")[0], self.kept[""])
+        scope = self.kept[path] = parent.new_scope()
+        for name, value in env.items():
+            scope.var(name).put(value)
+
+
+def place(path: str, op: Op) -> str:
+    """Where an operator is, for messages."""
+    block = f"block `{path}`" if path else "block 0"
+    return f"{block}, {op.describe()}"
+
+
+def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
+    """Raise what the operator says is wrong with its inputs."""
+    found = definition.check
+    if found is None:
+        return
+    wrong = found.kernel(*definition.arrange(values), **attrs)
+    if wrong is not False and bool(jnp.any(wrong)):
+        raise found.error(found.message)
+
+
+def compute(
+    definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any], wanted: tuple[str, ...]
+) -> dict[str, Any]:
+    """Run one kernel; compiled on its own where its values are arrays."""
+    if definition.lists:
+        return definition.compute(values, attrs, wanted)
+    return _kernel(definition, tuple(attrs.items()), wanted)(values)
+
+
+@functools.lru_cache(maxsize=4096)
+def _kernel(
+    definition: OpDef, attrs: tuple[tuple[str, Any], ...], wanted: tuple[str, ...]
+) -> Callable[[Any], dict[str, Any]]:
+    return jax.jit(lambda values: definition.compute(values, dict(attrs), wanted))
+
+
+@dataclass
+class OpFrame:
+    """One operator that owns blocks, being interpreted; `braces.ops.control.base.Frame`."""
+
+    interpreter: Interpreter
+    op: Op
+    env: dict[str, Any]
+    path: str
+
+    def read(self, name: str) -> Any:
+        """The value of a visible variable."""
+        return self.env[name]
+
+    def values(self, slot: str) -> tuple[Any, ...]:
+        """The values of an input slot."""
+        return tuple(self.env[name] for name in self.op.inputs.get(slot, ()))
+
+    def size(self, size: Any) -> int:
+        """A size as a number."""
+        return size_number(size, self.interpreter.sizes)
+
+    def run(self, label: str, body: Body, arguments: Sequence[Any]) -> list[Any]:
+        """Run a sub-block in a scope of its own."""
+        place_ = f"{self.path}/{self.op.name}/{label}".lstrip("/")
+        trip = self.interpreter.trips.get(place_, 0)
+        self.interpreter.trips[place_] = trip + 1
+        env = {name: self.env[name] for name in self.op.captures()}
+        env.update(zip(body.params, arguments, strict=True))
+        here = f"{place_}[{trip}]"
+        self.interpreter.run(body, env, here)
+        self.interpreter.keep(here, {n: v for n, v in env.items() if n in body.vars})
+        return [env[name] for name in body.results]
+
+    def fail(self, error: type[BracesError], what: str, fix: str) -> BracesError:
+        """An error that says where it happened."""
+        return error(what, at=place(self.path, self.op), fix=fix)

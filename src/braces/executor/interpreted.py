@@ -1,0 +1,42 @@
+"""A run, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.executor.attributes import Sizes
+from braces.executor.interpret import Interpreter, Listener
+from braces.executor.plan import Plan
+from braces.executor.states import check_states, commit, read_states
+from braces.lazy import jax
+from braces.scope import Scope
+
+
+def run(
+    plan: Plan,
+    scope: Scope,
+    feeds: Mapping[str, Any],
+    sizes: Sizes,
+    device: Any,
+    listeners: Sequence[Listener],
+    keep_scopes: bool,
+) -> tuple[list[Any], dict[str, Scope]]:
+    """Interpret a plan; the fetched values, and the step scopes where they are kept."""
+    states = read_states(plan.states, scope)
+    check_states(plan.states, states, sizes)
+    kept = {"": scope.new_scope()} if keep_scopes else None
+    with jax.enable_x64(True), jax.default_device(device):
+        env = {name: jax.device_put(v, device) for name, v in {**states, **feeds}.items()}
+        interpreter = Interpreter(sizes, listeners, kept)
+        interpreter.run(plan.body, env, "")
+        results = [np.array(env[name]) for name in plan.fetches]
+        updates = {name: env[source] for name, source in plan.updates.items()}
+        jax.block_until_ready(list(updates.values()))
+    if kept is not None:
+        for name, value in env.items():
+            kept[""].var(name).put(value)
+    commit(updates, scope)
+    return results, kept or {}

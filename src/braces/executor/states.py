@@ -1,0 +1,57 @@
+"""Persistable variables between scope and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from braces.dtypes import TensorType
+from braces.errors import ShapeError, UninitializedError
+from braces.executor.attributes import Sizes, learn_sizes
+from braces.executor.feeds import describe
+from braces.ir.records import VarInfo
+from braces.scope import Scope
+
+
+def read_states(infos: Mapping[str, VarInfo], scope: Scope) -> dict[str, Any]:
+    """The raw values of persistable variables.
+
+    Raises:
+        UninitializedError: One has no value.
+    """
+    found: dict[str, Any] = {}
+    for name in infos:
+        variable = scope.find_var(name)
+        if variable is None or not variable.initialized:
+            raise UninitializedError(
+                f"`{name}` has no value in this scope.",
+                given=f"{name}: {infos[name].type}",
+                fix="Run exe.init(prog, scope) first, or load parameters.",
+            )
+        found[name] = variable.raw
+    return found
+
+
+def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes: Sizes) -> None:
+    """Refuse values that are not of the declared type.
+
+    Raises:
+        ShapeError: It names the variable, what was declared, and what the scope has.
+    """
+    for name, info in infos.items():
+        value = values[name]
+        assert isinstance(info.type, TensorType)
+        problem = None if value.dtype == info.type.dtype else f"{info.type.dtype} is declared"
+        problem = problem or learn_sizes(info.type, value.shape, sizes)
+        if problem:
+            raise ShapeError(
+                f"The value of `{name}` in the scope does not fit the program: {problem}.",
+                given=f"{name}: declared {info.type}, in the scope {describe(value)}",
+                fix="Set a value of the declared type, or run exe.init.",
+            )
+
+
+def commit(updates: Mapping[str, Any], scope: Scope) -> None:
+    """Write next values: to the variable that a look-up finds, else to a new one here."""
+    for name, value in updates.items():
+        (scope.find_var(name) or scope.var(name)).put(value)

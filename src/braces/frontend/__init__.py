@@ -1,0 +1,1 @@
+"""What users write; builds programs and nothing else."""

@@ -1,0 +1,229 @@
+"""IfElse and Switch: blocks of which one runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.dtypes import BOOL, TensorType, is_integer
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.construct import SubBlock, located, outer_var
+from braces.ir.records import Body
+from braces.ops.build import Var, apply, as_var, one, tensor_type
+
+
+class Branch(SubBlock):
+    """One block of a branch construct."""
+
+    def __init__(self, what: str, owner: _Branches, key: Any) -> None:
+        super().__init__(what)
+        self.owner = owner
+        self.key = key
+        self.inputs: list[Var] = []
+        self.body: Body | None = None
+
+    def add_input(self, x: Any) -> Var:
+        """An outer variable as this branch sees it; all of it where the predicate is a scalar."""
+        self.require_open("add_input")
+        var = outer_var(self, x, "add_input")
+        self.inputs.append(var)
+        return var
+
+    def close(self) -> None:
+        """Freeze the block; the operator is made when the construct is called."""
+        if not self.outputs:
+            raise ProgramError("The branch has no output.", fix="Call add_output(...).")
+        self.body = self.table.freeze([var.name for var in self.outputs])
+        self.owner.branches.append(self)
+
+
+class _Branches:
+    """What IfElse and Switch share."""
+
+    what = "branch"
+
+    def __init__(self) -> None:
+        self.branches: list[Branch] = []
+        self.results: tuple[Var, ...] | None = None
+
+    def _open(self, key: Any) -> Branch:
+        if self.results is not None:
+            raise located(
+                ProgramError(f"This {self.what} was called already.", fix="Create another."),
+                self.what,
+            )
+        return Branch(self.what, self, key)
+
+    def _finish(self, index: Any, branches: Sequence[Branch], total: bool) -> Any:
+        if self.results is None:
+            cases = tuple(branch.body for branch in branches)
+            made = apply("switch", {"index": (index,)}, {"cases": cases, "total": total})
+            self.results = made["out"]
+        return self.results[0] if len(self.results) == 1 else self.results
+
+
+class IfElse(_Branches):
+    """Two blocks of which one runs; make it with `create_if_else`."""
+
+    what = "if-else"
+
+    def __init__(self, predicate: Var) -> None:
+        super().__init__()
+        self.predicate = predicate
+
+    def true_block(self) -> Branch:
+        """The block that runs where the predicate holds."""
+        return self._side(True)
+
+    def false_block(self) -> Branch:
+        """The block that runs where the predicate does not hold."""
+        return self._side(False)
+
+    def _side(self, side: bool) -> Branch:
+        if any(branch.key is side for branch in self.branches):
+            raise located(
+                ProgramError(f"The {str(side).lower()} block is written twice."), self.what
+            )
+        return self._open(side)
+
+    def __call__(self) -> Any:
+        """The outputs of the block that ran: one variable, or a tuple."""
+        sides = {branch.key: branch for branch in self.branches}
+        if not sides:
+            raise located(
+                ProgramError("The if-else is used before its blocks end."), self.what
+            )
+        for side in (True, False):
+            if side not in sides:
+                sides[side] = self._pass_through(sides[not side], side)
+        index = one("cast", self.predicate, dtype="int32")
+        return self._finish(index, [sides[False], sides[True]], total=True)
+
+    def _pass_through(self, written: Branch, side: bool) -> Branch:
+        """The side that nobody wrote: it returns what the other one takes in."""
+        if len(written.inputs) != len(written.outputs):
+            raise located(
+                ProgramError(
+                    f"The {str(side).lower()} block is missing, and the other one has "
+                    f"{len(written.inputs)} inputs for {len(written.outputs)} outputs.",
+                    fix="Write both blocks, or give one input for each output to pass through.",
+                ),
+                self.what,
+            )
+        missing = Branch(self.what, self, side)
+        with missing:
+            missing.add_output(*written.inputs)
+        return missing
+
+
+class Switch(_Branches):
+    """Blocks of which one runs; make it with `create_switch`."""
+
+    what = "switch"
+
+    def __init__(self, index: Var | None = None) -> None:
+        super().__init__()
+        self.index = index
+        self.has_default = False
+
+    def case(self, when: Any) -> Branch:
+        """The block that runs for this index, or where this condition is the first to hold."""
+        if self.has_default:
+            raise located(
+                ProgramError("A case after the default can never run.", fix="Put it before."),
+                self.what,
+            )
+        return self._open(self._key(when))
+
+    def _key(self, when: Any) -> Any:
+        if self.index is not None:
+            taken = {branch.key for branch in self.branches}
+            if not isinstance(when, int) or isinstance(when, bool) or when in taken:
+                raise located(
+                    ProgramError(
+                        f"case({when!r}) is not a new integer.",
+                        fix="With an index, each case is one integer.",
+                    ),
+                    self.what,
+                )
+            return when
+        return predicate_of(when, self.what)
+
+    def default(self) -> Branch:
+        """The block that runs where no case matches."""
+        if self.has_default:
+            raise located(ProgramError("The default is written twice."), self.what)
+        if not self.branches:
+            raise located(
+                ProgramError("A default without any case before it.", fix="Write the cases first."),
+                self.what,
+            )
+        self.has_default = True
+        return self._open(None)
+
+    def __call__(self) -> Any:
+        """The outputs of the block that ran: one variable, or a tuple."""
+        if not self.branches:
+            raise located(ProgramError("The switch has no cases yet."), self.what)
+        keys = [branch.key for branch in self.branches if branch.key is not None]
+        matches = [k if self.index is None else self.index == k for k in keys]
+        index: Any = as_var(len(self.branches) - 1 if self.has_default else len(self.branches))
+        for position in range(len(matches) - 1, -1, -1):
+            index = one("where", matches[position], position, index)
+        return self._finish(index, self.branches, total=self.has_default)
+
+
+def predicate_of(given: Any, what: str) -> Var:
+    """A bool scalar.
+
+    Raises:
+        ShapeError: It is anything else.
+    """
+    var = as_var(given)
+    if tensor_type(var) != TensorType(BOOL, ()):
+        raise located(
+            ShapeError(
+                f"The predicate of a {what} must be a bool scalar.",
+                given=f"{var.name}: {var.type}",
+                fix="Compare, and reduce with br.all or br.any.",
+            ),
+            what,
+        )
+    return var
+
+
+def create_if_else(predicate: Any) -> IfElse:
+    """A choice between two blocks.
+
+    Args:
+        predicate: A bool scalar.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", [])
+        ...     choice = br.create_if_else(x > 0.0)
+        ...     with choice.true_block() as t:
+        ...         t.add_output(br.sqrt(t.add_input(x)))
+        ...     with choice.false_block() as f:
+        ...         f.add_output(f.add_input(x) * 0.5)
+        ...     print(choice().type)
+        f32[]
+    """
+    return IfElse(predicate_of(predicate, "if-else"))
+
+
+def create_switch(index: Any = None) -> Switch:
+    """A choice between several blocks: the first condition that holds, or the index that equals.
+
+    Args:
+        index: An integer scalar; cases are then integers, else they are conditions.
+    """
+    if index is None:
+        return Switch()
+    var = as_var(index)
+    if tensor_type(var).shape or not is_integer(var.dtype):
+        raise located(
+            ShapeError("The index of a switch must be an integer scalar.", given=str(var)), "switch"
+        )
+    return Switch(var)

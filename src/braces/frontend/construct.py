@@ -1,0 +1,274 @@
+"""What all `with` constructs share: a sub-block that is built or leaves no trace."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from braces.dtypes import Type
+from braces.errors import BracesError, ProgramError, ShapeError
+from braces.ir.program import Program, default_program
+from braces.ir.table import SymbolTable
+from braces.ops.build import Var, as_var, user_source, var_of
+from braces.ir.walk import producers
+from braces.ops.lists import INDEX_TYPE
+from braces.passes.prune import ancestors
+
+
+class SubBlock:
+    """A block between `with` and its end. Where an exception leaves it, the program is as before.
+
+    Attributes:
+        program: The program that is built.
+        outer: The enclosing block.
+        table: The block itself.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.program: Program = default_program()
+        self.outer: SymbolTable = self.program.current
+        self.table = SymbolTable(parent=self.outer)
+        self.outputs: list[Var] = []
+        self.open = False
+        self._building: Any = None
+        self._snapshot: Any = None
+
+    def __enter__(self) -> Self:
+        self._snapshot = self.program.snapshot()
+        self._building = self.program.building(self.table)
+        self._building.__enter__()
+        self.open = True
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._building.__exit__(None, None, None)
+        self.open = False
+        if error is not None:
+            self.program.restore(self._snapshot)
+            return
+        try:
+            self.close()
+        except BracesError as problem:
+            self.program.restore(self._snapshot)
+            raise located(problem, self.what)
+
+    def close(self) -> None:
+        """Finish the block; called at the end of the `with`."""
+
+    def require_open(self, action: str) -> None:
+        """Refuse what only makes sense inside this block."""
+        if not self.open or self.program.current is not self.table:
+            raise located(
+                ProgramError(
+                    f"{action} belongs into the block of this {self.what}.",
+                    fix=f"Call it between `with` and the end of the {self.what}'s own block.",
+                ),
+                self.what,
+            )
+
+    def local(self, name: str) -> Var:
+        """The handle of a variable of this block."""
+        return var_of(self.program, self.table, name)
+
+    def param(self, stem: str, type_: Type) -> Var:
+        """A variable that the construct binds before each run of the block."""
+        return self.local(self.table.add_param(self.table.names.unique(stem), type_).name)
+
+    def hoist(self, name: str) -> bool:
+        """Move a value that needs nothing of this block, `br.constant(0)` say, in front of it."""
+        made = producers(self.table.ops)
+        needed = {n for n in ancestors(self.table.ops, [name]) if n in self.table.vars}
+        moved = [op for op in self.table.ops if not needed.isdisjoint(op.binds())]
+        if not all(n in made for n in needed):
+            return False
+        for op in moved:
+            self.table.ops.remove(op)
+            self.outer.ops.append(op)
+            self.outer.read_outside.update(n for n in op.reads() if n not in self.outer.vars)
+            for bound in op.binds():
+                self._hand_over(bound)
+        self.table.touch()
+        return True
+
+    def _hand_over(self, name: str) -> None:
+        self.outer.vars[name] = self.table.vars.pop(name)
+        self.table.read_outside.add(name)
+        handle = self.table.handles.pop(name, None)
+        if isinstance(handle, Var):
+            handle.table = self.outer
+            self.outer.handles[name] = handle
+
+    def add_output(self, *values: Any, **options: Any) -> None:
+        """Hand values out of the block, in this order."""
+        self.require_open("add_output")
+        if options:
+            raise ProgramError(f"add_output takes no {', '.join(options)} here.")
+        self.outputs.extend(as_var(value) for value in values)
+
+
+def located(error: BracesError, what: str) -> BracesError:
+    """An error with the user's line."""
+    source = user_source()
+    error.located(what + (f", at {source}" if source else ""))
+    return error
+
+
+def outer_var(block: SubBlock, value: Any, action: str) -> Var:
+    """An operand of a construct, which must come from outside of its block."""
+    with block.program.building(block.outer):
+        var = as_var(value)
+    if var.program is not block.program:
+        raise located(
+            ProgramError(
+                f"`{var.name}` belongs to another program.",
+                fix="Build with variables of one program.",
+            ),
+            block.what,
+        )
+    if var.table is block.table and block.hoist(var.name):
+        return var
+    if var.table not in block.outer.chain():
+        raise located(
+            ProgramError(
+                f"{action} needs a variable from outside the block; `{var.name}` is inside.",
+                fix="Compute it before the `with`.",
+            ),
+            block.what,
+        )
+    return var
+
+
+class Memory(Var):
+    """A loop's state: reading it gives the previous trip's value.
+
+    It stands wherever a variable may. `pre(n)` is the value n trips ago, `update` sets this
+    trip's value, exactly once.
+    """
+
+    __slots__ = ("block", "inits", "next", "position", "shifts")
+
+    def __init__(self, block: LoopBlock, var: Var, inits: tuple[Var, ...]) -> None:
+        super().__init__(var.program, var.table, var.name)
+        self.block = block
+        self.inits = inits
+        self.next: Var | None = None
+        self.shifts: list[Var] = []
+        self.position = 0
+
+    def pre(self, n: int = 1) -> Var:
+        """The value of `n` trips ago; the initial value where there were fewer.
+
+        Args:
+            n: At least 1.
+        """
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise located(
+                ProgramError(
+                    f"pre({n!r}) is not a step in the past.", fix="Use n = 1, 2, …; the value of "
+                    "this step is what you pass to update."
+                ),
+                self.block.what,
+            )  # fmt: skip
+        self.block.require_open("pre")
+        while len(self.shifts) < n - 1:
+            self.shifts.append(self.block.shift(self))
+        return self if n == 1 else self.shifts[n - 2]
+
+    def update(self, value: Any) -> None:
+        """Set the value of this trip.
+
+        Raises:
+            ProgramError: It was set before.
+            ShapeError: The value has another dtype or shape than the initial value.
+        """
+        self.block.require_open("update")
+        if self.next is not None:
+            raise located(
+                ProgramError(
+                    f"Memory `{self.name}` is updated twice.",
+                    fix="Compute one value, with br.where or a branch, and update once.",
+                ),
+                self.block.what,
+            )
+        new = as_var(value, self.dtype)
+        if not same_type(self.block, self.type, new.type):
+            raise located(
+                ShapeError(
+                    f"Memory `{self.name}` is updated to another type.",
+                    given=f"init: {self.type}   update: {new.type}",
+                    fix="The update must have the dtype and shape of the initial value; "
+                    "br.cast, br.reshape help.",
+                ),
+                self.block.what,
+            )
+        self.next = new
+
+
+def same_type(block: SubBlock, left: Any, right: Any) -> bool:
+    """Whether two types are one, unnamed dimensions unified."""
+    unify = block.table.unifier.unify
+    return (
+        left.dtype == right.dtype
+        and left.rank == right.rank
+        and all(unify(a, b) is not None for a, b in zip(left.shape, right.shape, strict=True))
+    )
+
+
+class LoopBlock(SubBlock):
+    """The body of a loop: a sub-block with memories and the index of the trip."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.memories: list[Memory] = []
+        self.step: Var = self.param("step", INDEX_TYPE)
+        self.table.trip_index = self.step.name
+
+    def add_memory(self, init: Any) -> Memory:
+        """A state that is carried from trip to trip.
+
+        Args:
+            init: The value before the first trip; a tuple `(t-1, t-2, …)` for `pre(n)`.
+        """
+        self.require_open("add_memory")
+        given = init if isinstance(init, tuple) else (init,)
+        inits = tuple(outer_var(self, one, "add_memory(init=)") for one in given)
+        for other in inits[1:]:
+            if not same_type(self, inits[0].type, other.type):
+                raise located(
+                    ShapeError(
+                        "The initial values of one memory differ in type.",
+                        given=f"{inits[0].type} and {other.type}",
+                    ),
+                    self.what,
+                )
+        memory = Memory(self, self.param("memory", inits[0].type), inits)
+        self.memories.append(memory)
+        return memory
+
+    def shift(self, memory: Memory) -> Var:
+        """One more step into a memory's past."""
+        return self.param("past", memory.type)
+
+    def carried(self) -> tuple[list[Var], list[str], list[str]]:
+        """Initial values, parameters and results of all memories, their past included.
+
+        Raises:
+            ProgramError: A memory was never updated.
+        """
+        inits, params, results = list[Var](), list[str](), list[str]()
+        for memory in self.memories:
+            if memory.next is None:
+                raise ProgramError(
+                    f"Memory `{memory.name}` is never updated.",
+                    given=f"{memory.name}: {memory.type}",
+                    fix="Call update(...) once inside the block; update(memory) keeps the value.",
+                )
+            memory.position = len(params)
+            chain = [memory, *memory.shifts]
+            for depth, var in enumerate(chain):
+                inits.append(memory.inits[min(depth, len(memory.inits) - 1)])
+                params.append(var.name)
+                results.append(memory.next.name if depth == 0 else chain[depth - 1].name)
+        return inits, params, results
+
+

@@ -1,0 +1,108 @@
+"""The operators as functions: `softmax(x, axis=-1)` appends a `softmax` to the program.
+
+Each function is made from its operator's definition: the inputs first, then the attributes, by
+position or by keyword. Operators with any number of inputs take them as one list.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import braces.ops
+from braces.errors import ProgramError
+from braces.ops.build import call
+from braces.ops.define import OPS, OpDef
+
+__all__ = ["OperatorFunction", "function_of"]
+
+
+class OperatorFunction:
+    """An operator as users call it.
+
+    Attributes:
+        definition: The operator.
+    """
+
+    def __init__(self, definition: OpDef) -> None:
+        self.definition = definition
+        self.__name__ = self.__qualname__ = definition.type
+        self.__doc__ = definition.doc
+        self.__module__ = "braces"
+        self.__signature__ = _signature(definition)
+
+    def __call__(self, *args: Any, name: str = "", **kwargs: Any) -> Any:
+        try:
+            bound = self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ProgramError(
+                f"{self.__name__}: {error}.", fix=f"Call {self.__name__}{self.__signature__}."
+            ) from None
+        inputs: list[Any] = []
+        attrs: dict[str, Any] = {}
+        for key, value in bound.arguments.items():
+            slot = self.definition.input(key)
+            if slot is None:
+                attrs[key] = value
+            elif slot.many:
+                inputs.extend(value if isinstance(value, list | tuple) else [value])
+            else:
+                inputs.append(value)
+        return call(self.definition.type, *inputs, name=name, **attrs)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.__name__}{self.__signature__}>"
+
+    def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the inference; see `braces.ops.define.OpDef.infer`."""
+        return self.definition.infer(rule)
+
+    def vjp(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the gradient as a kernel; see `braces.ops.define.OpDef.vjp`."""
+        return self.definition.vjp(kernel)
+
+    def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the gradient as a program; see `braces.ops.define.OpDef.gradient`."""
+        return self.definition.gradient(rule)
+
+    def checked(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        """Write what is an error at run time; see `braces.ops.define.OpDef.checked`."""
+        return self.definition.checked(*args, **kwargs)
+
+
+def _signature(definition: OpDef) -> inspect.Signature:
+    plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [
+        inspect.Parameter(
+            slot.name, plain, default=None if slot.optional and not slot.many else inspect.Parameter.empty
+        )
+        for slot in definition.inputs
+    ]
+    seen_default = any(p.default is not inspect.Parameter.empty for p in parameters)
+    for spec in definition.attrs:
+        kind = inspect.Parameter.KEYWORD_ONLY if spec.required and seen_default else plain
+        seen_default = seen_default or not spec.required
+        parameters.append(inspect.Parameter(spec.name, kind, default=spec.default))
+    parameters.sort(key=lambda p: p.kind)
+    return inspect.Signature(parameters)
+
+
+def function_of(type_: str) -> OperatorFunction:
+    """The function of an operator."""
+    return OperatorFunction(OPS.get(type_))
+
+
+def public_operators() -> list[str]:
+    """The operators that have a function: those on arrays, without blocks of their own."""
+    return [
+        definition.type
+        for definition in OPS.definitions.values()
+        if not (definition.owns_blocks or definition.lists or definition.random)
+    ]
+
+
+FUNCTIONS: dict[str, OperatorFunction] = {name: function_of(name) for name in public_operators()}
+globals().update(FUNCTIONS)
+__all__ += list(FUNCTIONS)
+assert braces.ops

@@ -1,0 +1,67 @@
+"""Functions that build all or nothing, and whose errors say the user's line."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from braces.errors import BracesError, ProgramError
+from braces.frontend.construct import located
+from braces.ir.program import default_program
+from braces.ops.build import Var
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def building(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that leaves the program, startup included, as it was where it fails."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        program = default_program()
+        snapshot = program.snapshot()
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            program.restore(snapshot)
+            if isinstance(error, BracesError):
+                located(error, function.__name__)
+            raise
+
+    return guarded
+
+
+def looking(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that builds nothing before it fails; only its errors are completed."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except BracesError as error:
+            located(error, function.__name__)
+            raise
+
+    return guarded
+
+
+def operand(x: Any, what: str) -> Var:
+    """A variable of the program that is being built.
+
+    Raises:
+        ProgramError: It is of another program, or no variable.
+    """
+    if not isinstance(x, Var):
+        raise ProgramError(
+            f"{what} takes a variable, not {x!r:.80}.",
+            fix="Join several with br.concat; make one of numbers with br.constant.",
+        )
+    if x.program is not default_program():
+        raise ProgramError(
+            f"`{x.name}` belongs to another program than the one that is being built.",
+            given=f"{x.name}: {x.type}",
+            fix="Build inside the `with` block of the program that it belongs to.",
+        )
+    return x

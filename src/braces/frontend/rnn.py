@@ -1,0 +1,262 @@
+"""Recurrent nets: a step block that runs once for each step of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.dims import Size
+from braces.dtypes import TensorType
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.construct import LoopBlock, Memory, located, outer_var
+from braces.ops.build import Var, apply, as_var, one, tensor_type
+from braces.ops.rules import axis_index
+
+
+class StepNet(LoopBlock):
+    """The block of one step; `with rnn.stepnet() as net`."""
+
+    def __init__(self, rnn: Rnn) -> None:
+        super().__init__("rnn")
+        self.rnn = rnn
+        self.inputs: list[tuple[Var, Var]] = []
+        self.output_axes: list[int] = []
+        self.steps: Size | None = rnn.steps
+
+    def add_input(self, x: Any, axis: int = 0) -> Var:
+        """Cut an outer variable into steps; returns the slice of this step.
+
+        Args:
+            x: A variable from outside the block.
+            axis: The axis of the steps; it is gone in the slice.
+
+        Raises:
+            ShapeError: Another input has a different number of steps, or there is no such axis.
+        """
+        self.require_open("add_input")
+        var = outer_var(self, x, "add_input")
+        whole = tensor_type(var)
+        if not whole.rank:
+            raise located(
+                ShapeError(f"`{var.name}` is a scalar and has no steps."), self.what
+            )
+        at = axis_index(axis, whole.rank, "add_input")
+        self._agree(var, whole.shape[at])
+        if at:
+            with self.program.building(self.outer):
+                var = one("moveaxis", var, source=at, destination=0)
+        rest = (*whole.shape[:at], *whole.shape[at + 1 :])
+        inner = self.param(f"{x.name if isinstance(x, Var) else 'input'}.step", whole.with_shape(rest))
+        self.inputs.append((var, inner))
+        return inner
+
+    def _agree(self, var: Var, size: Size) -> None:
+        if self.steps is None:
+            self.steps = size
+            return
+        agreed = self.table.unifier.unify(self.steps, size)
+        if agreed is None:
+            raise located(
+                ShapeError(
+                    f"`{var.name}` has {size} steps, where {self.steps} are expected.",
+                    given=f"{var.name}: {var.type}",
+                    fix="All inputs of an rnn have the same number of steps; see axis=.",
+                ),
+                self.what,
+            )
+        self.steps = agreed
+
+    def add_memory(
+        self,
+        init: Any = None,
+        *,
+        shape: Sequence[Any] | None = None,
+        batch_like: Var | None = None,
+        batch_axis: int = 0,
+        value: float = 0.0,
+        dtype: object = None,
+    ) -> Memory:
+        """A state that is carried from step to step.
+
+        Args:
+            init: The value before the first step; a tuple `(t-1, t-2, …)` for `pre(n)`.
+            shape: Instead of `init`: the shape without the batch axis, filled with `value`.
+            batch_like: A variable whose axis `batch_axis` tells the size of the leading batch
+                axis.
+            batch_axis: See `batch_like`.
+            value: See `shape`.
+            dtype: See `shape`; that of `batch_like` where it is a float, else float32.
+        """
+        self.require_open("add_memory")
+        if (init is None) == (shape is None):
+            raise located(
+                ProgramError(
+                    "add_memory needs either init= or shape=.",
+                    fix="Pass init=variable, or shape=[32], batch_like=x.",
+                ),
+                self.what,
+            )
+        if init is None:
+            init = self._filled(shape or (), batch_like, batch_axis, value, dtype)
+        return super().add_memory(init)
+
+    def _filled(
+        self,
+        shape: Sequence[Any],
+        batch_like: Var | None,
+        batch_axis: int,
+        value: float,
+        dtype: object,
+    ) -> Var:
+        sizes = tuple(shape)
+        if batch_like is not None:
+            like = tensor_type(batch_like)
+            sizes = (like.shape[axis_index(batch_axis, like.rank, "add_memory")], *sizes)
+            if dtype is None and like.dtype.kind == "f":
+                dtype = like.dtype
+        with self.program.building(self.outer):
+            return one("full", shape=sizes, value=value, dtype=dtype or "float32")
+
+    def add_output(self, *values: Any, axis: int = 0) -> None:
+        """Collect values step by step.
+
+        Args:
+            values: Variables of the step; they are stacked.
+            axis: Where the step axis goes in the stacked result.
+        """
+        super().add_output(*values)
+        self.output_axes.extend([axis] * len(values))
+
+    def close(self) -> None:
+        """Make the loop operator."""
+        inits, params, results = self.carried()
+        if self.steps is None:
+            raise ProgramError(
+                "The number of steps is not known.",
+                fix="Add an input, or say br.create_rnn(steps=10).",
+            )
+        if not self.memories and not self.outputs:
+            raise ProgramError(
+                "The rnn has neither a memory nor an output.", fix="Call net.add_output(...)."
+            )
+        self.table.params = [self.step.name, *params, *(inner.name for _, inner in self.inputs)]
+        body = self.table.freeze((*results, *(var.name for var in self.outputs)))
+        made = apply(
+            "loop",
+            {"init": inits, "sliced": [outer for outer, _ in self.inputs]},
+            {"body": body, "length": self.steps, "reverse": self.rnn.reverse},
+        )
+        self.rnn.finals = made["final"]
+        self.rnn.stacked = tuple(
+            row if axis == 0 else one("moveaxis", row, source=0, destination=axis)
+            for row, axis in zip(made["stacked"], self.output_axes, strict=True)
+        )
+
+
+class Rnn:
+    """A recurrent net: make it with `create_rnn`, write its step, then call it."""
+
+    def __init__(self, reverse: bool = False, steps: Any = None) -> None:
+        self.reverse = reverse
+        self.steps = steps
+        self.net: StepNet | None = None
+        self.finals: tuple[Var, ...] | None = None
+        self.stacked: tuple[Var, ...] = ()
+
+    def stepnet(self) -> StepNet:
+        """The block of one step, for a `with` statement.
+
+        Raises:
+            ProgramError: It was written before.
+        """
+        if self.finals is not None:
+            raise located(
+                ProgramError("The step of this rnn is written already.", fix="Create another."),
+                "rnn",
+            )
+        self.net = StepNet(self)
+        return self.net
+
+    def _require_closed(self) -> None:
+        if self.finals is None:
+            raise located(
+                ProgramError(
+                    "The rnn is used before its step block ends.",
+                    fix="Call it after the `with rnn.stepnet()` block.",
+                ),
+                "rnn",
+            )
+
+    def __call__(self) -> Any:
+        """The stacked outputs: one variable, or a tuple in the order of `add_output`."""
+        self._require_closed()
+        if not self.stacked:
+            raise located(
+                ProgramError("The rnn has no outputs.", fix="Use add_output, or rnn.final(h)."),
+                "rnn",
+            )
+        return self.stacked[0] if len(self.stacked) == 1 else self.stacked
+
+    def final(self, memory: Memory) -> Var:
+        """The value of a memory after the last step; its initial value where there was none."""
+        self._require_closed()
+        return final_of(self.net, self.finals, memory)
+
+
+def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
+    """The final value of one of a loop's memories."""
+    if not isinstance(memory, Memory) or memory.block is not block:
+        raise located(
+            ProgramError(
+                f"{getattr(memory, 'name', memory)!r} is not a memory of this loop.",
+                fix="Pass what add_memory returned.",
+            ),
+            "loop",
+        )
+    return finals[memory.position]
+
+
+def create_rnn(*, reverse: bool = False, steps: Any = None) -> Rnn:
+    """A recurrent net whose step is written in a `with` block.
+
+        h[t] = step(x[t], h[t-1])        t = 0 … T-1, or T-1 … 0 under `reverse`
+
+    Args:
+        reverse: Go from the last step to the first; outputs keep their positions.
+        steps: The number of steps, needed where there is no input.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["t", "batch", 4])
+        ...     rnn = br.create_rnn()
+        ...     with rnn.stepnet() as net:
+        ...         total = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
+        ...         total.update(total + net.add_input(x))
+        ...         net.add_output(total)
+        ...     print(rnn(), rnn.final(total).shape)
+        <Var loop_0.stacked: f32[t,batch,4]> (batch, 4)
+    """
+    if steps is not None:
+        steps = as_steps(steps)
+    return Rnn(reverse, steps)
+
+
+def as_steps(steps: Any) -> Size:
+    """A number of steps: an int, or a symbolic dimension."""
+    from braces.dims import Dim
+
+    if isinstance(steps, Var):
+        raise located(
+            ProgramError(
+                "steps= must be known from shapes; a variable's value is not.",
+                fix="Use br.create_while for a count that the program computes.",
+            ),
+            "rnn",
+        )
+    if isinstance(steps, Dim) or (isinstance(steps, int) and steps >= 0):
+        return steps
+    raise located(ProgramError(f"steps={steps!r} is not a number of steps."), "rnn")
+
+
+__all__ = ["Rnn", "StepNet", "TensorType", "as_var", "create_rnn"]

@@ -1,0 +1,198 @@
+"""What programs are built from: data, parameters, states, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Size
+from braces.dtypes import DType, TensorType, dtype_of, size_of
+from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError
+from braces.frontend import initializers
+from braces.frontend.guard import building, looking
+from braces.frontend.initializers import Initializer as Initializer, salt_of as salt_of
+from braces.ir.program import Program, default_program
+from braces.ir.records import DATA, PARAMETER, STATE, Literal
+from braces.ops.build import Operand, Var, as_array, one, var_of
+
+
+@building
+def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
+    """A variable that every run feeds.
+
+    Args:
+        name: Its name, as feeds spell it.
+        shape: The size of each axis: a number, a name for a symbolic dimension, or `None` for
+            an unnamed one.
+        dtype: The dtype that is fed.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.data("x", ["batch", 8]))
+        <Var x: f32[batch,8]>
+    """
+    program = default_program()
+    sizes = _sizes(program, shape)
+    if program.current is not program.table:
+        raise ProgramError(
+            f"`{name}` cannot be data of an inner block.",
+            fix="Declare data outside of all `with` blocks of loops and branches.",
+        )
+    program.table.new_var(name, TensorType(dtype_of(dtype), sizes), DATA)
+    return var_of(program, program.table, name)
+
+
+def _sizes(program: Program, shape: Any) -> tuple[Size, ...]:
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise ShapeError(
+            f"{shape!r} is not a shape.", fix='Write a list of sizes, as ["batch", 8].'
+        )
+    return tuple(size_of(size, program.table.unifier.fresh) for size in shape)
+
+
+@building
+def parameter(
+    name: str | None,
+    shape: Sequence[int],
+    init: Initializer | Any = None,
+    dtype: object = "float32",
+    *,
+    trainable: bool = True,
+) -> Var:
+    """A persistable variable that optimizers train.
+
+    Args:
+        name: Its name in scopes and files; made up where it is `None`.
+        shape: Numbers only.
+        init: An initializer of `br.init`, or an array or number; Glorot's uniform where the
+            parameter has two axes or more, zeros otherwise.
+        dtype: A float dtype to be trainable.
+        trainable: False freezes it.
+
+    Raises:
+        DuplicateNameError: There is a variable of this name.
+    """
+    return persistable(name, shape, init, dtype, kind=PARAMETER, trainable=trainable)
+
+
+@building
+def state(
+    name: str | None, shape: Sequence[int], init: Initializer | Any = 0.0, dtype: object = "float32"
+) -> Var:
+    """A persistable variable that no optimizer trains: a counter, a running mean."""
+    return persistable(name, shape, init, dtype, kind=STATE, trainable=False)
+
+
+def persistable(
+    name: str | None,
+    shape: Sequence[int],
+    init: Any,
+    dtype: object,
+    *,
+    kind: str,
+    trainable: bool,
+) -> Var:
+    """Define a persistable variable in the main block, and its first value in the startup
+    program."""
+    program = default_program()
+    table, kept = program.table, dtype_of(dtype)
+    sizes = _fixed_sizes(name, _sizes(program, shape))
+    name = name or table.names.unique(kind)
+    if table.find_var(name) is not None:
+        raise DuplicateNameError(
+            f"There is a variable `{name}` already.",
+            given=f"{name}: {table.type_of(name)}",
+            fix=f"Use br.get_variable({name!r}) to share it.",
+        )
+    table.new_var(name, TensorType(kept, sizes), kind, trainable=trainable)
+    _initialize(program, name, sizes, kept, init)
+    return var_of(program, table, name)
+
+
+def _fixed_sizes(name: str | None, sizes: tuple[Size, ...]) -> tuple[int, ...]:
+    fixed = tuple(size for size in sizes if isinstance(size, int))
+    if len(fixed) != len(sizes):
+        raise ShapeError(
+            f"Parameter `{name or ''}` needs a size for every axis.",
+            given=f"shape: {list(sizes)}",
+            fix="Use numbers; only data and what is computed may have symbolic dimensions.",
+        )
+    return fixed
+
+
+def _initialize(
+    program: Program, name: str, shape: tuple[int, ...], dtype: DType, init: Any
+) -> None:
+    startup = program.startup
+    with startup.building(startup.table):
+        startup.table.new_var(name, TensorType(dtype, shape), STATE)
+        if init is None:
+            init = initializers.default(shape)
+        value = init(shape, dtype, name) if callable(init) else _first_value(init, shape, dtype)
+        if value.type != TensorType(dtype, shape):
+            raise ShapeError(
+                f"The initial value of `{name}` has another type.",
+                given=f"{name}: {TensorType(dtype, shape)}   init: {value.type}",
+                fix="An initial value has the parameter's dtype and shape.",
+            )
+        startup.update(name, value.name)
+
+
+def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
+    if isinstance(init, bool | int | float):
+        return one("full", shape=shape, value=float(init), dtype=dtype)
+    try:
+        array = np.asarray(init, dtype)
+    except (ValueError, TypeError) as error:
+        raise DTypeError(
+            f"{init!r:.80} cannot be an initial value: {error}.",
+            fix="Pass an initializer of br.init, a number, or an array.",
+        ) from None
+    return one("constant", value=Literal.of(array))
+
+
+def Variable(  # noqa: N802 - the name in the design documents
+    shape: Sequence[int], dtype: object = "float32", name: str | None = None, init: Any = None
+) -> Var:
+    """A parameter with a made-up name, in the spelling of the design documents."""
+    return parameter(name, shape, init, dtype)
+
+
+@looking
+def get_variable(name: str) -> Var:
+    """The variable of this name, from the current block or any that encloses it.
+
+    Raises:
+        UnknownNameError: There is none; near misses are suggested.
+    """
+    program = default_program()
+    program.current.get_var(name)
+    table = program.current.table_of(name)
+    assert table is not None
+    return var_of(program, table, name)
+
+
+@looking
+def constant(value: Operand, dtype: object = None, shape: Sequence[int] | None = None) -> Var:
+    """A constant: a number, a nested list, or an array.
+
+    Args:
+        value: The value; floats default to float32, integers to int64.
+        dtype: Another dtype.
+        shape: Fill this shape with the number.
+    """
+    if isinstance(value, Var):
+        raise DTypeError(
+            f"`{value.name}` is a variable, not a constant.", fix="Use it as it is, or br.cast it."
+        )
+    array = as_array(value)
+    if dtype is not None:
+        array = array.astype(dtype_of(dtype))
+    if shape is None:
+        return one("constant", value=Literal.of(array))
+    if array.ndim:
+        raise ShapeError("`shape` goes with a single number.", fix="Drop one of the two.")
+    return one("full", shape=tuple(shape), value=array.item(), dtype=array.dtype)

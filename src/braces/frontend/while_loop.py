@@ -1,0 +1,138 @@
+"""While: a block that runs as long as a condition holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.dtypes import BOOL, TensorType
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.construct import LoopBlock, Memory, located
+from braces.frontend.rnn import final_of
+from braces.ir.records import ARGUMENT, Body, VarInfo
+from braces.ir.walk import free_names
+from braces.ops.build import Var, apply, as_var
+from braces.ops.define import OPS
+from braces.passes.prune import eliminate
+
+
+class WhileBlock(LoopBlock):
+    """The body of a while; `with loop.block() as body`."""
+
+    def __init__(self, loop: While) -> None:
+        super().__init__("while")
+        self.loop = loop
+        self.condition: Var | None = None
+
+    def set_condition(self, condition: Any) -> None:
+        """Say when the loop goes on: a bool scalar of memories and outer variables.
+
+        It is evaluated before each trip, the first one included.
+
+        Raises:
+            ProgramError: It was set before.
+            ShapeError: It is not a bool scalar.
+        """
+        self.require_open("set_condition")
+        if self.condition is not None:
+            raise located(
+                ProgramError("The condition is set twice.", fix="Combine both with `&`."), "while"
+            )
+        var = as_var(condition)
+        if var.type != TensorType(BOOL, ()):
+            raise located(
+                ShapeError(
+                    "The condition of a while must be a bool scalar.",
+                    given=f"{var.name}: {var.type}",
+                    fix="Compare, and reduce with br.all or br.any.",
+                ),
+                "while",
+            )
+        self.condition = var
+
+    def close(self) -> None:
+        """Cut the condition out of the body and make the loop operator."""
+        if self.condition is None:
+            raise ProgramError(
+                "The while has no condition.", fix="Call body.set_condition(...) in its block."
+            )
+        inits, params, results = self.carried()
+        cond = self._cut_condition(params)
+        self.table.params = [self.step.name, *params]
+        body = self.table.freeze(results)
+        attrs = {"body": eliminate(body, results), "cond": cond, "max_trips": self.loop.max_trips}
+        made = apply("loop", {"init": inits}, attrs)
+        self.loop.finals = made["final"]
+        self.loop.trips = made["trips"][0]
+
+    def _cut_condition(self, params: list[str]) -> Body:
+        assert self.condition is not None
+        name = self.condition.name
+        whole = Body((), (), dict(self.table.vars), tuple(self.table.ops))
+        cut = eliminate(whole, [name])
+        for op in cut.ops:
+            if OPS.get(op.type).random:
+                raise ProgramError(
+                    "The condition of a while draws random numbers.",
+                    given=op.describe(),
+                    fix="Draw in the body and carry the result in a memory.",
+                )
+        if self.step.name in free_names(Body((), cut.results, {}, cut.ops)):
+            raise ProgramError(
+                "The condition of a while reads the number of the trip.",
+                fix="Count in a memory of your own.",
+            )
+        infos = {n: self.table.vars[n] for op in cut.ops for n in op.binds()}
+        infos |= {n: VarInfo(n, self.table.vars[n].type, ARGUMENT) for n in params}
+        return Body(tuple(params), (name,), infos, cut.ops)
+
+
+class While:
+    """A loop with a condition: make it with `create_while`, write its block, read `final`."""
+
+    def __init__(self, max_trips: int | None = None) -> None:
+        self.max_trips = max_trips
+        self.body: WhileBlock | None = None
+        self.finals: tuple[Var, ...] | None = None
+        self.trips: Var | None = None
+
+    def block(self) -> WhileBlock:
+        """The body, for a `with` statement."""
+        if self.finals is not None:
+            raise located(
+                ProgramError("The block of this while is written already.", fix="Create another."),
+                "while",
+            )
+        self.body = WhileBlock(self)
+        return self.body
+
+    def final(self, memory: Memory) -> Var:
+        """The value of a memory after the loop; its initial value where it did not run."""
+        if self.finals is None:
+            raise located(
+                ProgramError(
+                    "The while is used before its block ends.",
+                    fix="Call final(...) after the `with loop.block()` block.",
+                ),
+                "while",
+            )
+        return final_of(self.body, self.finals, memory)
+
+
+def create_while(*, max_trips: int | None = None) -> While:
+    """A loop that goes on while a condition on its memories holds.
+
+    Args:
+        max_trips: A guard: more trips than this are an error, and the scope stays as it was.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     loop = br.create_while()
+        ...     with loop.block() as body:
+        ...         x = body.add_memory(init=br.constant(1.0))
+        ...         body.set_condition(x < 100.0)
+        ...         x.update(x * 2.0)
+        ...     print(loop.final(x).type)
+        f32[]
+    """
+    return While(max_trips)

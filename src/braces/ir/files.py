@@ -1,0 +1,77 @@
+"""Files that are written at once or not at all, and read within bounds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path, PurePath, PureWindowsPath
+
+from braces.errors import FileFormatError
+from braces.ir.limits import LARGEST_FILE
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that nobody ever sees half of it; on failure the old one stays.
+
+    Raises:
+        OSError: The folder is missing, full, or must not be written to.
+    """
+    target = Path(os.path.realpath(path))
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode_for(target))
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode_for(target: Path) -> int:
+    """The mode of the file that is replaced, else that of any new file."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> bytes:
+    """The content of a regular file of at most `limit` bytes.
+
+    Raises:
+        FileFormatError: It is larger, or not a regular file.
+        OSError: There is no such file, or it must not be read.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise FileFormatError(f"{os.fspath(path)} is not a regular file.")
+    with open(path, "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise FileFormatError(f"{os.fspath(path)} is larger than {limit} bytes.")
+    return data
+
+
+def stored_path(file: str) -> str:
+    """How the path of a source file is stored: never absolute.
+
+    Below the working directory it is relative to that; elsewhere the last two parts are kept.
+
+    Example:
+        >>> stored_path("/usr/lib/python3/site-packages/models/rnn.py")
+        'models/rnn.py'
+    """
+    file = file.encode(errors="replace").decode()
+    path = PureWindowsPath(file) if "\\" in file else PurePath(file)
+    if path.is_absolute():
+        with contextlib.suppress(OSError, ValueError):
+            return path.relative_to(os.getcwd()).as_posix()
+    parts = [part for part in path.parts if part not in (path.anchor, "..")]
+    return "/".join(parts[-2:] if path.is_absolute() or ".." in path.parts else parts)

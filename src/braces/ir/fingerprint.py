@@ -1,0 +1,146 @@
+"""What identifies the meaning of a program, whatever its temporaries are called.
+
+Two programs with the same fingerprint compute the same from the same feeds and scope. It does
+not depend on the names of operators, values and arguments, on source lines, on the order of
+slots, attributes and declarations, nor on how a file encodes them. It does depend on everything
+else: types, kinds, attributes, wiring, the names of data and persistable variables, and the
+order of parameters and results. The order of operators counts too, also where they do not
+depend on each other: reordering may change the fingerprint, though never the meaning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from braces.dims import Dim
+from braces.dtypes import short_name
+from braces.ir.records import (
+    ARGUMENT,
+    VALUE,
+    Attr,
+    Body,
+    Literal,
+    Op,
+    ProgramDef,
+    Slots,
+    VarInfo,
+)
+
+_VERSION = "braces 1"
+"""Goes into every fingerprint; changes where they begin to mean something else."""
+
+_FREE = "outside "
+"""Before names that nothing binds; no name contains a space."""
+
+
+def fingerprint(program: ProgramDef) -> str:
+    """A SHA-256 of the meaning of a program, as 64 hexadecimal digits.
+
+    Example:
+        >>> from braces.ir.parser import parse_program
+        >>> a = parse_program("program { data x: f32[]  y: f32[] = tanh(x=x)  return y }")
+        >>> b = parse_program("program { data x: f32[]  z: f32[] = tanh(x=x)  return z }")
+        >>> fingerprint(a) == fingerprint(b)
+        True
+    """
+    numbering = _Numbering()
+    names = numbering.bind(program.main, {})
+    main = numbering.body(program.main, names)
+    updates = [[target, names.get(v, _FREE + v)] for target, v in program.updates.items()]
+    said = json.dumps([_VERSION, main, sorted(updates)], separators=(",", ":"))
+    return hashlib.sha256(said.encode("ascii")).hexdigest()
+
+
+def canonical_names(program: ProgramDef) -> dict[str, str]:
+    """What the variables of the main block are called in the fingerprint.
+
+    Programs with the same fingerprint give the same canonical name to the same value, so what
+    is kept by fingerprint must name values this way.
+
+    Example:
+        >>> from braces.ir.parser import parse_program
+        >>> canonical_names(parse_program("program { data x: f32[]  y: f32[] = tanh(x=x) }"))
+        {'x': 'x', 'y': '%0'}
+    """
+    return _Numbering().bind(program.main, {})
+
+
+class _Numbering:
+    """Numbers values and arguments in the order in which they are bound."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def bind(self, body: Body, outside: Mapping[str, str]) -> dict[str, str]:
+        """The canonical names of all that is visible in a block."""
+        names = dict(outside) | {name: name for name in body.vars}
+        bound = dict.fromkeys((*body.params, *(n for op in body.ops for n in _binds(op))))
+        for name in bound:
+            info = body.vars.get(name)
+            if info is None or info.kind in (VALUE, ARGUMENT):
+                names[name] = f"%{self.count}"
+                self.count += 1
+        return names
+
+    def body(self, body: Body, names: Mapping[str, str]) -> list[Any]:
+        """A block as nested lists, the same for the same meaning."""
+        declared = sorted([names[name], *_said(info)] for name, info in body.vars.items())
+        return [
+            _refer(body.params, names),
+            declared,
+            [self.op(op, names) for op in body.ops],
+            _refer(body.results, names),
+        ]
+
+    def op(self, op: Op, names: Mapping[str, str]) -> list[Any]:
+        attrs = sorted(op.attrs.items())
+        return [
+            op.type,
+            _slots(op.inputs, names),
+            _slots(op.outputs, names),
+            [[name, self.attr(value, names)] for name, value in attrs],
+        ]
+
+    def attr(self, value: Attr, names: Mapping[str, str]) -> list[Any]:
+        if isinstance(value, Body):
+            return ["block", self.body(value, self.bind(value, names))]
+        if isinstance(value, tuple):
+            return ["tuple", *(self.attr(one, names) for one in value)]
+        return _plain(value)
+
+
+def _binds(op: Op) -> Iterator[str]:
+    for _, names in sorted(op.outputs.items()):
+        yield from names
+
+
+def _said(info: VarInfo) -> tuple[str, str, bool]:
+    return info.kind, str(info.type), info.trainable
+
+
+def _refer(given: Iterable[str], names: Mapping[str, str]) -> list[str]:
+    return [names.get(name, _FREE + name) for name in given]
+
+
+def _slots(slots: Slots, names: Mapping[str, str]) -> list[Any]:
+    return [[slot, _refer(given, names)] for slot, given in sorted(slots.items())]
+
+
+def _plain(value: object) -> list[Any]:
+    """A value without blocks; `1`, `1.0` and `True` differ here."""
+    match value:
+        case np.dtype():
+            return ["dtype", short_name(cast("np.dtype[Any]", value))]
+        case float():
+            return ["float", value.hex()]
+        case Dim():
+            return ["size", str(value)]
+        case Literal(dtype, shape, data):
+            return ["array", short_name(dtype), *shape, hashlib.sha256(data).hexdigest()]
+        case _:
+            return [type(value).__name__, value]

@@ -1,0 +1,119 @@
+"""What a program from a stranger must satisfy before it becomes records.
+
+Both readers, of bytes and of text, go through these checks, so that no file can make a program
+that the other form could not hold, or ask for more memory than it is long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+from braces.dims import FUNCTIONS, Size, parse_size
+from braces.dtypes import HIGHEST_RANK, DType, Type, parse_type
+from braces.errors import BracesError, FileFormatError, ShapeError
+from braces.ir.names import check_name
+from braces.ir.records import Body, Literal, Op, VarInfo
+
+DEEPEST_NESTING = 24
+"""Blocks and tuples within each other; protobuf's own limit is a few levels beyond."""
+LARGEST_FILE = 1 << 28
+"""Bytes; larger arrays belong to parameters, which lie beside a program."""
+LARGEST_INT = (1 << 63) - 1
+
+T = TypeVar("T")
+
+_GROUP = re.compile(r"(?<![\w.$])(\w*)\(")
+_LONG_NUMBER = re.compile(r"\d{20}")
+
+
+def readable_name(name: str) -> str:
+    """`name`, if a variable, operator, slot or attribute may be called so."""
+    try:
+        return check_name(name)
+    except BracesError as error:
+        raise FileFormatError(error.what, fix=error.fix) from None
+
+
+def readable_size(text: str) -> Size:
+    """A size from its text, in the form in which `str` writes it."""
+    _check_expressions(text)
+    try:
+        return axis_size(parse_size(text))
+    except ShapeError as error:
+        raise FileFormatError(error.what) from None
+
+
+def readable_type(text: str) -> Type:
+    """A type from its text, in the form in which `str` writes it."""
+    _check_expressions(text)
+    try:
+        return parse_type(text).map_sizes(axis_size)
+    except ShapeError as error:
+        raise FileFormatError(error.what) from None
+
+
+def _check_expressions(text: str) -> None:
+    """Refuse sums in parentheses: `str` never writes them, and their powers have no bound."""
+    groups = _GROUP.findall(text)
+    if any(name not in FUNCTIONS for name in groups) or _LONG_NUMBER.search(text):
+        raise FileFormatError(f"`{text:.80}` is not a dimension.", fix="Write as `2*b + 1`.")
+
+
+def axis_size(size: Size) -> Size:
+    """`size`, if it can be that of an axis: symbolic, or an integer from 0 to 2^63 - 1."""
+    if isinstance(size, int) and not 0 <= size <= LARGEST_INT:
+        raise FileFormatError(f"{size} cannot be the size of an axis.")
+    return size
+
+
+def readable_rank(rank: int) -> int:
+    """`rank`, if an array may have so many axes."""
+    if rank > HIGHEST_RANK:
+        raise FileFormatError(f"A type has {rank} axes; {HIGHEST_RANK} is the most.")
+    return rank
+
+
+def literal(dtype: DType, shape: tuple[int, ...], data: bytes) -> Literal:
+    """An array constant whose data has the length that dtype and shape ask for."""
+    readable_rank(len(shape))
+    count, room = 1, dtype.itemsize
+    for size in shape:
+        axis_size(size)
+        count, room = count * size, room * max(size, 1)
+        if room > LARGEST_INT:
+            raise FileFormatError(f"The shape {list(shape)} is too large for an array.")
+    if count * dtype.itemsize != len(data):
+        raise FileFormatError(
+            f"An array constant of {dtype.name}{list(shape)} has {len(data)} bytes of data.",
+            fix=f"It needs {count * dtype.itemsize}.",
+        )
+    if dtype.kind == "b" and data.strip(b"\0\1"):
+        raise FileFormatError("An array constant of bool has bytes other than 0 and 1.")
+    return Literal(dtype, shape, data)
+
+
+def unique(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:
+    """A dictionary; a key that comes twice, or is not a name, is an error."""
+    found: dict[str, T] = {}
+    for name, value in pairs:
+        if readable_name(name) in found:
+            raise FileFormatError(f"Two {what} are called `{name}`.")
+        found[name] = value
+    return found
+
+
+def body(
+    params: Iterable[str], results: Iterable[str], infos: Iterable[VarInfo], ops: Iterable[Op]
+) -> Body:
+    """A block, if names are names and no two variables or operators share one."""
+    variables = unique(((info.name, info) for info in infos), "variables of a block")
+    operators = unique(((op.name, op) for op in ops), "operators of a block")
+    names = readable_names(params), readable_names(results)
+    return Body(*names, variables, tuple(operators.values()))
+
+
+def readable_names(names: Iterable[str]) -> tuple[str, ...]:
+    """`names`, if each of them is one."""
+    return tuple(readable_name(name) for name in names)

@@ -1,0 +1,433 @@
+r"""The text form of programs, read back into records.
+
+    program     := "program" params? "{" (statement | update)* "}"
+    block       := "block" params? body
+    body        := "{" statement* "}"
+    params      := "(" (binding ("," binding)*)? ")"
+    statement   := declaration | operator | return
+    declaration := KIND NAME ":" TYPE "trainable"?
+    operator    := ("do" | outputs "=") NAME "(" inputs? ")"
+                   attrs? captures? ("as" NAME)? source? (NAME block-value)*
+    outputs     := output ("," output)*
+    output      := binding | NAME "=" "[" (binding ("," binding)*)? "]"
+    binding     := NAME (":" TYPE)?
+    inputs      := NAME "=" names ("," NAME "=" names)*
+    names       := NAME | "[" (NAME ("," NAME)*)? "]"
+    attrs       := "{" (NAME "=" value ("," NAME "=" value)*)? "}"
+    captures    := "captures" "[" NAME ("," NAME)* "]"
+    return      := "return" (NAME ("," NAME)*)?
+    update      := "update" NAME "=" NAME
+    source      := "#" (FILE | STRING) ":" digits, at the end of the line
+
+    value       := "none" | "true" | "false" | INTEGER | REAL | STRING | DTYPE
+                 | "size(" SIZE ")" | TYPE array | params body
+                 | "[" (value ("," value)* ","?)? "]"
+    block-value := a value that begins with "(" or "["
+    array       := number | "[" (array ("," array)* ","?)? "]" | STRING, holding base64
+
+    KIND    := "data" | "parameter" | "state" | "value" | "argument"
+    NAME    := a letter, "_" or "@", then letters, digits and "_ . @ / -"
+    TYPE    := see braces.dtypes, as f32[2*b,4] or list<f32[4]>
+    SIZE    := see braces.dims, as 2*b + 1
+    DTYPE   := see braces.dtypes, as f32
+    INTEGER := "-"? digits
+    REAL    := digits with "." or an exponent, as in Python, or "nan", "inf", "-inf"
+    STRING  := as in JSON
+
+Line breaks mean nothing, except that they end comments, which begin with `#`. No word is
+reserved: `data` and `return` can be names. A binding with a type declares a value (an argument,
+among params); without one the name is declared elsewhere in the block, or not at all. Bindings
+of no particular slot lie in the slots that `derived_outputs` gives them, and an operator
+without `as` is called as `derived_name` says. In an array, a complex number is `[re, im]`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+
+from braces.dims import LONGEST_TEXT, Size
+from braces.dtypes import SHORT_NAMES, DType, TensorType, Type
+from braces.ir import limits
+from braces.ir.records import (
+    ARGUMENT,
+    CAPTURES,
+    KINDS,
+    VALUE,
+    Attr,
+    Body,
+    Literal,
+    Op,
+    ProgramDef,
+    Source,
+    VarInfo,
+)
+from braces.ir.text import derived_name, derived_outputs, packed, part_shape, part_type
+from braces.ir.tokens import Token, Tokens
+
+_TYPE = re.compile(r"(?:list<)?\w+\[[^\]\n]*\]>?")
+_SOURCE = re.compile(
+    r'[ \t]*#[ \t]*(?:([^\s"]\S*)|("(?:[^"\\\n]++|\\.)*+")):([0-9]{1,9})[ \t\r]*(?:\n|\Z)'
+)
+_WORDS: dict[str, Attr] = {
+    "none": None,
+    "true": True,
+    "false": False,
+    "nan": float("nan"),
+    "inf": float("inf"),
+}
+_LONGEST_NUMBER = 400
+
+
+def parse_program(text: str) -> ProgramDef:
+    """Read what `print_program` wrote.
+
+    Raises:
+        ParseError: The text is not a program; the message shows line, column and a caret.
+
+    Example:
+        >>> program = parse_program("program { data x: f32[b]  y: f32[b] = tanh(x=x) }")
+        >>> program.main.ops[0].inputs
+        {'x': ('x',)}
+    """
+    parser = _Parser(text)
+    parser.take("program")
+    updates: dict[str, str] = {}
+    main = parser.block(0, updates)
+    parser.end()
+    return ProgramDef(main, updates)
+
+
+def parse_body(text: str) -> Body:
+    """Read what `print_body` wrote.
+
+    Raises:
+        ParseError: The text is not a block; the message shows line, column and a caret.
+    """
+    parser = _Parser(text)
+    parser.take("block")
+    body = parser.block(0)
+    parser.end()
+    return body
+
+
+# ---- blocks ----------------------------------------------------------------------------------
+
+
+class _Contents:
+    """What has been read of one block."""
+
+    def __init__(self) -> None:
+        self.params: list[str] = []
+        self.results: tuple[str, ...] | None = None
+        self.vars: dict[str, VarInfo] = {}
+        self.ops: dict[str, Op] = {}
+
+    def body(self) -> Body:
+        return Body(tuple(self.params), self.results or (), self.vars, tuple(self.ops.values()))
+
+
+class _Parser(Tokens):
+    def block(self, depth: int, updates: dict[str, str] | None = None) -> Body:
+        """Parameters and the statements between braces."""
+        if depth > limits.DEEPEST_NESTING:
+            raise self.missing(f"at most {limits.DEEPEST_NESTING} levels of nesting")
+        contents = _Contents()
+        if self.took("("):
+            self.several(")", lambda: contents.params.append(self.binding(contents, ARGUMENT)))
+        self.take("{")
+        while not self.took("}"):
+            self.statement(contents, depth, updates)
+        return contents.body()
+
+    def statement(self, into: _Contents, depth: int, updates: dict[str, str] | None) -> None:
+        first, second = self.peek(), self.peek(1)
+        if first.kind != "name":
+            raise self.missing("a statement or `}`")
+        if first.text == "return" and (second.kind == "name" or second.text == "}"):
+            self.results(into)
+        elif second.kind == "name" and first.text in KINDS:
+            self.declaration(into)
+        elif second.kind == "name" and first.text == "update":
+            self.update(updates)
+        else:
+            self.op(into, depth)
+
+    def declaration(self, into: _Contents) -> None:
+        kind, name = self.next().text, self.name()
+        self.take(":")
+        found = self.type()
+        trainable = self.peek().text == "trainable" and self.peek(1).text not in (":", "=", ",")
+        if trainable:
+            self.next()
+        self.declare(into, name, VarInfo(name.text, found, kind, trainable))
+
+    def declare(self, into: _Contents, name: Token, info: VarInfo) -> None:
+        if name.text in into.vars:
+            raise self.error(f"`{name.text}` is declared twice in this block.", name)
+        into.vars[name.text] = info
+
+    def results(self, into: _Contents) -> None:
+        word = self.next()
+        if into.results is not None:
+            raise self.error("A block returns once.", word)
+        into.results = self.names_after() if self.peek().kind == "name" else ()
+
+    def names_after(self) -> tuple[str, ...]:
+        found = [self.name().text]
+        while self.took(","):
+            found.append(self.name().text)
+        return tuple(found)
+
+    def update(self, updates: dict[str, str] | None) -> None:
+        word, name = self.next(), self.name()
+        if updates is None:
+            raise self.error("Only a program has updates.", word)
+        if name.text in updates:
+            raise self.error(f"`{name.text}` is updated twice.", name)
+        self.take("=")
+        updates[name.text] = self.name().text
+
+    def binding(self, into: _Contents, kind: str) -> str:
+        """A name; where its type follows, its declaration too."""
+        name = self.name()
+        if self.took(":"):
+            self.declare(into, name, VarInfo(name.text, self.type(), kind))
+        return name.text
+
+    def type(self) -> Type:
+        match, token = self.match(_TYPE)
+        if match is None:
+            raise self.missing("a type, as `f32[b,4]`,")
+        return self.checked(token, lambda: limits.readable_type(match.group()))
+
+    # ---- operators ---------------------------------------------------------------------------
+
+    def op(self, into: _Contents, depth: int) -> None:
+        first = self.peek()
+        outputs = self.outputs(into)
+        op_type = self.name("an operator")
+        inputs, attrs = self.inputs(), self.attrs(depth)
+        if self.peek().text == CAPTURES and self.peek(1).text == "[":
+            self.into_slot(inputs, self.next())
+        name = self.op_name(outputs, first)
+        source = self.source()
+        while self.peek().kind == "name" and self.peek(1).text in ("(", "["):
+            self.into_attrs(attrs, self.name(), depth)
+        if name.text in into.ops:
+            raise self.error(f"Two operators of this block are called `{name.text}`.", name)
+        into.ops[name.text] = Op(op_type.text, name.text, inputs, outputs, attrs, source)
+
+    def op_name(self, outputs: dict[str, tuple[str, ...]], first: Token) -> Token:
+        if self.peek().text == "as" and self.peek(1).kind == "name":
+            self.next()
+            return self.name()
+        name = derived_name(outputs)
+        if not name:
+            raise self.missing("`as` and a name, for an operator that binds nothing,")
+        return Token("name", name, first.start, first.end)
+
+    def outputs(self, into: _Contents) -> dict[str, tuple[str, ...]]:
+        if self.peek().text == "do" and self.peek(1).kind == "name":
+            self.next()
+            return {}
+        slots: dict[str, tuple[str, ...]] = {}
+        plain: list[str] = []
+        while True:
+            self.output(into, slots, plain)
+            if not self.took(","):
+                break
+        self.take("=")
+        return self.with_plain(slots, plain)
+
+    def output(
+        self, into: _Contents, slots: dict[str, tuple[str, ...]], plain: list[str]
+    ) -> None:
+        if self.peek(1).text != "=" or self.peek(2).text != "[":
+            plain.append(self.binding(into, VALUE))
+            return
+        slot, names = self.name(), list[str]()
+        self.take("=")
+        self.take("[")
+        self.several("]", lambda: names.append(self.binding(into, VALUE)))
+        if slot.text in slots:
+            raise self.error(f"The slot `{slot.text}` is given twice.", slot)
+        slots[slot.text] = tuple(names)
+
+    def with_plain(
+        self, slots: dict[str, tuple[str, ...]], plain: list[str]
+    ) -> dict[str, tuple[str, ...]]:
+        derived = derived_outputs(plain)
+        for slot in derived:
+            if slot in slots:
+                raise self.missing(f"names for the slot `{slot}` in one place,")
+        return derived | slots
+
+    def inputs(self) -> dict[str, tuple[str, ...]]:
+        slots: dict[str, tuple[str, ...]] = {}
+
+        def one() -> None:
+            slot = self.name("a slot")
+            self.take("=")
+            self.into_slot(slots, slot)
+
+        self.take("(")
+        self.several(")", one)
+        return slots
+
+    def into_slot(self, slots: dict[str, tuple[str, ...]], slot: Token) -> None:
+        """Read the names in an input slot."""
+        names: list[str] = []
+        if self.took("["):
+            self.several("]", lambda: names.append(self.name().text))
+        else:
+            names.append(self.name("a variable").text)
+        if slot.text in slots:
+            raise self.error(f"The slot `{slot.text}` is given twice.", slot)
+        slots[slot.text] = tuple(names)
+
+    def attrs(self, depth: int) -> dict[str, Attr]:
+        found: dict[str, Attr] = {}
+
+        def one() -> None:
+            name = self.name("an attribute")
+            self.take("=")
+            self.into_attrs(found, name, depth)
+
+        if self.took("{"):
+            self.several("}", one)
+        return found
+
+    def into_attrs(self, attrs: dict[str, Attr], name: Token, depth: int) -> None:
+        """Read the value of an attribute."""
+        value = self.value(depth)
+        if name.text in attrs:
+            raise self.error(f"The attribute `{name.text}` is given twice.", name)
+        attrs[name.text] = value
+
+    def source(self) -> Source | None:
+        """The source line that the comment behind the last token tells."""
+        match = _SOURCE.match(self.text, self.last_end)
+        if match is None:
+            return None
+        file, text, line = match.groups()
+        try:
+            return Source(_string(text) if text else file, int(line))
+        except ValueError:
+            return None
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def value(self, depth: int) -> Attr:
+        token = self.peek()
+        if token.text == "(":
+            return self.block(depth + 1)
+        if token.text == "[":
+            return self.tuple(depth + 1)
+        if token.kind == "string":
+            return self.checked(self.next(), lambda: _string(token.text))
+        if token.kind == "number":
+            return self.checked(self.next(), lambda: _number(token.text))
+        return self.word()
+
+    def tuple(self, depth: int) -> tuple[Attr, ...]:
+        if depth > limits.DEEPEST_NESTING:
+            raise self.missing(f"at most {limits.DEEPEST_NESTING} levels of nesting")
+        items: list[Attr] = []
+        self.take("[")
+        self.several("]", lambda: items.append(self.value(depth)))
+        return tuple(items)
+
+    def word(self) -> Attr:
+        """A value that begins with a word."""
+        token = self.peek()
+        if token.text in SHORT_NAMES:
+            after = self.text[token.end : token.end + 1]
+            return self.literal() if after == "[" else SHORT_NAMES[self.next().text]
+        if token.text in _WORDS:
+            return _WORDS[self.next().text]
+        if token.text == "size" and self.peek(1).text == "(":
+            return self.size()
+        fix = "Strings stand between double quotes." if token.kind == "name" else None
+        raise self.error(f"{token} is not a value.", token, fix)
+
+    def size(self) -> Size:
+        """What stands between the parentheses of `size(…)`."""
+        token = self.next()
+        start = end = self.take("(").end
+        depth = 1
+        while depth and end < min(len(self.text), start + LONGEST_TEXT + 1):
+            depth += (self.text[end] == "(") - (self.text[end] == ")")
+            end += 1
+        self.jump(end)
+        return self.checked(token, lambda: limits.readable_size(self.text[start : end - 1]))
+
+    def literal(self) -> Literal:
+        token = self.peek()
+        found = self.type()
+        if not isinstance(found, TensorType) or not all(
+            isinstance(n, int) for n in found.shape
+        ):
+            raise self.error("An array constant has a fixed shape.", token)
+        shape = tuple(size for size in found.shape if isinstance(size, int))
+        data = self.array_data(found.dtype, shape)
+        return self.checked(token, lambda: limits.literal(found.dtype, shape, data))
+
+    def array_data(self, dtype: DType, shape: tuple[int, ...]) -> bytes:
+        token = self.peek()
+        if token.kind == "string":
+            return self.checked(self.next(), lambda: _from_base64(token.text))
+        numbers: list[float] = []
+        self.numbers(numbers, dtype, part_shape(dtype, shape))
+        return self.checked(token, lambda: packed(dtype, numbers))
+
+    def numbers(self, into: list[float], dtype: DType, shape: tuple[int, ...]) -> None:
+        """Numbers in brackets, as many and as deep as the shape says."""
+        if not shape:
+            token = self.next()
+            into.append(self.checked(token, lambda: _element(token.text, dtype)))
+            return
+        self.take("[")
+        for index in range(shape[0]):
+            if index:
+                self.take(",")
+            self.numbers(into, dtype, shape[1:])
+        self.took(",")
+        self.take("]")
+
+
+def _string(token: str) -> str:
+    text: str = json.loads(token)
+    text.encode()  # halves of surrogate pairs are no text, and have no stored form
+    return text
+
+
+def _number(text: str) -> float:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError("it is too long")
+    if not text.lstrip("-").isdigit():
+        return float(text)
+    if not -limits.LARGEST_INT - 1 <= int(text) <= limits.LARGEST_INT:
+        raise ValueError("integers have 64 bits")
+    return int(text)
+
+
+def _element(text: str, dtype: DType) -> float:
+    """A number in an array constant."""
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError("it is too long")
+    kind = part_type(dtype).kind
+    if kind == "b" and text not in ("true", "false"):
+        raise ValueError("write true or false")
+    if kind == "b":
+        return text == "true"
+    return int(text) if kind in "iu" else float(text)
+
+
+def _from_base64(token: str) -> bytes:
+    try:
+        return base64.b64decode(json.loads(token), validate=True)
+    except binascii.Error:
+        raise ValueError("it is not base64") from None

@@ -1,0 +1,281 @@
+"""Programs, and which one is being built.
+
+A `Program` holds a main block, the `updates` that a run leaves in the scope, and the startup
+program that sets every persistable variable. Its description is immutable and cached; building
+goes through symbol tables, and passes make new programs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from braces import late
+from braces.errors import ProgramError, UnknownNameError
+from braces.ir import serde, text
+from braces.ir.block import Block
+from braces.ir.records import Body, ProgramDef, Source, VarInfo
+from braces.ir.table import SymbolTable
+from braces.ir.walk import all_bodies, resolve_body
+
+_stack: ContextVar[tuple[Program, ...]] = ContextVar("braces_programs", default=())
+_default: ContextVar[Program | None] = ContextVar("braces_default", default=None)
+
+
+class Program:
+    """A neural-network program as data.
+
+    Inside `with program:`, building goes to it; the blocks nest, and threads do not mix. Where
+    an exception leaves the `with` block, the program is as it was before.
+
+    Attributes:
+        updates: Persistable name to the variable that holds its next value.
+
+    Example:
+        >>> with Program() as prog:
+        ...     pass
+        >>> len(prog.blocks)
+        1
+    """
+
+    def __init__(self, definition: ProgramDef | None = None) -> None:
+        self.table = SymbolTable()
+        self.current = self.table
+        self.updates: dict[str, str] = {}
+        self.source: Source | None = None
+        self._startup: Program | None = None
+        self._frozen: tuple[int, int, ProgramDef] | None = None
+        self._entered: list[tuple[Any, Any]] = []
+        if definition is not None:
+            self.adopt(definition)
+
+    # ---- content -----------------------------------------------------------------------------
+
+    @property
+    def startup(self) -> Program:
+        """The program that sets every persistable variable of this one."""
+        if self._startup is None:
+            self._startup = Program()
+        return self._startup
+
+    @startup.setter
+    def startup(self, program: Program) -> None:
+        self._startup = program
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes whenever the program does."""
+        return self.table.version, len(self.updates)
+
+    @property
+    def definition(self) -> ProgramDef:
+        """The program at this moment, immutable."""
+        version = self.version
+        if self._frozen is None or self._frozen[:2] != version:
+            body = self.table.freeze()
+            if self.table.unifier.known:
+                body = resolve_body(body, self.table.unifier)
+            self._frozen = (*version, ProgramDef(body, dict(self.updates)))
+        return self._frozen[2]
+
+    def adopt(self, definition: ProgramDef) -> Program:
+        """Take over a description; this program must be empty."""
+        for body, _ in all_bodies(definition.main):
+            self.table.names.taken.update(body.vars, (op.name for op in body.ops))
+        self.table.thaw(definition.main)
+        self.updates = dict(definition.updates)
+        return self
+
+    def update(self, persistable: str, value: str) -> None:
+        """Give a persistable variable its value after the run.
+
+        Raises:
+            ProgramError: The variable is not persistable, or it has an update already.
+        """
+        info = self.table.get_var(persistable)
+        if not info.persistable:
+            raise ProgramError(
+                f"`{persistable}` does not outlive a run, so it cannot be updated.",
+                fix="Update parameters and states only.",
+            )
+        if persistable in self.updates:
+            raise ProgramError(
+                f"`{persistable}` is updated twice.",
+                given=f"{persistable} <- {self.updates[persistable]}, then <- {value}",
+                fix="Compute one next value; a run gives each persistable variable just one.",
+            )
+        self.updates[persistable] = value
+        self.table.touch()
+
+    # ---- blocks ------------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All blocks, the main one first, then nested ones in program order."""
+        made: dict[int, Block] = {}
+        for body, parent in all_bodies(self.definition.main):
+            made[id(body)] = Block(body, made[id(parent)] if parent is not None else None)
+        return list(made.values())
+
+    def block(self, index: int) -> Block:
+        """The block of this index; 0 is the main one."""
+        blocks = self.blocks
+        if not -len(blocks) <= index < len(blocks):
+            raise UnknownNameError(
+                f"There is no block {index}.", fix=f"This program has {len(blocks)} blocks."
+            )
+        return blocks[index]
+
+    @property
+    def vars(self) -> Mapping[str, VarInfo]:
+        """The variables of the main block."""
+        return self.definition.main.vars
+
+    @property
+    def parameters(self) -> list[VarInfo]:
+        """The trainable and frozen parameters, in order of definition."""
+        return [info for info in self.vars.values() if info.kind == "parameter"]
+
+    @property
+    def persistables(self) -> list[VarInfo]:
+        """All variables that outlive a run."""
+        return [info for info in self.vars.values() if info.persistable]
+
+    # ---- being built -------------------------------------------------------------------------
+
+    def __enter__(self) -> Program:
+        self._entered.append((_stack.set((*_stack.get(), self)), self.snapshot()))
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        token, snapshot = self._entered.pop()
+        _stack.reset(token)
+        if error is not None:
+            self.restore(snapshot)
+
+    @contextmanager
+    def building(self, table: SymbolTable) -> Iterator[SymbolTable]:
+        """Inside, operators are appended to `table`."""
+        before, self.current = self.current, table
+        token = _stack.set((*_stack.get(), self))
+        try:
+            yield table
+        finally:
+            self.current = before
+            _stack.reset(token)
+
+    @contextmanager
+    def at(self, source: Source | None) -> Iterator[None]:
+        """Inside, operators are said to be made by this line."""
+        before, self.source = self.source, source
+        try:
+            yield
+        finally:
+            self.source = before
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Where an exception leaves, the program is as it was before."""
+        snapshot = self.snapshot()
+        try:
+            yield
+        except BaseException:
+            self.restore(snapshot)
+            raise
+
+    def snapshot(self) -> Any:
+        """What `restore` needs to come back to this moment."""
+        tables = [
+            (t, list(t.params), dict(t.vars), list(t.ops), set(t.read_outside))
+            for t in self.current.chain()
+        ]
+        root = self.table
+        shared = (root.names.copy(), dict(root.unifier.known), root.unifier.count)
+        startup = self._startup.snapshot() if self._startup else None
+        return self.current, tables, shared, dict(self.updates), startup
+
+    def restore(self, snapshot: Any) -> None:
+        """Come back to the moment of a snapshot."""
+        self.current, tables, (names, known, count), self.updates, startup = snapshot
+        for table, params, variables, ops, read_outside in tables:
+            table.params, table.vars, table.ops = params, variables, ops
+            table.read_outside = read_outside
+        self.table.names.taken, self.table.names.counts = names.taken, names.counts
+        self.table.unifier.known, self.table.unifier.count = known, count
+        if startup is not None:
+            self.startup.restore(startup)
+        else:
+            self._startup = None
+        self.table.touch()
+
+    # ---- text, bytes, files, pictures --------------------------------------------------------
+
+    def __str__(self) -> str:
+        return text.print_program(self.definition)
+
+    def __repr__(self) -> str:
+        main = self.definition.main
+        return f"<Program: {len(self.blocks)} blocks, {len(main.ops)} ops, {len(main.vars)} vars>"
+
+    def _repr_html_(self) -> str:
+        return late.call("program_html", self, embed=True)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one self-contained page that shows the nested blocks."""
+        Path(path).write_text(late.call("program_html", self), encoding="utf-8")
+
+    def to_dot(self) -> str:
+        """The program in Graphviz's DOT language."""
+        return late.call("program_dot", self)
+
+    def to_bytes(self) -> bytes:
+        """The program, its startup program included, as one protobuf `ProgramDesc`."""
+        startup = self._startup.definition if self._startup else None
+        return serde.program_to_bytes(self.definition, startup)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Program:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            FileFormatError: The bytes are not a program, or one of a newer format.
+        """
+        main, startup = serde.program_from_bytes(data)
+        program = Program(main)
+        if startup is not None:
+            program.startup = Program(startup)
+        return program
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a file, at once or not at all."""
+        serde.write_atomically(path, self.to_bytes())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Program:
+        """Read a program from a file that `save` wrote."""
+        return Program.from_bytes(serde.read_bounded(path))
+
+    def for_test(self) -> Program:
+        """A copy for inference: no dropout, no updates, running statistics in use."""
+        return late.call("for_test", self)
+
+
+def default_program() -> Program:
+    """The program that building goes to: the innermost `with`, else one per thread."""
+    stack = _stack.get()
+    if stack:
+        return stack[-1]
+    program = _default.get()
+    if program is None:
+        program = Program()
+        _default.set(program)
+    return program
+
+
+def empty_body() -> Body:
+    """A block with nothing in it."""
+    return Body((), (), {}, ())

@@ -1,0 +1,216 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Mapping, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class VarKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    VAR_KIND_UNSPECIFIED: _ClassVar[VarKind]
+    VAR_KIND_VALUE: _ClassVar[VarKind]
+    VAR_KIND_DATA: _ClassVar[VarKind]
+    VAR_KIND_PARAMETER: _ClassVar[VarKind]
+    VAR_KIND_STATE: _ClassVar[VarKind]
+    VAR_KIND_ARGUMENT: _ClassVar[VarKind]
+
+class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DTYPE_UNSPECIFIED: _ClassVar[DType]
+    DTYPE_BOOL: _ClassVar[DType]
+    DTYPE_I8: _ClassVar[DType]
+    DTYPE_I16: _ClassVar[DType]
+    DTYPE_I32: _ClassVar[DType]
+    DTYPE_I64: _ClassVar[DType]
+    DTYPE_U8: _ClassVar[DType]
+    DTYPE_U16: _ClassVar[DType]
+    DTYPE_U32: _ClassVar[DType]
+    DTYPE_U64: _ClassVar[DType]
+    DTYPE_F16: _ClassVar[DType]
+    DTYPE_BF16: _ClassVar[DType]
+    DTYPE_F32: _ClassVar[DType]
+    DTYPE_F64: _ClassVar[DType]
+    DTYPE_C64: _ClassVar[DType]
+    DTYPE_C128: _ClassVar[DType]
+VAR_KIND_UNSPECIFIED: VarKind
+VAR_KIND_VALUE: VarKind
+VAR_KIND_DATA: VarKind
+VAR_KIND_PARAMETER: VarKind
+VAR_KIND_STATE: VarKind
+VAR_KIND_ARGUMENT: VarKind
+DTYPE_UNSPECIFIED: DType
+DTYPE_BOOL: DType
+DTYPE_I8: DType
+DTYPE_I16: DType
+DTYPE_I32: DType
+DTYPE_I64: DType
+DTYPE_U8: DType
+DTYPE_U16: DType
+DTYPE_U32: DType
+DTYPE_U64: DType
+DTYPE_F16: DType
+DTYPE_BF16: DType
+DTYPE_F32: DType
+DTYPE_F64: DType
+DTYPE_C64: DType
+DTYPE_C128: DType
+
+class ProgramDesc(_message.Message):
+    __slots__ = ("format", "format_version", "producer", "main", "updates", "startup", "locations", "op_versions", "complete")
+    class OpVersionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PRODUCER_FIELD_NUMBER: _ClassVar[int]
+    MAIN_FIELD_NUMBER: _ClassVar[int]
+    UPDATES_FIELD_NUMBER: _ClassVar[int]
+    STARTUP_FIELD_NUMBER: _ClassVar[int]
+    LOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    OP_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    COMPLETE_FIELD_NUMBER: _ClassVar[int]
+    format: str
+    format_version: int
+    producer: str
+    main: BlockDesc
+    updates: _containers.RepeatedCompositeFieldContainer[UpdateDesc]
+    startup: ProgramDesc
+    locations: _containers.RepeatedCompositeFieldContainer[LocationDesc]
+    op_versions: _containers.ScalarMap[str, int]
+    complete: bool
+    def __init__(self, format: _Optional[str] = ..., format_version: _Optional[int] = ..., producer: _Optional[str] = ..., main: _Optional[_Union[BlockDesc, _Mapping]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., startup: _Optional[_Union[ProgramDesc, _Mapping]] = ..., locations: _Optional[_Iterable[_Union[LocationDesc, _Mapping]]] = ..., op_versions: _Optional[_Mapping[str, int]] = ..., complete: bool = ...) -> None: ...
+
+class UpdateDesc(_message.Message):
+    __slots__ = ("persistable", "value")
+    PERSISTABLE_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    persistable: str
+    value: str
+    def __init__(self, persistable: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class LocationDesc(_message.Message):
+    __slots__ = ("file", "line")
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    file: str
+    line: int
+    def __init__(self, file: _Optional[str] = ..., line: _Optional[int] = ...) -> None: ...
+
+class BlockDesc(_message.Message):
+    __slots__ = ("params", "results", "vars", "ops")
+    PARAMS_FIELD_NUMBER: _ClassVar[int]
+    RESULTS_FIELD_NUMBER: _ClassVar[int]
+    VARS_FIELD_NUMBER: _ClassVar[int]
+    OPS_FIELD_NUMBER: _ClassVar[int]
+    params: _containers.RepeatedScalarFieldContainer[str]
+    results: _containers.RepeatedScalarFieldContainer[str]
+    vars: _containers.RepeatedCompositeFieldContainer[VarDesc]
+    ops: _containers.RepeatedCompositeFieldContainer[OpDesc]
+    def __init__(self, params: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[str]] = ..., vars: _Optional[_Iterable[_Union[VarDesc, _Mapping]]] = ..., ops: _Optional[_Iterable[_Union[OpDesc, _Mapping]]] = ...) -> None: ...
+
+class VarDesc(_message.Message):
+    __slots__ = ("name", "type", "kind", "trainable")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TRAINABLE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    type: TypeDesc
+    kind: VarKind
+    trainable: bool
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[_Union[TypeDesc, _Mapping]] = ..., kind: _Optional[_Union[VarKind, str]] = ..., trainable: bool = ...) -> None: ...
+
+class TypeDesc(_message.Message):
+    __slots__ = ("tensor", "list")
+    TENSOR_FIELD_NUMBER: _ClassVar[int]
+    LIST_FIELD_NUMBER: _ClassVar[int]
+    tensor: TensorTypeDesc
+    list: TensorTypeDesc
+    def __init__(self, tensor: _Optional[_Union[TensorTypeDesc, _Mapping]] = ..., list: _Optional[_Union[TensorTypeDesc, _Mapping]] = ...) -> None: ...
+
+class TensorTypeDesc(_message.Message):
+    __slots__ = ("dtype", "shape")
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    dtype: DType
+    shape: _containers.RepeatedCompositeFieldContainer[SizeDesc]
+    def __init__(self, dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[_Union[SizeDesc, _Mapping]]] = ...) -> None: ...
+
+class SizeDesc(_message.Message):
+    __slots__ = ("value", "expression")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
+    value: int
+    expression: str
+    def __init__(self, value: _Optional[int] = ..., expression: _Optional[str] = ...) -> None: ...
+
+class OpDesc(_message.Message):
+    __slots__ = ("type", "name", "inputs", "outputs", "attrs", "location")
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    ATTRS_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    type: str
+    name: str
+    inputs: _containers.RepeatedCompositeFieldContainer[SlotDesc]
+    outputs: _containers.RepeatedCompositeFieldContainer[SlotDesc]
+    attrs: _containers.RepeatedCompositeFieldContainer[AttrDesc]
+    location: int
+    def __init__(self, type: _Optional[str] = ..., name: _Optional[str] = ..., inputs: _Optional[_Iterable[_Union[SlotDesc, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[SlotDesc, _Mapping]]] = ..., attrs: _Optional[_Iterable[_Union[AttrDesc, _Mapping]]] = ..., location: _Optional[int] = ...) -> None: ...
+
+class SlotDesc(_message.Message):
+    __slots__ = ("slot", "names")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    slot: str
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, slot: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class AttrDesc(_message.Message):
+    __slots__ = ("name", "none", "boolean", "integer", "real", "text", "dtype", "size", "literal", "block", "list")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NONE_FIELD_NUMBER: _ClassVar[int]
+    BOOLEAN_FIELD_NUMBER: _ClassVar[int]
+    INTEGER_FIELD_NUMBER: _ClassVar[int]
+    REAL_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    LITERAL_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_FIELD_NUMBER: _ClassVar[int]
+    LIST_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    none: bool
+    boolean: bool
+    integer: int
+    real: float
+    text: str
+    dtype: DType
+    size: SizeDesc
+    literal: LiteralDesc
+    block: BlockDesc
+    list: ListDesc
+    def __init__(self, name: _Optional[str] = ..., none: bool = ..., boolean: bool = ..., integer: _Optional[int] = ..., real: _Optional[float] = ..., text: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., size: _Optional[_Union[SizeDesc, _Mapping]] = ..., literal: _Optional[_Union[LiteralDesc, _Mapping]] = ..., block: _Optional[_Union[BlockDesc, _Mapping]] = ..., list: _Optional[_Union[ListDesc, _Mapping]] = ...) -> None: ...
+
+class ListDesc(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[AttrDesc]
+    def __init__(self, items: _Optional[_Iterable[_Union[AttrDesc, _Mapping]]] = ...) -> None: ...
+
+class LiteralDesc(_message.Message):
+    __slots__ = ("dtype", "shape", "data")
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    dtype: DType
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    data: bytes
+    def __init__(self, dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Iterable[int]] = ..., data: _Optional[bytes] = ...) -> None: ...

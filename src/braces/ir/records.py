@@ -1,0 +1,170 @@
+"""What a program is made of: immutable records.
+
+    Body    := params, results, vars: name -> VarInfo, ops: Op*
+    Op      := type, name, inputs: slot -> names, outputs: slot -> names, attrs: name -> Attr
+    VarInfo := name, type, kind
+    Attr    := none | bool | int | float | str | dtype | size | Literal | Body | tuple of Attr
+
+A sub-block is a `Body` among the attributes of the operator that owns it. It reads outer
+variables by name; the owner lists them in its `captures` slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from braces.dims import Dim
+from braces.dtypes import DType, Type, dtype_of, short_name
+
+Attr: TypeAlias = "None | bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...]"
+Slots: TypeAlias = "Mapping[str, tuple[str, ...]]"
+
+CAPTURES = "captures"
+"""The input slot that lists what an operator's sub-blocks read from outside."""
+
+VALUE, DATA, PARAMETER, STATE, ARGUMENT = "value", "data", "parameter", "state", "argument"
+KINDS = (VALUE, DATA, PARAMETER, STATE, ARGUMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A line of the user's own program."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class VarInfo:
+    """The declaration of a variable.
+
+    Attributes:
+        name: Unique in its block.
+        type: Dtype and symbolic shape.
+        kind: `value` (an operator binds it), `data` (a run feeds it), `parameter` or `state`
+            (persistable: it lives in a scope from run to run), or `argument` (the operator
+            that owns the block binds it).
+        trainable: Whether optimizers update it; for parameters.
+    """
+
+    name: str
+    type: Type
+    kind: str = VALUE
+    trainable: bool = False
+
+    @property
+    def persistable(self) -> bool:
+        """Whether the value outlives a run."""
+        return self.kind in (PARAMETER, STATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """An array that is part of a program, as immutable bytes in C order, little endian."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    data: bytes
+
+    @staticmethod
+    def of(array: np.ndarray[Any, Any]) -> Literal:
+        """The literal that holds `array`."""
+        array = np.asarray(array)
+        return Literal(dtype_of(array.dtype), array.shape, array.tobytes())
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """The value, read-only."""
+        return np.frombuffer(self.data, self.dtype).reshape(self.shape)
+
+    def __str__(self) -> str:
+        return f"{short_name(self.dtype)}{list(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operator.
+
+    Attributes:
+        type: What it computes; derived operators carry their transforms: `tanh.vjp`.
+        name: Unique in its block.
+        inputs: Slot to the names that it reads.
+        outputs: Slot to the names that it binds; slots that nobody wants may be absent.
+        attrs: Constants, sub-blocks included.
+        source: The user's line that made it; no part of the program's meaning.
+    """
+
+    type: str
+    name: str
+    inputs: Slots
+    outputs: Slots
+    attrs: Mapping[str, Attr] = field(default_factory=dict[str, Attr])
+    source: Source | None = field(default=None, compare=False)
+
+    def reads(self) -> Iterator[str]:
+        """All names that this operator reads, captures included."""
+        for names in self.inputs.values():
+            yield from names
+
+    def binds(self) -> Iterator[str]:
+        """All names that this operator binds."""
+        for names in self.outputs.values():
+            yield from names
+
+    def captures(self) -> tuple[str, ...]:
+        """What the sub-blocks read from outside."""
+        return self.inputs.get(CAPTURES, ())
+
+    def bodies(self) -> dict[str, Body]:
+        """The sub-blocks by attribute name; the cases of a list as `cases[0]`, …."""
+        found: dict[str, Body] = {}
+        for name, value in self.attrs.items():
+            if isinstance(value, Body):
+                found[name] = value
+            elif isinstance(value, tuple):
+                found |= {f"{name}[{i}]": v for i, v in enumerate(value) if isinstance(v, Body)}
+        return found
+
+    def with_(self, **changes: Any) -> Op:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+    def describe(self) -> str:
+        """Operator and source line, for messages."""
+        return f"op `{self.name}` ({self.type})" + (f", built at {self.source}" if self.source else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The content of a block.
+
+    Attributes:
+        params: Names that the owner binds before the block runs, in its order.
+        results: Names that the owner reads after the block ran, in its order.
+        vars: All names bound in this block.
+        ops: In the order of execution.
+    """
+
+    params: tuple[str, ...]
+    results: tuple[str, ...]
+    vars: Mapping[str, VarInfo]
+    ops: tuple[Op, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDef:
+    """A whole program at one moment: its main block and the state that a run leaves.
+
+    Attributes:
+        main: Block 0.
+        updates: Persistable name to the variable that holds its next value.
+    """
+
+    main: Body
+    updates: Mapping[str, str]

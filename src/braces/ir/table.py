@@ -1,0 +1,194 @@
+"""The compile-time twin of a scope: the definitions of one block while it is being built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from braces.dims import Unifier
+from braces.dtypes import Type
+from braces.errors import DuplicateNameError, ProgramError, UnknownNameError, suggest
+from braces.ir import serde
+from braces.ir.names import Names
+from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, Slots, Source, VarInfo
+
+
+class SymbolTable:
+    """Variables and operators of one block, with a link to the enclosing block's table.
+
+    Looking up goes outwards; defining is local and happens once. Names that are not given are
+    made up, the same on every run and unique in the whole program.
+
+    Example:
+        >>> from braces.dtypes import parse_type
+        >>> outer = SymbolTable()
+        >>> w = outer.new_var("w", parse_type("f32[4]"))
+        >>> inner = SymbolTable(parent=outer)
+        >>> inner.find_var("w") is w, inner.find_var("w", recursive=False)
+        (True, None)
+    """
+
+    def __init__(self, parent: SymbolTable | None = None) -> None:
+        self.parent = parent
+        self.params: list[str] = []
+        self.vars: dict[str, VarInfo] = {}
+        self.ops: list[Op] = []
+        self.read_outside: set[str] = set()
+        self.names: Names = parent.names if parent else Names()
+        self.unifier: Unifier = parent.unifier if parent else Unifier()
+        self.root: SymbolTable = parent.root if parent else self
+        self.version = 0
+        self.handles: dict[str, Any] = {}
+        self.trip_index: str | None = None
+
+    def touch(self) -> None:
+        """Say that something changed, so that frozen copies are made anew."""
+        self.root.version += 1
+
+    # ---- defining ----------------------------------------------------------------------------
+
+    def new_var(
+        self,
+        name: str = "",
+        type: Type | None = None,
+        kind: str = VALUE,
+        *,
+        trainable: bool = False,
+        stem: str = "var",
+    ) -> VarInfo:
+        """Define a variable here; a unique name is made up where none is given.
+
+        Raises:
+            DuplicateNameError: The name is bound in this block, or this block has already read
+                an outer variable of this name.
+        """
+        if type is None:
+            raise ProgramError("A variable needs a type.", fix="Pass type=parse_type('f32[b,4]').")
+        if not name:
+            name = self.names.unique(stem)
+        self._check_free(name)
+        info = VarInfo(self.names.claim(name), type, kind, trainable)
+        self.vars[name] = info
+        self.touch()
+        return info
+
+    def _check_free(self, name: str) -> None:
+        if name in self.vars:
+            raise DuplicateNameError(
+                f"`{name}` is already bound in this block.",
+                given=f"{name}: {self.vars[name].type}",
+                fix="A name is bound once in a block; choose another name.",
+            )
+        if name in self.read_outside:
+            raise DuplicateNameError(
+                f"`{name}` was read from an outer block before it is bound here.",
+                fix="Choose another name for the inner variable.",
+            )
+
+    def new_op(
+        self,
+        type: str = "",
+        name: str = "",
+        *,
+        inputs: Slots | None = None,
+        outputs: Slots | None = None,
+        attrs: Mapping[str, Attr] | None = None,
+        source: Source | None = None,
+    ) -> Op:
+        """Append an operator; a unique name is made up where none is given."""
+        if not name:
+            name = self.names.unique(type.replace(".", "_") or "op")
+        op = Op(type, self.names.claim(name), inputs or {}, outputs or {}, attrs or {}, source)
+        self.read_outside.update(name for name in op.reads() if name not in self.vars)
+        self.ops.append(op)
+        self.touch()
+        return op
+
+    def replace(self, old: Op, new: Op) -> Op:
+        """Put an operator in the place of another."""
+        at = next(i for i, op in enumerate(self.ops) if op is old)
+        self.ops[at] = new
+        self.touch()
+        return new
+
+    # ---- looking up --------------------------------------------------------------------------
+
+    def find_var(self, name: str, recursive: bool = True) -> VarInfo | None:
+        """The variable of this name, from here or (recursively) from an enclosing block."""
+        table = self.table_of(name) if recursive else (self if name in self.vars else None)
+        return table.vars[name] if table else None
+
+    def find_op(self, name: str) -> Op | None:
+        """The operator of this name in this block."""
+        return next((op for op in self.ops if op.name == name), None)
+
+    def get_var(self, name: str) -> VarInfo:
+        """The variable of this name, from here or any enclosing block.
+
+        Raises:
+            UnknownNameError: There is none; near misses are suggested.
+        """
+        found = self.find_var(name)
+        if found is None:
+            visible = [name for table in self.chain() for name in table.vars]
+            raise UnknownNameError(f"There is no variable `{name}`.", fix=suggest(name, visible))
+        return found
+
+    def table_of(self, name: str) -> SymbolTable | None:
+        """The innermost table, from here outwards, that binds this name."""
+        return next((table for table in self.chain() if name in table.vars), None)
+
+    def chain(self) -> Iterator[SymbolTable]:
+        """This table and all that enclose it, innermost first."""
+        table: SymbolTable | None = self
+        while table is not None:
+            yield table
+            table = table.parent
+
+    def type_of(self, name: str) -> Type:
+        """The type of a visible variable, with all that is known of its dimensions."""
+        return self.get_var(name).type.map_sizes(self.unifier.resolve)
+
+    # ---- freezing ----------------------------------------------------------------------------
+
+    def freeze(self, results: Iterable[str] = ()) -> Body:
+        """The content of this block as an immutable record."""
+        return Body(
+            tuple(self.params), tuple(results), _resolved(self.vars, self.unifier), tuple(self.ops)
+        )
+
+    def thaw(self, body: Body) -> SymbolTable:
+        """Fill this empty table with the content of a block; names are taken as they are."""
+        if self.vars or self.ops:
+            raise ProgramError("Only an empty symbol table can take over a block.")
+        self.params = list(body.params)
+        self.vars = dict(body.vars)
+        self.ops = list(body.ops)
+        self.names.taken.update(body.vars, (op.name for op in body.ops))
+        self.touch()
+        return self
+
+    def serialize(self, results: Iterable[str] = ()) -> Any:
+        """This block as a protobuf `BlockDesc`, sub-blocks included."""
+        return serde.body_to_desc(self.freeze(results))
+
+    def deserialize(self, desc: Any) -> SymbolTable:
+        """Fill this empty table from a protobuf `BlockDesc`."""
+        body = serde.body_from_desc(desc)
+        for inner in serde.names_in(body):
+            self.names.taken.add(inner)
+        return self.thaw(body)
+
+    def add_param(self, name: str, type: Type) -> VarInfo:
+        """Define a variable that the owner of this block binds."""
+        self.params.append(name)
+        return self.new_var(name, type, ARGUMENT)
+
+
+def _resolved(infos: Mapping[str, VarInfo], unifier: Unifier) -> dict[str, VarInfo]:
+    if not unifier.known:
+        return dict(infos)
+    return {
+        name: VarInfo(name, info.type.map_sizes(unifier.resolve), info.kind, info.trainable)
+        for name, info in infos.items()
+    }

@@ -1,0 +1,157 @@
+"""A text as tokens, and errors that show a place in it with a caret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from braces.errors import FileFormatError, ParseError
+from braces.ir import limits
+
+T = TypeVar("T")
+
+_SPACE = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_TOKEN = re.compile(
+    r"(?P<name>[A-Za-z_@][\w.@/-]*+)"
+    r"|(?P<number>-?(?:inf|[0-9]++(?:\.[0-9]*+)?(?:[eE][+-]?[0-9]++)?))"
+    r'|(?P<string>"(?:[^"\\\n]++|\\.)*+")'
+    r"|(?P<mark>[()\[\]{},:=])"
+)
+
+
+def parse_error(text: str, at: int, what: str, fix: str | None = None) -> ParseError:
+    """An error that shows the line of a place, and a caret below it."""
+    start = text.rfind("\n", 0, at) + 1
+    row, column = text.count("\n", 0, at) + 1, at - start + 1
+    end = text.find("\n", at)
+    line = text[start : end if end >= 0 else len(text)].rstrip()
+    first = max(len(line) - len(line.lstrip()), column - 61)
+    error = ParseError(
+        what,
+        at=f"line {row}, column {column}",
+        given=f"{line[first : first + 80]}\n{' ' * (len('  given: ') + column - 1 - first)}^",
+        fix=fix,
+    )
+    # Python shows a syntax error by these, not by its text.
+    error.lineno, error.offset, error.text = row, column, line
+    error.msg = f"{what} {fix}" if fix else what
+    return error
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A name, number, string or mark; `stray` for anything else, `end` behind the last one."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"`{self.text:.40}`" if self.kind != "end" else "the end"
+
+
+class Tokens:
+    """A text as tokens, made when they are looked at."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > limits.LARGEST_FILE:
+            raise parse_error(
+                text, 0, f"A program has {limits.LARGEST_FILE} characters at most."
+            )
+        self.text = text
+        self.last_end = 0
+        self.ahead: list[Token] = []
+
+    def error(self, what: str, token: Token, fix: str | None = None) -> ParseError:
+        """An error at a token."""
+        return parse_error(self.text, token.start, what, fix)
+
+    def missing(self, what: str) -> ParseError:
+        """An error at the next token, or behind the last one where the line ends there."""
+        found = self.peek()
+        broken = "\n" in self.text[self.last_end : found.start]
+        at = self.last_end if broken or found.kind == "end" else found.start
+        return parse_error(self.text, at, f"Expected {what} before {found}.")
+
+    def peek(self, distance: int = 0) -> Token:
+        """The next token, or one further ahead."""
+        while len(self.ahead) <= distance:
+            self.ahead.append(self.lex(self.ahead[-1].end if self.ahead else self.last_end))
+        return self.ahead[distance]
+
+    def lex(self, at: int) -> Token:
+        """The first token at or behind a place."""
+        space = _SPACE.match(self.text, at)
+        start = space.end() if space else at
+        if start == len(self.text):
+            return Token("end", "", start, start)
+        match = _TOKEN.match(self.text, start)
+        if match is None:
+            return Token("stray", self.text[start], start, start + 1)
+        return Token(match.lastgroup or "", match.group(), start, match.end())
+
+    def next(self) -> Token:
+        """The next token, which is then behind us."""
+        token = self.peek()
+        self.jump(token.end)
+        return token
+
+    def jump(self, at: int) -> None:
+        """Go on at a place."""
+        self.ahead = [token for token in self.ahead if token.start >= at]
+        self.last_end = at
+
+    def take(self, text: str) -> Token:
+        """The next token, which must be this one."""
+        if self.peek().text != text:
+            raise self.missing(f"`{text}`")
+        return self.next()
+
+    def took(self, text: str) -> bool:
+        """Whether the next token was this one; if so, it is behind us."""
+        if self.peek().text != text:
+            return False
+        self.next()
+        return True
+
+    def end(self) -> None:
+        """Make sure that nothing follows."""
+        if self.peek().kind != "end":
+            raise self.missing("the end")
+
+    def name(self, what: str = "a name") -> Token:
+        """The next token, which must be a name."""
+        if self.peek().kind != "name":
+            raise self.missing(what)
+        token = self.next()
+        self.checked(token, lambda: limits.readable_name(token.text))
+        return token
+
+    def match(self, pattern: re.Pattern[str]) -> tuple[re.Match[str] | None, Token]:
+        """Match what no token describes, at the place of the next token."""
+        token = self.peek()
+        match = pattern.match(self.text, token.start)
+        if match:
+            self.jump(match.end())
+        return match, token
+
+    def checked(self, token: Token, read: Callable[[], T]) -> T:
+        """What `read` gives; its errors are shown at `token`."""
+        try:
+            return read()
+        except ParseError:
+            raise
+        except FileFormatError as error:
+            raise self.error(error.what, token, error.fix) from None
+        except (OverflowError, ValueError) as error:
+            raise self.error(f"{token} cannot be read: {error}", token) from None
+
+    def several(self, close: str, read: Callable[[], object]) -> None:
+        """What `read` reads, with commas between, as far as a closing bracket."""
+        while not self.took(close):
+            read()
+            if self.peek().text != close and not self.took(","):
+                raise self.missing(f"`,` or `{close}`")

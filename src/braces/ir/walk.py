@@ -1,0 +1,140 @@
+"""The only code that walks nested blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from braces.dims import Dim, Unifier
+from braces.ir.records import CAPTURES, Attr, Body, Op, Slots, VarInfo
+
+
+def all_bodies(body: Body) -> Iterator[tuple[Body, Body | None]]:
+    """Every block with its parent, outermost first, in program order."""
+    pending: list[tuple[Body, Body | None]] = [(body, None)]
+    while pending:
+        current, parent = pending.pop(0)
+        yield current, parent
+        inner = [(sub, current) for op in current.ops for sub in op.bodies().values()]
+        pending[:0] = inner
+
+
+def all_ops(body: Body) -> Iterator[tuple[str, Op]]:
+    """Every operator with the path of its block, as `loop_0/body`, in program order."""
+    yield from _ops_below("", body)
+
+
+def _ops_below(path: str, body: Body) -> Iterator[tuple[str, Op]]:
+    for op in body.ops:
+        yield path, op
+        for label, sub_block in op.bodies().items():
+            yield from _ops_below(f"{path}/{op.name}/{label}".lstrip("/"), sub_block)
+
+
+def free_names(body: Body) -> tuple[str, ...]:
+    """What a block reads and does not bind, in the order of first use."""
+    return free_of(body.ops, body.results, body.vars)
+
+
+def free_of(ops: Iterable[Op], results: Iterable[str], bound: Iterable[str]) -> tuple[str, ...]:
+    """What operators and results read beyond `bound`, in the order of first use."""
+    inside = set(bound)
+    found: dict[str, None] = {}
+    for op in ops:
+        found.update(dict.fromkeys(name for name in op.reads() if name not in inside))
+    found.update(dict.fromkeys(name for name in results if name not in inside))
+    return tuple(found)
+
+
+def captures_of(attrs: Mapping[str, Attr]) -> tuple[str, ...]:
+    """What all sub-blocks among these attributes read from outside."""
+    op = Op("", "", {}, {}, attrs)
+    return tuple(dict.fromkeys(n for body in op.bodies().values() for n in free_names(body)))
+
+
+def with_captures(op: Op) -> Op:
+    """The operator with its `captures` slot computed anew."""
+    others = {slot: names for slot, names in op.inputs.items() if slot != CAPTURES}
+    captured = captures_of(op.attrs)
+    return op.with_(inputs=others | ({CAPTURES: captured} if captured else {}))
+
+
+def map_bodies(op: Op, change: Callable[[Body], Body]) -> Op:
+    """The operator with each of its sub-blocks replaced."""
+    if not op.bodies():
+        return op
+    return op.with_(attrs={name: _map_attr(value, change) for name, value in op.attrs.items()})
+
+
+def _map_attr(value: Attr, change: Callable[[Body], Body]) -> Attr:
+    if isinstance(value, Body):
+        return change(value)
+    if isinstance(value, tuple):
+        return tuple(_map_attr(one, change) for one in value)
+    return value
+
+
+def producers(ops: Iterable[Op]) -> dict[str, Op]:
+    """For each bound name, the operator that binds it."""
+    return {name: op for op in ops for name in op.binds()}
+
+
+def rename_slots(slots: Slots, names: Mapping[str, str]) -> Slots:
+    """Slots with names replaced."""
+    return {slot: tuple(names.get(n, n) for n in given) for slot, given in slots.items()}
+
+
+def rename_body(body: Body, names: Mapping[str, str]) -> Body:
+    """A block with names replaced, in sub-blocks too, except where they bind the name anew."""
+    inner = {old: new for old, new in names.items()}
+    return Body(
+        params=tuple(inner.get(n, n) for n in body.params),
+        results=tuple(inner.get(n, n) for n in body.results),
+        vars={inner.get(n, n): _renamed_var(v, inner) for n, v in body.vars.items()},
+        ops=tuple(rename_op(op, inner) for op in body.ops),
+    )
+
+
+def _renamed_var(info: VarInfo, names: Mapping[str, str]) -> VarInfo:
+    return VarInfo(names.get(info.name, info.name), info.type, info.kind, info.trainable)
+
+
+def rename_op(op: Op, names: Mapping[str, str]) -> Op:
+    """An operator with names replaced, in its sub-blocks too."""
+
+    def inside(body: Body) -> Body:
+        outer = {old: new for old, new in names.items() if old not in body.vars}
+        return rename_body(body, outer)
+
+    renamed = map_bodies(op, inside)
+    return renamed.with_(
+        inputs=rename_slots(op.inputs, names), outputs=rename_slots(op.outputs, names)
+    )
+
+
+def resolve_body(body: Body, unifier: Unifier) -> Body:
+    """A block, sub-blocks included, with all that is known of its dimensions put in."""
+    return Body(
+        body.params,
+        body.results,
+        {name: _resolved(info, unifier) for name, info in body.vars.items()},
+        tuple(_resolve_op(op, unifier) for op in body.ops),
+    )
+
+
+def _resolved(info: VarInfo, unifier: Unifier) -> VarInfo:
+    return VarInfo(info.name, info.type.map_sizes(unifier.resolve), info.kind, info.trainable)
+
+
+def _resolve_op(op: Op, unifier: Unifier) -> Op:
+    attrs = {name: _resolve_attr(value, unifier) for name, value in op.attrs.items()}
+    return op.with_(attrs=attrs)
+
+
+def _resolve_attr(value: Attr, unifier: Unifier) -> Attr:
+    if isinstance(value, Body):
+        return resolve_body(value, unifier)
+    if isinstance(value, Dim):
+        return unifier.resolve(value)
+    if isinstance(value, tuple):
+        return tuple(_resolve_attr(one, unifier) for one in value)
+    return value

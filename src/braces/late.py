@@ -1,0 +1,25 @@
+"""The one door by which a lower layer calls an upper one: by name, when it is called.
+
+`Program` and `Block` offer to run, draw and prune themselves, though the code that does so lies
+above them. Each such method goes through this table and nothing else does.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+ENTRIES = {
+    "run_block": "braces.executor.block:run_block",
+    "eval_block": "braces.executor.block:eval_block",
+    "infer_block": "braces.executor.block:infer_block",
+    "for_test": "braces.passes.for_test:for_test",
+    "program_html": "braces.viewer.html:program_html",
+    "program_dot": "braces.viewer.dot:program_dot",
+}
+
+
+def call(entry: str, *args: Any, **kwargs: Any) -> Any:
+    """Call the function of an upper layer that this entry names."""
+    module, _, function = ENTRIES[entry].partition(":")
+    return getattr(importlib.import_module(module), function)(*args, **kwargs)

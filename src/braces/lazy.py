@@ -1,0 +1,35 @@
+"""JAX and optax, imported on first use.
+
+Programs are data: reading, printing, checking and pruning them needs no arithmetic. A module
+that computes writes `from braces.lazy import jnp`; the library itself is imported when the
+first attribute is looked up, so that `import braces` and the read-only commands stay light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+
+class LazyModule(ModuleType):
+    """A module that is imported when its first attribute is looked up."""
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(importlib.import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
+
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    import optax
+    from jax import lax
+else:
+    jax = LazyModule("jax")
+    jnp = LazyModule("jax.numpy")
+    lax = LazyModule("jax.lax")
+    optax = LazyModule("optax")
+
+__all__ = ["jax", "jnp", "lax", "optax"]

@@ -1,0 +1,43 @@
+"""Operators: one definition each."""
+
+from braces.ops import (
+    activation,
+    choice,
+    conv,
+    creation,
+    einsum,
+    elementwise,
+    functions,
+    linalg,
+    logic,
+    loss,
+    metric,
+    norm,
+    order,
+    pool,
+    random,
+    reduce,
+    sampling,
+    trigonometry,
+)
+
+__all__ = [
+    "activation",
+    "choice",
+    "conv",
+    "creation",
+    "einsum",
+    "elementwise",
+    "functions",
+    "linalg",
+    "logic",
+    "loss",
+    "metric",
+    "norm",
+    "order",
+    "pool",
+    "random",
+    "reduce",
+    "sampling",
+    "trigonometry",
+]

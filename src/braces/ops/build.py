@@ -1,0 +1,535 @@
+"""Building programs: symbolic variables, and appending operators to the block being built.
+
+`Var` is what users hold and what gradient rules compute with. `apply` converts operands, infers
+types, and appends one operator to the current block of a program.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from braces.dims import Shape
+from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, is_float
+from braces.errors import BracesError, DTypeError, ProgramError, SymbolicValueError
+from braces.ir.program import Program, default_program
+from braces.ir.records import CAPTURES, Literal, Op, Source, VarInfo
+from braces.ir.table import SymbolTable
+from braces.ir.walk import captures_of
+from braces.ops.define import OPS, OpDef
+from braces.ops.inference import Context, infer
+
+Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
+
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+class Var:
+    """A symbolic variable of a program: a name in a block, with a type.
+
+    Python's operators build programs: `x @ w + b`, `x[..., 0]`, `a < b`. `==` is elementwise,
+    and the hash is the identity.
+
+    Attributes:
+        program: The program that it belongs to.
+        table: The block that binds it.
+        name: Unique in that block.
+    """
+
+    __slots__ = ("__weakref__", "name", "program", "table")
+    __array_priority__ = 1000
+    __array_ufunc__ = None
+
+    def __init__(self, program: Program, table: SymbolTable, name: str) -> None:
+        self.program = program
+        self.table = table
+        self.name = name
+
+    @property
+    def info(self) -> VarInfo:
+        """The declaration."""
+        return self.table.vars[self.name]
+
+    @property
+    def type(self) -> Type:
+        """Dtype and shape, or the type of a list."""
+        return self.table.type_of(self.name)
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each axis; symbolic ones are `Dim`s."""
+        return tensor_type(self).shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype, a `numpy.dtype`."""
+        return tensor_type(self).dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def persistable(self) -> bool:
+        """Whether the value outlives a run."""
+        return self.info.persistable
+
+    @property
+    def T(self) -> Var:
+        """The transpose of a matrix."""
+        return one("transpose", self, axes=None)
+
+    def astype(self, dtype: object) -> Var:
+        """The same values in another dtype."""
+        return one("cast", self, dtype=dtype)
+
+    def reshape(self, *shape: Any) -> Var:
+        """The same values in another shape."""
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        return one("reshape", self, shape=given)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Var:
+        """The sum along axes."""
+        return one("sum", self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Var:
+        """The mean along axes."""
+        return one("mean", self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Var:
+        """The maximum along axes."""
+        return one("max", self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Var:
+        """The minimum along axes."""
+        return one("min", self, axis=axis, keepdims=keepdims)
+
+    # ---- arithmetic --------------------------------------------------------------------------
+
+    def __add__(self, other: Operand) -> Var:
+        return one("add", self, other)
+
+    def __radd__(self, other: Operand) -> Var:
+        return one("add", other, self)
+
+    def __sub__(self, other: Operand) -> Var:
+        return one("subtract", self, other)
+
+    def __rsub__(self, other: Operand) -> Var:
+        return one("subtract", other, self)
+
+    def __mul__(self, other: Operand) -> Var:
+        return one("multiply", self, other)
+
+    def __rmul__(self, other: Operand) -> Var:
+        return one("multiply", other, self)
+
+    def __truediv__(self, other: Operand) -> Var:
+        return one("divide", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Var:
+        return one("divide", other, self)
+
+    def __floordiv__(self, other: Operand) -> Var:
+        return one("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Operand) -> Var:
+        return one("floor_divide", other, self)
+
+    def __mod__(self, other: Operand) -> Var:
+        return one("remainder", self, other)
+
+    def __rmod__(self, other: Operand) -> Var:
+        return one("remainder", other, self)
+
+    def __pow__(self, other: Operand) -> Var:
+        return one("pow", self, other)
+
+    def __rpow__(self, other: Operand) -> Var:
+        return one("pow", other, self)
+
+    def __matmul__(self, other: Operand) -> Var:
+        return one("matmul", self, other)
+
+    def __rmatmul__(self, other: Operand) -> Var:
+        return one("matmul", other, self)
+
+    def __neg__(self) -> Var:
+        return one("negative", self)
+
+    def __pos__(self) -> Var:
+        return self
+
+    def __abs__(self) -> Var:
+        return one("abs", self)
+
+    # ---- comparison and logic ----------------------------------------------------------------
+
+    def __eq__(self, other: object) -> Var:  # type: ignore[override]
+        return one("equal", self, other)
+
+    def __ne__(self, other: object) -> Var:  # type: ignore[override]
+        return one("not_equal", self, other)
+
+    def __lt__(self, other: Operand) -> Var:
+        return one("less", self, other)
+
+    def __le__(self, other: Operand) -> Var:
+        return one("less_equal", self, other)
+
+    def __gt__(self, other: Operand) -> Var:
+        return one("greater", self, other)
+
+    def __ge__(self, other: Operand) -> Var:
+        return one("greater_equal", self, other)
+
+    def __and__(self, other: Operand) -> Var:
+        return one("logical_and", self, other)
+
+    def __rand__(self, other: Operand) -> Var:
+        return one("logical_and", other, self)
+
+    def __or__(self, other: Operand) -> Var:
+        return one("logical_or", self, other)
+
+    def __ror__(self, other: Operand) -> Var:
+        return one("logical_or", other, self)
+
+    def __xor__(self, other: Operand) -> Var:
+        return one("logical_xor", self, other)
+
+    def __invert__(self) -> Var:
+        return one("logical_not", self)
+
+    __hash__ = object.__hash__
+
+    def __getitem__(self, index: Any) -> Var:
+        # Indexing is an operator family of its own, registered by the module that defines it.
+        return INDEXING["getitem"](self, index)
+
+    # ---- what a symbolic variable is not -----------------------------------------------------
+
+    def _no_value(self, wanted: str, fix: str) -> NoReturn:
+        raise SymbolicValueError(
+            f"`{self.name}` is a symbolic variable and has no value yet, so it cannot be {wanted}.",
+            at=str(user_source() or "") or None,
+            given=f"{self.name}: {self.type}",
+            fix=fix,
+        )
+
+    def __bool__(self) -> bool:
+        self._no_value(
+            "a condition of Python's `if`, `while`, `and`, `or`, `not` or `in`",
+            "Use br.create_if_else, br.create_while or br.where; `&`, `|`, `~` for logic.",
+        )
+
+    def __int__(self) -> int:
+        self._no_value("turned into an int", "Use br.cast(x, 'int64') inside the program.")
+
+    def __float__(self) -> float:
+        self._no_value("turned into a float", "Use br.cast, or fetch it with exe.run.")
+
+    def __index__(self) -> int:
+        self._no_value("an index of a Python sequence", "Use br.take, or x[i] on a variable.")
+
+    def __iter__(self) -> Any:
+        self._no_value(
+            "iterated over", "Use br.split or br.unstack, br.scan, or br.create_rnn for steps."
+        )
+
+    def __len__(self) -> int:
+        self._no_value("measured with len()", "Use x.shape[0], which may be symbolic.")
+
+    def __contains__(self, item: object) -> bool:
+        self._no_value("searched with `in`", "Use br.any(x == item).")
+
+    def __array__(self, *args: object, **kwargs: object) -> Any:
+        self._no_value("a NumPy array", "Fetch it: exe.run(prog, scope, fetch=[x]).")
+
+    def __setitem__(self, index: object, value: object) -> None:
+        self._no_value("assigned to", "Use br.scatter_add or br.where; values never change.")
+
+    def __repr__(self) -> str:
+        return f"<Var {self.name}: {self.type}>"
+
+
+INDEXING: dict[str, Any] = {}
+"""The function behind `x[...]`, filled in by the operators that index."""
+
+
+def tensor_type(var: Var) -> TensorType:
+    """The type of a variable that must be an array."""
+    found = var.type
+    if isinstance(found, ListType):
+        raise DTypeError(f"`{var.name}` is a list ({found}), not an array.")
+    return found
+
+
+# ---- finding the place -----------------------------------------------------------------------
+
+
+def user_source() -> Source | None:
+    """The line that a pass says, else the innermost line that is not in this package."""
+    said = default_program().source
+    if said is not None:
+        return said
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return Source(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+def var_of(program: Program, table: SymbolTable, name: str) -> Var:
+    """The handle of a variable, always the same object."""
+    found = table.handles.get(name)
+    if found is None:
+        found = table.handles[name] = Var(program, table, name)
+    return found
+
+
+# ---- operands --------------------------------------------------------------------------------
+
+
+def operand_dtype(values: Iterable[Any]) -> DType | None:
+    """The dtype that Python scalars take on beside these operands."""
+    types = (v.type for v in values if isinstance(v, Var))
+    return next((t.dtype for t in types if isinstance(t, TensorType)), None)
+
+
+def scalar_dtype(value: Any, beside: DType | None) -> DType:
+    """The dtype of a Python scalar beside a variable of another dtype."""
+    if isinstance(value, bool):
+        return dtype_of("bool")
+    if isinstance(value, int):
+        return dtype_of("int64") if beside is None or beside.kind == "b" else beside
+    if isinstance(value, complex):
+        return dtype_of("complex64") if beside is None or beside.kind != "c" else beside
+    return beside if beside is not None and is_float(beside) else dtype_of("float32")
+
+
+def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
+    """A constant operand as an array, in the dtype that the rules give it."""
+    if isinstance(value, bool | int | float | complex):
+        dtype = scalar_dtype(value, beside)
+        try:
+            return np.asarray(value, dtype)
+        except OverflowError:
+            raise DTypeError(f"{value} does not fit into {dtype}.") from None
+    array = np.asarray(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return array
+    if array.dtype.kind == "f":
+        return array.astype(scalar_dtype(0.0, beside))
+    return array
+
+
+def as_var(value: Any, beside: DType | None = None) -> Var:
+    """An operand as a variable; numbers and arrays become constants.
+
+    Raises:
+        DTypeError: It is neither a variable nor a number nor an array.
+    """
+    if isinstance(value, Var):
+        return value
+    if isinstance(value, str | bytes | dict | set) or value is None or callable(value):
+        raise DTypeError(
+            f"{value!r:.80} is neither a variable nor a number nor an array.",
+            fix="Pass a variable, a Python number, or a NumPy array.",
+        )
+    try:
+        literal = Literal.of(as_array(value, beside))
+    except (ValueError, TypeError) as error:
+        if isinstance(error, BracesError):
+            raise
+        raise DTypeError(f"{value!r:.80} cannot become a constant: {error}") from None
+    return one("constant", value=literal)
+
+
+def check_visible(program: Program, var: Var) -> None:
+    """Refuse variables of other programs, and of blocks that do not enclose the current one."""
+    if var.program is not program:
+        raise ProgramError(
+            f"`{var.name}` belongs to another program.",
+            given=f"{var.name}: {var.type}",
+            fix="Build with variables of one program; parameters are shared by name in a scope.",
+        )
+    if var.table not in program.current.chain():
+        raise ProgramError(
+            f"`{var.name}` is a variable of a block that is closed, so it cannot be read here.",
+            given=f"{var.name}: {var.type}",
+            fix="Return it from its block: add_output(...) and call the construct, or final(...).",
+        )
+    visible = program.current.table_of(var.name)
+    if visible is not var.table:
+        raise ProgramError(
+            f"An inner variable has the name `{var.name}` too and hides this one.",
+            fix="Give one of them another name.",
+        )
+
+
+# ---- appending -------------------------------------------------------------------------------
+
+
+def apply(
+    op_type: str,
+    inputs: Mapping[str, Sequence[Any]],
+    attrs: Mapping[str, Any] | None = None,
+    *,
+    wanted: Iterable[str] | None = None,
+    name: str = "",
+) -> dict[str, tuple[Var, ...]]:
+    """Append one operator to the current block and return its outputs by slot.
+
+    Args:
+        op_type: The operator, derived ones included.
+        inputs: Slot to operands; numbers and arrays become constants.
+        attrs: Attributes; defaults are filled in.
+        wanted: The output slots to bind; all by default.
+        name: A name for the operator and its output.
+
+    Raises:
+        BracesError: It does not fit; the message names operator, file and line.
+    """
+    definition = OPS.get(op_type)
+    source = user_source()
+    try:
+        return _apply(definition, inputs, attrs or {}, wanted, name, source)
+    except BracesError as error:
+        program = default_program()
+        where = "block 0" if program.current is program.table else "an inner block"
+        raise error.located(f"{where}, {op_type}" + (f", built at {source}" if source else ""))
+
+
+def _apply(
+    definition: OpDef,
+    inputs: Mapping[str, Sequence[Any]],
+    attrs: Mapping[str, Any],
+    wanted: Iterable[str] | None,
+    name: str,
+    source: Source | None,
+) -> dict[str, tuple[Var, ...]]:
+    bound = definition.bind_attrs(attrs)
+    beside = operand_dtype(value for values in inputs.values() for value in values)
+    operands = {
+        slot: tuple(as_var(value, beside) for value in values)
+        for slot, values in inputs.items()
+        if values
+    }
+    program = program_of(operands)
+    for values in operands.values():
+        for var in values:
+            check_visible(program, var)
+    return append(program, definition, operands, bound, wanted, name, source)
+
+
+def program_of(operands: Mapping[str, Sequence[Var]]) -> Program:
+    """The program that these operands belong to, or the default one."""
+    for values in operands.values():
+        for var in values:
+            return var.program
+    return default_program()
+
+
+def append(
+    program: Program,
+    definition: OpDef,
+    operands: Mapping[str, Sequence[Var]],
+    attrs: Mapping[str, Any],
+    wanted: Iterable[str] | None = None,
+    name: str = "",
+    source: Source | None = None,
+) -> dict[str, tuple[Var, ...]]:
+    """Infer the outputs of an operator whose operands are ready, and append it."""
+    table = program.current
+    slots = tuple(s.name for s in definition.outputs) if wanted is None else tuple(wanted)
+    if definition.owns_blocks:
+        captured = (_visible(program, name) for name in captures_of(attrs))
+        operands = {**operands, CAPTURES: tuple(captured)}
+    types = {slot: tuple(v.type for v in values) for slot, values in operands.items()}
+    outer = {v.name: v.type for v in operands.get(CAPTURES, ())}
+    context = Context(definition.type, table.unifier)
+    try:
+        inferred = infer(definition, types, attrs, slots, context, outer)
+    except BracesError as error:
+        error.given = error.given or describe_operands(operands)
+        raise
+    stem = definition.type.replace(".", "_")
+    op_name = name or table.names.unique(stem)
+    outputs = {
+        slot: name_outputs(table, op_name, slot, inferred[slot], len(slots) > 1) for slot in slots
+    }
+    table.new_op(
+        definition.type,
+        op_name,
+        inputs={slot: tuple(v.name for v in vs) for slot, vs in operands.items() if vs},
+        outputs=outputs,
+        attrs=attrs,
+        source=source,
+    )
+    return {
+        slot: tuple(var_of(program, table, n) for n in names) for slot, names in outputs.items()
+    }
+
+
+def _visible(program: Program, name: str) -> Var:
+    table = program.current.table_of(name)
+    assert table is not None, f"capture {name} is not visible"
+    return var_of(program, table, name)
+
+
+def name_outputs(
+    table: SymbolTable, op_name: str, slot: str, types: Sequence[Type], several: bool
+) -> tuple[str, ...]:
+    """Define the variables of one output slot, called after their operator."""
+    stem = f"{op_name}.{slot}" if several else op_name
+    many = len(types) != 1
+    names = [f"{stem}.{i}" if many else stem for i in range(len(types))]
+    return tuple(table.new_var(n, t).name for n, t in zip(names, types, strict=True))
+
+
+def describe_operands(operands: Mapping[str, Sequence[Var]]) -> str:
+    """Names and types, for messages."""
+    shown = [
+        f"{slot} = {var.name}: {var.type}"
+        for slot, values in operands.items()
+        if slot != CAPTURES
+        for var in values
+    ]
+    return "   ".join(shown) or "no inputs"
+
+
+def call(op_type: str, *operands: Any, name: str = "", **attrs: Any) -> Any:
+    """Append an operator with positional inputs; one output, or a tuple of several."""
+    definition = OPS.get(op_type)
+    slots: dict[str, Sequence[Any]] = {}
+    rest = list(operands)
+    for slot in definition.inputs:
+        if slot.many:
+            slots[slot.name], rest = rest, []
+        elif rest:
+            value = rest.pop(0)
+            slots[slot.name] = () if value is None else (value,)
+    if rest:
+        raise ProgramError(f"{op_type} takes {len(definition.inputs)} inputs, not {len(operands)}.")
+    results = apply(op_type, slots, attrs, name=name)
+    if len(definition.outputs) == 1:
+        slot = definition.outputs[0]
+        return list(results[slot.name]) if slot.many else results[slot.name][0]
+    return tuple(results[s.name][0] for s in definition.outputs)
+
+
+def one(op_type: str, *operands: Any, **attrs: Any) -> Var:
+    """`call` for operators with one output."""
+    return call(op_type, *operands, **attrs)
+
+
+def last_op(program: Program) -> Op:
+    """The operator that was appended last."""
+    return program.current.ops[-1]

@@ -1,0 +1,208 @@
+"""Choice between values, element by element: where, maximum, minimum, clip."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from braces.dtypes import DType, TensorType, is_integer
+from braces.errors import DTypeError, ProgramError
+from braces.lazy import jnp
+from braces.ops.build import Var, one
+from braces.ops.define import Tensor, op
+from braces.ops.elementwise import BINARY, choose, ordered, refuse
+from braces.ops.inference import Context
+from braces.ops.rules import (
+    Backward,
+    broadcast_shapes,
+    promote,
+    promoted,
+    sum_to,
+    zeros_of,
+)
+
+
+@op(
+    cheap=True,
+    examples=(
+        "condition=bool[2,3] x=f32[2,3] y=f32[2,3]",
+        "condition=bool[b,1] x=f32[b,4] y=f32[]",
+        "condition=bool[] x=f64[2,3] y=f64[3]",
+        "condition=bool[0] x=f32[0] y=f32[0]",
+        "condition=bool[3] x=i32[3] y=f32[3]",
+    ),
+)
+def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """One of two numbers, element by element.
+
+        out[i] = x[i] if condition[i] else y[i]
+
+    The input that is not chosen receives a gradient of zero, whatever its value.
+
+    Inputs:
+        condition: bool[*shape].
+        x: any[*shape], broadcast.
+        y: any[*shape], broadcast.
+
+    Outputs:
+        out: The promoted dtype of `x` and `y`, the common shape of all three.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: `condition` is not bool.
+    """
+    return jnp.where(condition, *promoted(x, y))
+
+
+@where.infer
+def infer_where(
+    context: Context, condition: TensorType, x: TensorType, y: TensorType
+) -> TensorType:
+    """Broadcast all three; promote `x` and `y`."""
+    if condition.dtype != np.bool_:
+        raise DTypeError(
+            f"where needs a bool condition, not {condition.dtype}.",
+            fix="Compare first: `x != 0`.",
+        )
+    shape = broadcast_shapes(context, condition.shape, x.shape, y.shape)
+    return TensorType(promote(x.dtype, y.dtype), shape)
+
+
+@where.gradient
+def where_gradient(g: Backward) -> dict[str, Var]:
+    """The chosen one receives the cotangent, the other zero."""
+    zero = zeros_of(TensorType(g.out_grad.dtype, ()))
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(one("where", g["condition"], g.out_grad, zero), g["x"])
+    if g.wants("y"):
+        grads["y"] = sum_to(one("where", g["condition"], zero, g.out_grad), g["y"])
+    return grads
+
+
+@op(infer=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+def maximum(x: Tensor, y: Tensor) -> Tensor:
+    """The larger of two numbers, element by element; NaN where one of them is NaN.
+
+        out[i] = max(x[i], y[i])
+
+    Where both are equal, each receives half of the cotangent.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.maximum(*promoted(x, y))
+
+
+@maximum.gradient
+def maximum_gradient(g: Backward) -> dict[str, Var]:
+    """The larger one receives the cotangent."""
+    return to_the_winner(g, "greater")
+
+
+@op(infer=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+def minimum(x: Tensor, y: Tensor) -> Tensor:
+    """The smaller of two numbers, element by element; NaN where one of them is NaN.
+
+        out[i] = min(x[i], y[i])
+
+    Where both are equal, each receives half of the cotangent.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.minimum(*promoted(x, y))
+
+
+@minimum.gradient
+def minimum_gradient(g: Backward) -> dict[str, Var]:
+    """The smaller one receives the cotangent."""
+    return to_the_winner(g, "less")
+
+
+def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
+    """The cotangent goes to the input that wins a comparison, half of it to each at a tie."""
+    x, y = g["x"], g["y"]
+    shared = choose(x == y, g.out_grad * 0.5, 0.0)
+    sides = {"x": (x, y), "y": (y, x)}
+    return {
+        slot: sum_to(choose(one(wins, mine, other), g.out_grad, shared), mine)
+        for slot, (mine, other) in sides.items()
+        if g.wants(slot)
+    }
+
+
+@op(
+    examples=(
+        "x=f32[2,3] min=-0.5 max=0.5",
+        "x=f64[b,4] min=0.25",
+        "x=i32[5] min=-1 max=2",
+        "x=f32[] max=0.0",
+        "x=f32[0,2] min=0.0",
+    )
+)
+def clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
+    """Numbers brought into an interval; NaN stays NaN.
+
+        out[i] = min(max(x[i], min), max)
+
+    The gradient passes where x lies in the interval, its ends included.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        min: The lower end; `None` for none.
+        max: The upper end; `None` for none.
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        ProgramError: `min` is above `max`.
+        DTypeError: An end that an integer `x` cannot be; bools or complex numbers.
+    """
+    if max is not None:
+        high = jnp.asarray(max, x.dtype)
+        x = jnp.where(x > high, high, x)
+    if min is not None:
+        low = jnp.asarray(min, x.dtype)
+        x = jnp.where(x < low, low, x)
+    return x
+
+
+@clip.infer
+def infer_clip(
+    context: Context, x: TensorType, *, min: float | None, max: float | None
+) -> TensorType:
+    """The type of `x`; the ends must be numbers of its dtype, in order."""
+    refuse(context, x.dtype, "bc")
+    if min is not None and max is not None and not min <= max:
+        raise ProgramError(f"clip is given min={min}, which is not below max={max}.")
+    for end in (min, max):
+        if end is not None and is_integer(x.dtype) and not fits(end, x.dtype):
+            raise DTypeError(
+                f"clip cannot bound {x.dtype} by {end}.", fix="Use br.cast(x, 'float32') first."
+            )
+    return x
+
+
+def fits(value: float, dtype: DType) -> bool:
+    """Whether a number is one that an integer dtype holds."""
+    limits = np.iinfo(dtype)
+    return value.is_integer() and limits.min <= value <= limits.max

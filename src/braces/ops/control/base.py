@@ -1,0 +1,127 @@
+"""What every operator that owns sub-blocks can do.
+
+Such an operator is a final class with the same methods in the same order: `infer`, `interpret`,
+`lower`, `trim`, `gradient`, `jvp`. The executor and the passes hand in what belongs to them
+(`Frame`, `Lowering`, `Differentiation`), so that nothing here imports a layer above.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from braces.dtypes import Type
+from braces.ir.records import Body, Op
+from braces.ops.build import Var
+from braces.ops.define import OPS, OpDef, Types
+from braces.ops.inference import Context
+
+Env = dict[str, Any]
+"""Values by name, captures and parameters included."""
+
+
+class Frame(Protocol):
+    """An operator being interpreted: its values, and a way to run its blocks."""
+
+    op: Op
+
+    def read(self, name: str) -> Any:
+        """The value of a visible variable."""
+        ...
+
+    def values(self, slot: str) -> tuple[Any, ...]:
+        """The values of an input slot."""
+        ...
+
+    def size(self, size: Any) -> int:
+        """A size as a number."""
+        ...
+
+    def run(self, label: str, body: Body, arguments: Sequence[Any]) -> list[Any]:
+        """Run a sub-block in a scope of its own and return its results."""
+        ...
+
+    def fail(self, error: type[Exception], what: str, fix: str) -> Exception:
+        """An error that says where it happened."""
+        ...
+
+
+class Lowering(Protocol):
+    """An operator being lowered to JAX."""
+
+    op: Op
+
+    def values(self, slot: str) -> tuple[Any, ...]:
+        """The values of an input slot."""
+        ...
+
+    def size(self, size: Any) -> int:
+        """A size as a number."""
+        ...
+
+    def run(self, label: str, body: Body, arguments: Sequence[Any], state: Any) -> Any:
+        """Lower a sub-block: its results, and the state of the run after it."""
+        ...
+
+    def state(self, *labels: str) -> Any:
+        """The state of the run that enters these sub-blocks, a pytree for loops to carry."""
+        ...
+
+    def leave(self, state: Any) -> None:
+        """Take over the state of the run that left the sub-blocks."""
+        ...
+
+    def running(self, state: Any) -> Any:
+        """Whether nothing has failed so far; loops stop where something has."""
+        ...
+
+    def flag(self, state: Any, wrong: Any) -> Any:
+        """The state with a failure of this operator noted where `wrong` holds."""
+        ...
+
+
+class BlockOp(OpDef, ABC):
+    """An operator that owns sub-blocks."""
+
+    @abstractmethod
+    def infer_blocks(
+        self, context: Context, types: Types, attrs: Mapping[str, Any], outer: Mapping[str, Type]
+    ) -> dict[str, tuple[Type, ...]]:
+        """Check the blocks against the inputs; the types of the outputs by slot."""
+
+    @abstractmethod
+    def interpret(self, frame: Frame) -> dict[str, tuple[Any, ...]]:
+        """Run; the outputs by slot."""
+
+    @abstractmethod
+    def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
+        """Lower to JAX; the outputs by slot."""
+
+    @abstractmethod
+    def trim(self, op: Op, live: frozenset[str], eliminate: Callable[..., Body]) -> Op | None:
+        """The operator without what no live output needs."""
+
+    @abstractmethod
+    def gradient(self, differentiation: Any) -> None:
+        """Build the gradient as a program, and say the inputs' cotangents."""
+
+    @abstractmethod
+    def jvp(self, differentiation: Any) -> None:
+        """Build the directional derivative as a program, and say the outputs' tangents."""
+
+
+def result_types(
+    body: Body, outer: Mapping[str, Type], context: Context
+) -> tuple[Type, ...]:
+    """The types of a block's results, which it binds or captures."""
+    found = [body.vars[n].type if n in body.vars else outer[n] for n in body.results]
+    return tuple(t.map_sizes(context.unifier.resolve) for t in found)
+
+
+def vars_by_name(values: Sequence[Var]) -> dict[str, Var]:
+    """Variables by their names."""
+    return {var.name: var for var in values}
+
+
+__all__ = ["OPS", "BlockOp", "Env", "Frame", "Lowering", "result_types", "vars_by_name"]

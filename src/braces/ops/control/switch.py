@@ -1,0 +1,148 @@
+"""The one branch: IfElse, Switch and the indexed form choose one block by a number.
+
+    switch(index, captures) { cases, total } -> out
+
+`index` counts the cases from 0; anything else is an error at run time, and `total` says that
+there is nothing else. The block that is chosen runs, the others do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+from braces.dtypes import TensorType, Type, is_integer
+from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
+from braces.ir.records import Body, Op
+from braces.ir.walk import with_captures
+from braces.lazy import jnp, lax
+from braces.ops.control.base import OPS, BlockOp, Frame, Lowering, result_types
+from braces.ops.control.switch_gradient import cases_of, switch_gradient
+from braces.ops.define import Attrs, AttrSpec, Slot, Types
+from braces.ops.inference import Context
+
+_NO_MATCH = "No case of the switch matched, and there is no default."
+_NO_MATCH_FIX = "Add a default, or make sure that one case holds."
+
+
+@final
+class Switch(BlockOp):
+    """Run one of several blocks; see the module's docstring."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            type="switch",
+            inputs=(Slot("index"), Slot("captures", many=True, optional=True)),
+            attrs=(AttrSpec("cases", "Bodies"), AttrSpec("total", "bool", False)),
+            outputs=(Slot("out", many=True),),
+            kernel=lambda: None,
+            doc=__doc__ or "",
+        )
+
+    def may_fail(self, attrs: Attrs) -> bool:
+        """Unless the index is known to name a case."""
+        return not attrs["total"]
+
+    def failure(self, attrs: Attrs) -> tuple[type[BracesError], str, str | None]:
+        """The index names no case."""
+        del attrs
+        return NoMatchError, _NO_MATCH, _NO_MATCH_FIX
+
+    # ---- infer -------------------------------------------------------------------------------
+
+    def infer_blocks(
+        self, context: Context, types: Types, attrs: Mapping[str, Any], outer: Mapping[str, Type]
+    ) -> dict[str, tuple[Type, ...]]:
+        """All cases return the same number of values, of the same types."""
+        (index,) = types["index"]
+        if not isinstance(index, TensorType) or index.shape or not is_integer(index.dtype):
+            raise ShapeError("The index of a switch must be an integer scalar.")
+        cases: tuple[Body, ...] = attrs["cases"]
+        if not cases:
+            raise ProgramError("A switch needs at least one case.")
+        found = [result_types(body, outer, context) for body in cases]
+        for number, these in enumerate(found[1:], 1):
+            _check_same(context, found[0], these, number)
+        return {"out": found[0]}
+
+    # ---- interpret ---------------------------------------------------------------------------
+
+    def interpret(self, frame: Frame) -> dict[str, tuple[Any, ...]]:
+        """Run the case that the index names."""
+        cases, index = cases_of(frame.op), int(frame.values("index")[0])
+        if not 0 <= index < len(cases):
+            raise frame.fail(NoMatchError, _NO_MATCH, _NO_MATCH_FIX)
+        return {"out": tuple(frame.run(f"cases[{index}]", cases[index], []))}
+
+    # ---- lower -------------------------------------------------------------------------------
+
+    def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
+        """A conditional of XLA, which runs just one branch."""
+        cases, (index,) = cases_of(lowering.op), lowering.values("index")
+        labels = [f"cases[{i}]" for i in range(len(cases))]
+
+        def branch(label: str, body: Body) -> Callable[[Any], Any]:
+            return lambda state: lowering.run(label, body, [], state)
+
+        state = lowering.state(*labels)
+        if not lowering.op.attrs["total"]:
+            state = lowering.flag(state, (index < 0) | (index >= len(cases)))
+        branches = [branch(*pair) for pair in zip(labels, cases, strict=True)]
+        chosen = jnp.clip(index, 0, len(cases) - 1)
+        results, state = lax.switch(chosen, branches, state)
+        lowering.leave(state)
+        return {"out": tuple(results)}
+
+    # ---- trim --------------------------------------------------------------------------------
+
+    def trim(self, op: Op, live: frozenset[str], eliminate: Callable[..., Body]) -> Op | None:
+        """Drop outputs that nobody reads, from every case."""
+        kept = [i for i, name in enumerate(op.outputs["out"]) if name in live]
+        if not kept:
+            return None
+        cases = tuple(eliminate(b, [b.results[i] for i in kept]) for b in cases_of(op))
+        outputs = {"out": tuple(op.outputs["out"][i] for i in kept)}
+        return with_captures(op.with_(outputs=outputs, attrs=dict(op.attrs) | {"cases": cases}))
+
+    # ---- gradient ----------------------------------------------------------------------------
+
+    def gradient(self, differentiation: Any) -> None:
+        """A switch on the same index; what its cases read is kept as extra outputs."""
+        switch_gradient(differentiation)
+
+    def jvp(self, differentiation: Any) -> None:
+        """The same switch with a tangent beside each output."""
+        raise ProgramError("jvp of a switch is not there yet.")
+
+
+SWITCH = OPS.add(Switch())
+
+
+def _check_same(
+    context: Context, first: Sequence[Type], other: Sequence[Type], number: int
+) -> None:
+    if len(first) != len(other):
+        raise ProgramError(
+            f"Case 0 has {len(first)} outputs, case {number} has {len(other)}.",
+            fix="Every branch adds the same number of outputs.",
+        )
+    for position, (left, right) in enumerate(zip(first, other, strict=True)):
+        if left != right and not _unifies(context, left, right):
+            raise ShapeError(
+                f"Output {position} differs between branches.",
+                given=f"case 0: {left}   case {number}: {right}",
+                fix="All branches give the same dtype and shape; br.cast and br.reshape help.",
+            )
+
+
+def _unifies(context: Context, left: Type, right: Type) -> bool:
+    if not isinstance(left, TensorType) or not isinstance(right, TensorType):
+        return False
+    return (
+        left.dtype == right.dtype
+        and left.rank == right.rank
+        and all(
+            context.unifier.unify(a, b) is not None
+            for a, b in zip(left.shape, right.shape, strict=True)
+        )
+    )

@@ -1,0 +1,283 @@
+"""Arrays from nothing: constants, ranges, and the sizes of symbolic dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.dims import Shape, Size, call
+from braces.dtypes import FLOAT32, INT64, DType, TensorType
+from braces.errors import ProgramError
+from braces.ir.records import Literal
+from braces.lazy import jnp
+from braces.ops.define import Tensor, op
+from braces.ops.inference import Context
+
+# ---- constants -------------------------------------------------------------------------------
+
+
+@op(
+    differentiable=False,
+    cheap=True,
+    examples=("value=[[1.0,2.0],[3.0,4.0]]", "value=[1,2,3]", "value=True", "value=2.5"),
+)
+def constant(*, value: Literal) -> Tensor:
+    """An array that is part of the program.
+
+        out = value
+
+    Attributes:
+        value: The array.
+
+    Outputs:
+        out: Dtype and shape of `value`.
+    """
+    return jnp.asarray(value.array())
+
+
+@constant.infer
+def infer_constant(context: Context, *, value: Literal) -> TensorType:
+    """The type of the array."""
+    del context
+    return TensorType(value.dtype, value.shape)
+
+
+def of_shape(context: Context, *, shape: Shape, dtype: DType, **attrs: Any) -> TensorType:
+    """Inference: the shape and dtype that are asked for."""
+    del attrs
+    return TensorType(dtype, tuple(map(context.unifier.resolve, shape)))
+
+
+@op(
+    infer=of_shape,
+    differentiable=False,
+    cheap=True,
+    examples=(
+        "shape=(2,3) value=0.5",
+        "shape=(b,4) value=1 dtype=i64",
+        "shape=() value=-1 dtype=f64",
+        "shape=(0,2) value=1 dtype=bool",
+    ),
+)
+def full(*, shape: Shape, value: float, dtype: DType = FLOAT32) -> Tensor:
+    """One number, repeated.
+
+        out[i] = value
+
+    Attributes:
+        shape: The sizes, symbolic ones too.
+        value: The number.
+        dtype: Its dtype.
+
+    Outputs:
+        out: dtype[*shape].
+    """
+    return jnp.full(shape, value, dtype)
+
+
+def like(
+    context: Context, x: TensorType, *, dtype: DType | None = None, **attrs: Any
+) -> TensorType:
+    """Inference: the shape of `x`, and its dtype where none is said."""
+    del context, attrs
+    return x if dtype is None else x.with_dtype(dtype)
+
+
+LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
+
+
+@op(infer=like, differentiable=False, cheap=True, examples=LIKE)
+def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
+    """Zeros in the shape of another array; no gradient.
+
+        out[i] = 0
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        dtype: The dtype of the result; that of `x` where none is said.
+
+    Outputs:
+        out: dtype[*shape].
+    """
+    return jnp.zeros_like(x, dtype)
+
+
+@op(infer=like, differentiable=False, cheap=True, examples=LIKE)
+def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
+    """Ones in the shape of another array; no gradient.
+
+        out[i] = 1
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        dtype: The dtype of the result; that of `x` where none is said.
+
+    Outputs:
+        out: dtype[*shape].
+    """
+    return jnp.ones_like(x, dtype)
+
+
+@op(
+    infer=like,
+    differentiable=False,
+    cheap=True,
+    examples=tuple(f"{example} value=3" for example in LIKE),
+)
+def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:
+    """One number, repeated in the shape of another array; no gradient.
+
+        out[i] = value
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        value: The number.
+        dtype: The dtype of the result; that of `x` where none is said.
+
+    Outputs:
+        out: dtype[*shape].
+    """
+    return jnp.full_like(x, value, dtype)
+
+
+# ---- sizes and ranges ------------------------------------------------------------------------
+
+
+@op(differentiable=False, cheap=True, examples=("value=3", "value=b", "value=2*b+1 dtype=f32"))
+def size(*, value: Size, dtype: DType = INT64) -> Tensor:
+    """The size of an axis as a number to compute with.
+
+        out = value
+
+    Attributes:
+        value: The size, symbolic or not, as found in a shape.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[].
+    """
+    return jnp.asarray(value, dtype)
+
+
+@size.infer
+def infer_size(context: Context, *, value: Size, dtype: DType) -> TensorType:
+    """A scalar."""
+    del context, value
+    return TensorType(dtype, ())
+
+
+@op(
+    differentiable=False,
+    cheap=True,
+    examples=(
+        "stop=5",
+        "start=2 stop=b",
+        "stop=t dtype=f32",
+        "start=10 stop=0 step=-3",
+        "stop=0",
+        "start=1 stop=2*b step=2 dtype=i32",
+    ),
+)
+def arange(*, start: Size = 0, stop: Size, step: int = 1, dtype: DType = INT64) -> Tensor:
+    """Evenly spaced integers, from `start` to before `stop`.
+
+        out[i] = start + i * step
+
+    Attributes:
+        start: The first one; may be symbolic.
+        stop: The end, which is not part of it; may be symbolic.
+        step: The distance between two; negative to count down.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[ceil((stop - start) / step)], empty where that is negative.
+
+    Raises:
+        ProgramError: `step` is zero.
+    """
+    return jnp.arange(start, stop, step, dtype=dtype)
+
+
+@arange.infer
+def infer_arange(
+    context: Context, *, start: Size, stop: Size, step: int, dtype: DType
+) -> TensorType:
+    """The number of steps, never below zero."""
+    if step == 0:
+        raise ProgramError("arange needs a step that is not 0.")
+    way, length = (stop - start, step) if step > 0 else (start - stop, -step)
+    count = context.unifier.resolve((way + (length - 1)) // length)
+    known = isinstance(count, int) or count.name is None
+    return TensorType(dtype, (call("max", count, 0) if known else count,))
+
+
+@op(
+    differentiable=False,
+    examples=(
+        "start=0 stop=1 num=5",
+        "start=-1 stop=1 num=b dtype=f64",
+        "start=0 stop=1 num=4 endpoint=False",
+        "start=0 stop=1 num=0",
+        "start=2 stop=3 num=1",
+    ),
+)
+def linspace(
+    *, start: float, stop: float, num: Size, endpoint: bool = True, dtype: DType = FLOAT32
+) -> Tensor:
+    """Evenly spaced numbers over an interval.
+
+        out[i] = start + i * (stop - start) / (num - 1)
+
+    Attributes:
+        start: The first one.
+        stop: The last one.
+        num: How many; may be symbolic.
+        endpoint: Whether `stop` is part of it; if not, the divisor is `num`.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[num].
+    """
+    return jnp.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+
+
+@linspace.infer
+def infer_linspace(context: Context, *, num: Size, dtype: DType, **attrs: Any) -> TensorType:
+    """One axis of `num`."""
+    del attrs
+    return TensorType(dtype, (context.unifier.resolve(num),))
+
+
+@op(
+    differentiable=False,
+    cheap=True,
+    examples=("n=3", "n=b", "n=2 m=4 k=1 dtype=f64", "n=t m=3 k=-1 dtype=i64", "n=0"),
+)
+def eye(*, n: Size, m: Size | None = None, k: int = 0, dtype: DType = FLOAT32) -> Tensor:
+    """Ones on a diagonal, zeros elsewhere.
+
+        out[i, j] = 1 if j == i + k else 0
+
+    Attributes:
+        n: The number of rows; may be symbolic.
+        m: The number of columns; `n` where none is said.
+        k: Which diagonal; positive ones lie above the main one.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[n, m].
+    """
+    return jnp.eye(n, m, k, dtype)
+
+
+@eye.infer
+def infer_eye(context: Context, *, n: Size, m: Size | None, k: int, dtype: DType) -> TensorType:
+    """`n` rows and `m` columns."""
+    del k
+    sizes = (n, n if m is None else m)
+    return TensorType(dtype, tuple(map(context.unifier.resolve, sizes)))

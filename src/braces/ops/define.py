@@ -1,0 +1,558 @@
+"""One definition per operator: `@op` reads the kernel's signature.
+
+Positional parameters are inputs, keyword-only parameters are attributes, the return annotation
+says whether there is one output or several. Schema, inference, gradient, documentation and tests
+follow from the one definition:
+
+    @op(examples=("x=f32[2,3]",))
+    def double(x: Tensor, *, times: int = 1) -> Tensor:
+        \"\"\"Twice the input, `times` times.\"\"\"
+        return x * 2**times
+
+    @double.vjp
+    def double_vjp(out_grad: Tensor, *, times: int = 1) -> Tensor:
+        return out_grad * 2**times
+
+Derived operators carry their transforms in the type: `double.vjp`, `double.jvp`,
+`double.vjp.vjp`. What nobody wrote is derived from the kernel by `jax.vjp` and `jax.jvp`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from braces.dims import Dim, Shape, Size
+from braces.dtypes import Type, dtype_of
+from braces.errors import (
+    BracesError,
+    OpDefinitionError,
+    ProgramError,
+    UnknownNameError,
+    suggest,
+)
+from braces.ir.records import Attr, Body, Literal
+from braces.lazy import jax
+
+Tensor: TypeAlias = Any
+"""What a kernel computes with: an array of JAX. An annotation, no more."""
+Axes: TypeAlias = "int | tuple[int, ...] | None"
+Padding: TypeAlias = "str | tuple[int, ...]"
+Values: TypeAlias = "Mapping[str, tuple[Any, ...]]"
+Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
+Attrs: TypeAlias = "Mapping[str, Attr]"
+
+REQUIRED = inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An input or output of an operator.
+
+    Attributes:
+        many: Whether it holds any number of variables.
+        optional: Whether it may be absent.
+    """
+
+    name: str
+    many: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AttrSpec:
+    """An attribute: its kind as annotated on the kernel, and its default."""
+
+    name: str
+    kind: str
+    default: Any = REQUIRED
+
+    @property
+    def required(self) -> bool:
+        """Whether there is no default."""
+        return self.default is REQUIRED
+
+
+@dataclass(frozen=True)
+class Check:
+    """A condition on values that is an error at run time when it holds.
+
+    Attributes:
+        kernel: Same parameters as the operator's kernel; gives a bool array, true where wrong.
+        error: The class of the error.
+        message: Its text.
+        stops: Whether loops stop at once where it holds.
+    """
+
+    kernel: Callable[..., Any]
+    error: type[BracesError]
+    message: str
+    stops: bool = True
+
+
+@dataclass(eq=False)
+class OpDef:
+    """All that is known of an operator type.
+
+    The module that defines an operator completes it; from then on nothing changes.
+
+    Attributes:
+        type: Its name in programs.
+        inputs, attrs, outputs: Its schema.
+        kernel: From arrays to arrays, in JAX.
+        infer_rule: Output types from input types; `None` derives them from the kernel.
+        vjp_rule: A written gradient kernel, as an operator of its own.
+        gradient_rule: A gradient written as a program; wins over kernels.
+        differentiable: False where gradients are zero or make no sense.
+        check: What is an error at run time.
+        random: Whether it draws random numbers.
+        cheap: Whether recomputing beats keeping the result.
+        lists: Whether it handles lists, which are no arrays.
+        examples: Types and attributes that documentation and tests use.
+        version: Raised when the meaning of stored programs would change.
+    """
+
+    type: str
+    inputs: tuple[Slot, ...]
+    attrs: tuple[AttrSpec, ...]
+    outputs: tuple[Slot, ...]
+    kernel: Callable[..., Any]
+    doc: str = ""
+    infer_rule: Callable[..., Any] | None = None
+    vjp_rule: OpDef | None = None
+    gradient_rule: Callable[..., Any] | None = None
+    differentiable: bool = True
+    check: Check | None = None
+    random: bool = False
+    cheap: bool = False
+    lists: bool = False
+    examples: tuple[str, ...] = ()
+    version: int = 1
+
+    # ---- schema ------------------------------------------------------------------------------
+
+    def input(self, name: str) -> Slot | None:
+        """The input slot of this name."""
+        return next((slot for slot in self.inputs if slot.name == name), None)
+
+    def output(self, name: str) -> Slot | None:
+        """The output slot of this name."""
+        return next((slot for slot in self.outputs if slot.name == name), None)
+
+    @property
+    def owns_blocks(self) -> bool:
+        """Whether blocks are among the attributes."""
+        return any(spec.kind.startswith("Bod") for spec in self.attrs)
+
+    def may_fail(self, attrs: Attrs) -> bool:
+        """Whether a run can fail at an operator with these attributes."""
+        del attrs
+        return self.check is not None
+
+    def failure(self, attrs: Attrs) -> tuple[type[BracesError], str, str | None]:
+        """What is said when a run fails at this operator: error, message, and the way out."""
+        del attrs
+        assert self.check is not None
+        return self.check.error, self.check.message, None
+
+    def infer_blocks(
+        self, context: Any, types: Types, attrs: Attrs, outer: Mapping[str, Type]
+    ) -> dict[str, tuple[Type, ...]]:
+        """Inference of operators that own blocks; `outer` has the types of the captures."""
+        raise OpDefinitionError(f"{self.type} owns blocks and does not infer them.")
+
+    def bind_attrs(self, given: Mapping[str, Any]) -> dict[str, Attr]:
+        """The attributes with defaults filled in and values brought to their kinds.
+
+        Raises:
+            ProgramError: One is missing, unknown, or of another kind.
+        """
+        known = {spec.name for spec in self.attrs}
+        for name in given:
+            if name not in known:
+                raise ProgramError(
+                    f"{self.type} has no attribute `{name}`.", fix=suggest(name, known)
+                )
+        return {spec.name: self._bind(spec, given) for spec in self.attrs}
+
+    def _bind(self, spec: AttrSpec, given: Mapping[str, Any]) -> Attr:
+        if spec.name not in given:
+            if spec.required:
+                raise ProgramError(f"{self.type} needs `{spec.name}=`.", fix=f"It is {spec.kind}.")
+            return normalise(spec.kind, spec.default)
+        try:
+            return normalise(spec.kind, given[spec.name])
+        except (TypeError, ValueError) as error:
+            raise ProgramError(
+                f"{self.type} cannot take {spec.name}={given[spec.name]!r:.80}.",
+                given=str(error),
+                fix=f"`{spec.name}` is {spec.kind}.",
+            ) from None
+
+    # ---- computing ---------------------------------------------------------------------------
+
+    def arrange(self, values: Mapping[str, tuple[Any, ...]]) -> list[Any]:
+        """Values by slot as positional arguments of a kernel or an inference rule."""
+        arguments: list[Any] = []
+        for slot in self.inputs:
+            given = values.get(slot.name, ())
+            if slot.many:
+                arguments.extend(given)
+            else:
+                arguments.append(given[0] if given else None)
+        return arguments
+
+    def by_slot(self, results: Any) -> dict[str, tuple[Any, ...]]:
+        """What a kernel or inference rule returned, by output slot."""
+        if len(self.outputs) == 1:
+            slot = self.outputs[0]
+            return {slot.name: tuple(results) if slot.many else (results,)}
+        return {
+            slot.name: tuple(one) if slot.many else (one,)
+            for slot, one in zip(self.outputs, results, strict=True)
+            if one is not None
+        }
+
+    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
+        """Run the kernel: values by slot to results by slot."""
+        del wanted
+        return self.by_slot(self.kernel(*self.arrange(values), **attrs))
+
+    # ---- completing a definition -------------------------------------------------------------
+
+    def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the inference: `rule(context, *types, **attrs)` gives the output types."""
+        self.infer_rule = rule
+        return rule
+
+    def vjp(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the gradient as a kernel.
+
+        Its parameters name what it needs: inputs, outputs, and `NAME_grad` for the cotangents
+        of outputs. It returns one cotangent for each input, or for the first one only where it
+        is annotated to return a single `Tensor`.
+        """
+        self.vjp_rule = _written_vjp(self, kernel)
+        return kernel
+
+    def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the gradient as a program: `rule(op)` gives cotangents by input slot."""
+        self.gradient_rule = rule
+        return rule
+
+    def checked(
+        self, error: type[BracesError], message: str, *, stops: bool = True
+    ) -> Callable[..., Any]:
+        """Write the condition that is an error at run time."""
+
+        def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
+            self.check = Check(kernel, error, message, stops)
+            return kernel
+
+        return decorate
+
+
+# ---- attribute kinds -------------------------------------------------------------------------
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{value!r} is not an integer")
+    return int(value)
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool | str) or not np.isscalar(value) or np.iscomplexobj(value):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)  # pyright: ignore[reportArgumentType]
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{value!r} is not True or False")
+    return bool(value)
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a string")
+    return value
+
+
+def _size(value: Any) -> Size:
+    return value if isinstance(value, Dim) else _integer(value)
+
+
+def _shape(value: Any) -> Shape:
+    return tuple(map(_size, value)) if isinstance(value, tuple | list) else (_size(value),)
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    return tuple(map(_integer, value)) if isinstance(value, tuple | list) else (_integer(value),)
+
+
+def _axes(value: Any) -> Axes:
+    return _integers(value) if isinstance(value, tuple | list) else _integer(value)
+
+
+def _padding(value: Any) -> Padding:
+    return value if isinstance(value, str) else _integers(value)
+
+
+def _literal(value: Any) -> Literal:
+    return value if isinstance(value, Literal) else Literal.of(np.asarray(value))
+
+
+def _body(value: Any) -> Body:
+    if not isinstance(value, Body):
+        raise TypeError("not a block")
+    return value
+
+
+def _bodies(value: Any) -> tuple[Body, ...]:
+    return tuple(map(_body, value))
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "bool": _boolean,
+    "int": _integer,
+    "float": _real,
+    "str": _string,
+    "DType": dtype_of,
+    "Size": _size,
+    "Shape": _shape,
+    "tuple[int, ...]": _integers,
+    "Axes": _axes,
+    "Padding": _padding,
+    "Literal": _literal,
+    "Body": _body,
+    "Bodies": _bodies,
+}
+
+
+def normalise(kind: str, value: Any) -> Any:
+    """Bring an attribute to its kind, as `KINDS` spells them; `| None` allows `None`."""
+    if value is None and (kind.endswith("| None") or kind == "Axes"):
+        return None
+    return KINDS[kind.removesuffix(" | None")](value)
+
+
+# ---- the registry ----------------------------------------------------------------------------
+
+
+class Registry:
+    """Operator definitions by type; write-once, derived ones made on demand."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, OpDef] = {}
+        self.derived: dict[str, OpDef] = {}
+
+    def add(self, definition: OpDef) -> OpDef:
+        """Register a new operator.
+
+        Raises:
+            OpDefinitionError: There is one of this type already.
+        """
+        if definition.type in self.definitions:
+            raise OpDefinitionError(
+                f"There is an operator `{definition.type}` already.",
+                fix="Choose another name for the function.",
+            )
+        self.definitions[definition.type] = definition
+        return definition
+
+    def find(self, type: str) -> OpDef | None:
+        """The definition of a type, derived types included, or `None`."""
+        if type in self.definitions:
+            return self.definitions[type]
+        if type not in self.derived:
+            base_type, _, transform = type.rpartition(".")
+            base = self.find(base_type) if transform in TRANSFORMS else None
+            if base is None:
+                return None
+            self.derived[type] = TRANSFORMS[transform](base)
+        return self.derived[type]
+
+    def get(self, type: str) -> OpDef:
+        """The definition of a type.
+
+        Raises:
+            UnknownNameError: There is none; near misses are suggested.
+        """
+        found = self.find(type)
+        if found is None:
+            raise UnknownNameError(
+                f"There is no operator `{type}`.", fix=suggest(type, self.definitions)
+            )
+        return found
+
+
+OPS = Registry()
+
+
+# ---- reading signatures ----------------------------------------------------------------------
+
+
+def op(
+    kernel: Callable[..., Any] | None = None,
+    *,
+    outputs: tuple[str, ...] = ("out",),
+    infer: Callable[..., Any] | None = None,
+    differentiable: bool = True,
+    random: bool = False,
+    cheap: bool = False,
+    lists: bool = False,
+    examples: tuple[str, ...] = (),
+    version: int = 1,
+) -> Any:
+    """Define an operator by its kernel; see the module's docstring.
+
+    Args:
+        kernel: Inputs are positional, attributes keyword-only. `Tensor` is an input,
+            `Tensor | None` an optional one, `*xs: Tensor` any number.
+        outputs: Their names, in the order in which the kernel returns them.
+        infer: A shared inference rule: `rule(context, *types, **attrs)`.
+        differentiable: False where there is no gradient.
+        random: Whether it draws random numbers.
+        cheap: Whether recomputing beats keeping the result.
+        lists: Whether it handles lists, which are no arrays.
+        examples: As `"x=f32[b,4] axis=1"`; tests run each of them.
+        version: Raised when stored programs would change their meaning.
+
+    Raises:
+        OpDefinitionError: A parameter has no annotation, or one of an unknown kind.
+    """
+
+    def decorate(kernel: Callable[..., Any]) -> OpDef:
+        inputs, attrs = read_signature(kernel)
+        many = str(inspect.signature(kernel).return_annotation).startswith("list")
+        slots = tuple(Slot(name, many=many) for name in outputs)
+        definition = OpDef(
+            kernel.__name__, inputs, attrs, slots, kernel, inspect.getdoc(kernel) or "",
+            infer_rule=infer,            differentiable=differentiable, random=random, cheap=cheap, lists=lists,
+            examples=examples, version=version,
+        )  # fmt: skip
+        return OPS.add(definition)
+
+    return decorate if kernel is None else decorate(kernel)
+
+
+def read_signature(
+    kernel: Callable[..., Any],
+) -> tuple[tuple[Slot, ...], tuple[AttrSpec, ...]]:
+    """Inputs and attributes of a kernel, from its parameters."""
+    inputs, attrs = list[Slot](), list[AttrSpec]()
+    for parameter in inspect.signature(kernel).parameters.values():
+        kind = _annotation(kernel, parameter)
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            if kind.removesuffix(" | None") not in KINDS:
+                raise OpDefinitionError(
+                    f"{kernel.__name__}: attribute `{parameter.name}` has the unknown kind {kind}.",
+                    fix=f"Use one of {', '.join(KINDS)}, or one of them `| None`.",
+                )
+            attrs.append(AttrSpec(parameter.name, kind, parameter.default))
+        else:
+            many = parameter.kind is parameter.VAR_POSITIONAL
+            inputs.append(Slot(parameter.name, many, many or kind.endswith("| None")))
+    return tuple(inputs), tuple(attrs)
+
+
+def _annotation(kernel: Callable[..., Any], parameter: inspect.Parameter) -> str:
+    kind = parameter.annotation
+    if kind is parameter.empty or parameter.kind is parameter.VAR_KEYWORD:
+        raise OpDefinitionError(
+            f"{kernel.__name__}: parameter `{parameter.name}` has no annotation.",
+            fix="Annotate inputs as Tensor, attributes with their kind.",
+        )
+    text = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    return text.replace("define.", "").replace("typing.", "")
+
+
+# ---- derived operators -----------------------------------------------------------------------
+
+
+def _written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
+    inputs, attrs = read_signature(kernel)
+    single = str(inspect.signature(kernel).return_annotation) == "Tensor"
+    wrt = base.inputs[:1] if single else base.inputs
+    outputs = tuple(Slot(f"{slot.name}_grad", slot.many, optional=True) for slot in wrt)
+    many = {slot.name for slot in (*base.inputs, *base.outputs) if slot.many}
+    slots = tuple(
+        Slot(s.name, s.many or s.name.removesuffix("_grad") in many, s.optional) for s in inputs
+    )
+    return OpDef(f"{base.type}.vjp", slots, attrs, outputs, kernel, f"Gradient of {base.type}.")
+
+
+@dataclass(eq=False)
+class DerivedVjp(OpDef):
+    """The gradient of an operator, by `jax.vjp` of its kernel."""
+
+    base: OpDef | None = None
+
+    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
+        """Cotangents of the wanted inputs from those of the outputs."""
+        base = self.base
+        assert base is not None
+        cotangents = {
+            s.name: values[f"{s.name}_grad"] for s in base.outputs if values.get(f"{s.name}_grad")
+        }
+        primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
+        chosen = {n.removesuffix("_grad"): primals[n.removesuffix("_grad")] for n in wanted}
+
+        def forward(chosen: dict[str, Any]) -> dict[str, Any]:
+            results = base.compute(primals | chosen, attrs, cotangents)
+            return {name: results[name] for name in cotangents}
+
+        _, pull = jax.vjp(forward, chosen)
+        (grads,) = pull(cotangents)
+        return {f"{name}_grad": grad for name, grad in grads.items()}
+
+
+@dataclass(eq=False)
+class DerivedJvp(OpDef):
+    """The directional derivative of an operator, by `jax.jvp` of its kernel."""
+
+    base: OpDef | None = None
+
+    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
+        """Tangents of the wanted outputs from those of the inputs."""
+        base = self.base
+        assert base is not None
+        primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
+        tangents = {n: values[f"{n}_tangent"] for n in primals if values.get(f"{n}_tangent")}
+        outs = [name.removesuffix("_tangent") for name in wanted]
+
+        def forward(chosen: dict[str, Any]) -> dict[str, Any]:
+            results = base.compute(primals | chosen, attrs, outs)
+            return {name: results[name] for name in outs}
+
+        _, pushed = jax.jvp(forward, ({n: primals[n] for n in tangents},), (tangents,))
+        return {f"{name}_tangent": tangent for name, tangent in pushed.items()}
+
+
+def _vjp_of(base: OpDef) -> OpDef:
+    if base.vjp_rule is not None:
+        return base.vjp_rule
+    cotangents = tuple(Slot(f"{s.name}_grad", s.many, optional=True) for s in base.outputs)
+    return DerivedVjp(
+        f"{base.type}.vjp", (*base.inputs, *cotangents), base.attrs,
+        tuple(Slot(f"{s.name}_grad", s.many, optional=True) for s in base.inputs),
+        base.kernel, f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
+    )  # fmt: skip
+
+
+def _jvp_of(base: OpDef) -> OpDef:
+    tangents = tuple(Slot(f"{s.name}_tangent", s.many, optional=True) for s in base.inputs)
+    return DerivedJvp(
+        f"{base.type}.jvp", (*base.inputs, *tangents), base.attrs,
+        tuple(Slot(f"{s.name}_tangent", s.many, optional=True) for s in base.outputs),
+        base.kernel, f"Directional derivative of {base.type}.", base=base,
+        differentiable=base.differentiable,
+    )  # fmt: skip
+
+
+TRANSFORMS: dict[str, Callable[[OpDef], OpDef]] = {"vjp": _vjp_of, "jvp": _jvp_of}

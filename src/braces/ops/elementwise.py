@@ -1,0 +1,434 @@
+"""Operators on pairs of arrays, element by element: arithmetic and conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from braces.dtypes import DType, TensorType, is_float
+from braces.errors import DTypeError
+from braces.lazy import jax, jnp
+from braces.ops.build import Var, one
+from braces.ops.define import Tensor, op
+from braces.ops.inference import Context
+from braces.ops.rules import (
+    Backward,
+    broadcast_types,
+    broadcasting,
+    float_dtype,
+    floating,
+    promoted,
+    same_type,
+    sum_to,
+)
+
+BINARY = (
+    "x=f32[2,3] y=f32[2,3]",
+    "x=f32[b,4] y=f32[4]",
+    "x=f64[b,1,3] y=f64[2,1]",
+    "x=f32[0,2] y=f32[]",
+)
+
+# ---- inference -------------------------------------------------------------------------------
+
+REFUSED = {
+    "b": ("bools", "Use br.cast(x, 'int32'), or the logical operators."),
+    "c": ("complex numbers", "Use its real and imaginary parts."),
+}
+
+
+def refuse(context: Context, dtype: DType, kinds: str) -> None:
+    """A `DTypeError` where `dtype` is of one of these kinds (`b`ool, `c`omplex)."""
+    if dtype.kind in kinds:
+        what, fix = REFUSED[dtype.kind]
+        raise DTypeError(f"{context.type} is not defined for {what}.", fix=fix)
+
+
+def elementwise(
+    refused: str = "", result: Callable[[DType], DType] | None = None
+) -> Callable[..., TensorType]:
+    """An inference rule: broadcast, refuse some kinds of dtypes, choose the result's."""
+
+    def rule(context: Context, *types: TensorType, **attrs: Any) -> TensorType:
+        del attrs
+        found = broadcast_types(context, *types)
+        refuse(context, found.dtype, refused)
+        return found.with_dtype(result(found.dtype)) if result else found
+
+    return rule
+
+
+numeric = elementwise(refused="b")
+real = elementwise(refused="bc")
+ordered = elementwise(refused="c")
+quotient = elementwise(result=float_dtype)
+real_function = elementwise(refused="c", result=float_dtype)
+
+
+# ---- what gradient rules are made of ---------------------------------------------------------
+
+
+def filled(value: float, like: Var) -> Var:
+    """A scalar constant in the dtype of a variable."""
+    return one("full", shape=(), value=value, dtype=like.dtype)
+
+
+def choose(condition: Var, x: Var, y: float | Var) -> Var:
+    """`where`, with a number in the dtype of the variable beside it."""
+    return one("where", condition, x, y if isinstance(y, Var) else filled(y, x))
+
+
+def in_dtype(x: Var, like: Var) -> Var:
+    """`x` in the dtype of another variable."""
+    return x if x.dtype == like.dtype else one("cast", x, dtype=like.dtype)
+
+
+# ---- arithmetic ------------------------------------------------------------------------------
+
+
+@op(infer=broadcasting, examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"))
+def add(x: Tensor, y: Tensor) -> Tensor:
+    """The sum, element by element.
+
+        out[i] = x[i] + y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.add(*promoted(x, y))
+
+
+@add.gradient
+def add_gradient(g: Backward) -> dict[str, Var]:
+    """Each input receives the cotangent."""
+    slots = [slot for slot in ("x", "y") if g.wants(slot)]
+    return {slot: sum_to(g.out_grad, g[slot]) for slot in slots}
+
+
+@op(infer=numeric, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+def subtract(x: Tensor, y: Tensor) -> Tensor:
+    """The difference, element by element.
+
+        out[i] = x[i] - y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Both are bools.
+    """
+    return jnp.subtract(*promoted(x, y))
+
+
+@subtract.gradient
+def subtract_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent, `y` its negative."""
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(g.out_grad, g["x"])
+    if g.wants("y"):
+        grads["y"] = -sum_to(g.out_grad, g["y"])
+    return grads
+
+
+@op(infer=broadcasting, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+def multiply(x: Tensor, y: Tensor) -> Tensor:
+    """The product, element by element.
+
+        out[i] = x[i] * y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.multiply(*promoted(x, y))
+
+
+@multiply.gradient
+def multiply_gradient(g: Backward) -> dict[str, Var]:
+    """Each input receives the cotangent times the other input."""
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(g.out_grad * g["y"], g["x"])
+    if g.wants("y"):
+        grads["y"] = sum_to(g.out_grad * g["x"], g["y"])
+    return grads
+
+
+@op(infer=quotient, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+def divide(x: Tensor, y: Tensor) -> Tensor:
+    """The quotient, element by element; integers give float32.
+
+        out[i] = x[i] / y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape]; division by zero gives an infinity or NaN.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.divide(*map(floating, promoted(x, y)))
+
+
+@divide.gradient
+def divide_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad / y; y_grad = -out_grad / y * out."""
+    over = g.out_grad / g["y"]
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(over, g["x"])
+    if g.wants("y"):
+        grads["y"] = sum_to(-(over * g["out"]), g["y"])
+    return grads
+
+
+def nonzero(y: Tensor) -> Tensor:
+    """An integer divisor with its zeros replaced; a float one as it is."""
+    return y if is_float(y.dtype) else jnp.where(y == 0, jnp.ones_like(y), y)
+
+
+@op(infer=real, differentiable=False, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
+def floor_divide(x: Tensor, y: Tensor) -> Tensor:
+    """The quotient, rounded down, element by element; no gradient.
+
+        out[i] = floor(x[i] / y[i])
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`. An integer divided by zero gives 0.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Bools or complex numbers.
+    """
+    x, y = promoted(x, y)
+    out = jnp.floor_divide(x, nonzero(y))
+    return out if is_float(y.dtype) else jnp.where(y == 0, jnp.zeros_like(out), out)
+
+
+@op(infer=real, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
+def remainder(x: Tensor, y: Tensor) -> Tensor:
+    """The remainder of the division that rounds down; it has the sign of `y`, as in Python.
+
+        out[i] = x[i] - floor(x[i] / y[i]) * y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`. An integer divided by zero gives 0.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Bools or complex numbers.
+    """
+    x, y = promoted(x, y)
+    return jnp.remainder(x, nonzero(y))
+
+
+@remainder.gradient
+def remainder_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent; y_grad = -out_grad * floor(x / y)."""
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(g.out_grad, g["x"])
+    if g.wants("y"):
+        grads["y"] = sum_to(-(g.out_grad * (g["x"] // g["y"])), g["y"])
+    return grads
+
+
+@op(infer=numeric, examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"))
+def pow(x: Tensor, y: Tensor) -> Tensor:
+    """The power, element by element.
+
+        out[i] = x[i] ** y[i]
+
+    The gradient is finite wherever the power is: at x = 0 too, for any y >= 1 and for y = 0.
+
+    Inputs:
+        x: number[*shape]. Negative floats need whole exponents, else the result is NaN.
+        y: number[*shape], broadcast against `x`. Integers to a negative integer power have no
+            meaningful result: cast one of them to a float.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Both are bools.
+    """
+    x, y = promoted(x, y)
+    if is_float(x.dtype):
+        x = jnp.where((x == 0) & (y == 0), jnp.ones_like(x), x)
+    return jnp.power(x, y)
+
+
+@pow.gradient
+def pow_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * y * x^(y-1); y_grad = out_grad * out * log(x)."""
+    x, y, grads = in_dtype(g["x"], g["out"]), g["y"], dict[str, Var]()
+    if g.wants("x"):
+        base = choose(y != 0, x, 1.0)
+        grads["x"] = sum_to(g.out_grad * (y * base ** (y - 1)), g["x"])
+    if g.wants("y"):
+        log = one("log", choose(x != 0, x, 1.0))
+        grads["y"] = sum_to(g.out_grad * (g["out"] * log), g["y"])
+    return grads
+
+
+# ---- real functions of two numbers -----------------------------------------------------------
+
+
+@op(infer=real_function, examples=BINARY)
+def arctan2(x: Tensor, y: Tensor) -> Tensor:
+    """The angle of the point (y, x), between -pi and pi: note the order, as in NumPy.
+
+        out[i] = atan(x[i] / y[i]), in the right quadrant
+
+    Inputs:
+        x: real[*shape]. The vertical coordinate.
+        y: real[*shape], broadcast against `x`. The horizontal coordinate.
+
+    Outputs:
+        out: float[*shape], in radians.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.arctan2(*map(floating, promoted(x, y)))
+
+
+@op(infer=real_function, examples=BINARY)
+def hypot(x: Tensor, y: Tensor) -> Tensor:
+    """The length of the vector (x, y), without overflow on the way.
+
+        out[i] = sqrt(x[i]^2 + y[i]^2)
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.hypot(*map(floating, promoted(x, y)))
+
+
+@op(infer=real_function, examples=BINARY)
+def logaddexp(x: Tensor, y: Tensor) -> Tensor:
+    """The logarithm of a sum of exponentials, without overflow on the way.
+
+        out[i] = log(exp(x[i]) + exp(y[i]))
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.logaddexp(*map(floating, promoted(x, y)))
+
+
+# ---- conversion -------------------------------------------------------------------
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[2,3] dtype=f64",
+        "x=f64[b] dtype=f32",
+        "x=f32[4] dtype=i32",
+        "x=i64[] dtype=bool",
+        "x=bool[0,b] dtype=f32",
+    ),
+)
+def cast(x: Tensor, *, dtype: DType) -> Tensor:
+    """The same values in another dtype; floats are cut off towards zero to become integers.
+
+        out[i] = dtype(x[i])
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        dtype: The dtype of the result. To bool, all but zero is true.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: From complex to real numbers.
+    """
+    return x.astype(dtype)
+
+
+@cast.infer
+def infer_cast(context: Context, x: TensorType, *, dtype: DType) -> TensorType:
+    """The shape of `x`."""
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        refuse(context, x.dtype, "c")
+    return x.with_dtype(dtype)
+
+
+@cast.gradient
+def cast_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent, cast back; between floats and integers there is none."""
+    if not is_float(g["x"].dtype) or not is_float(g["out"].dtype):
+        return {}
+    return {"x": one("cast", g.out_grad, dtype=g["x"].dtype)}
+
+
+@op(
+    infer=same_type,
+    differentiable=False,
+    cheap=True,
+    examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),
+)
+def stop_gradient(x: Tensor) -> Tensor:
+    """The same values, through which no gradient passes.
+
+        out = x
+
+    Inputs:
+        x: any[*shape].
+
+    Outputs:
+        out: As `x`.
+    """
+    return jax.lax.stop_gradient(x)

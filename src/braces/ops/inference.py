@@ -1,0 +1,158 @@
+"""Output types from input types: by an operator's rule, else by its kernel on symbolic shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Dim, Size, Unifier, parse_size, substitute
+from braces.dtypes import TensorType, Type
+from braces.errors import BracesError, ShapeError
+from braces.ir.records import Attr
+from braces.lazy import jax
+from braces.ops.define import Attrs, OpDef, Types
+
+
+class Context:
+    """What an inference rule may ask and say beyond its inputs."""
+
+    def __init__(self, type: str, unifier: Unifier) -> None:
+        self.type = type
+        self.unifier = unifier
+
+    def unify(self, left: Size, right: Size, problem: str) -> Size:
+        """The one size that both are; where they differ, a `ShapeError` that says `problem`."""
+        size = self.unifier.unify(left, right)
+        if size is None:
+            raise ShapeError(problem)
+        return size
+
+    def fresh(self) -> Dim:
+        """A new unnamed dimension."""
+        return self.unifier.fresh()
+
+
+def infer(
+    definition: OpDef,
+    types: Types,
+    attrs: Attrs,
+    wanted: Iterable[str],
+    context: Context,
+    outer: Mapping[str, Type] | None = None,
+) -> dict[str, tuple[Type, ...]]:
+    """The types of the wanted outputs, by slot; `outer` has the types of captures by name.
+
+    Raises:
+        ShapeError: The shapes do not fit.
+        DTypeError: The dtypes do not fit.
+    """
+    if definition.owns_blocks:
+        return definition.infer_blocks(context, types, attrs, outer or {})
+    if definition.infer_rule is not None:
+        arguments = definition.arrange(types)
+        return definition.by_slot(definition.infer_rule(context, *arguments, **attrs))
+    mirrored = {slot: _mirrored(slot, types) for slot in wanted}
+    if mirrored and all(mirrored.values()):
+        return mirrored  # pyright: ignore[reportReturnType]
+    return _infer_by_kernel(definition, types, attrs, tuple(wanted))
+
+
+def _mirrored(slot: str, types: Types) -> tuple[Type, ...] | None:
+    """A cotangent or tangent has the type of what it belongs to."""
+    for suffix in ("_grad", "_tangent"):
+        if slot.endswith(suffix) and types.get(slot.removesuffix(suffix)):
+            return types[slot.removesuffix(suffix)]
+    return None
+
+
+_cache: dict[Any, dict[str, tuple[Type, ...]]] = {}
+
+
+def _infer_by_kernel(
+    definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...]
+) -> dict[str, tuple[Type, ...]]:
+    key = (
+        definition.type,
+        id(definition),
+        tuple(types.items()),
+        tuple(attrs.items()),
+        wanted,
+    )
+    if key not in _cache:
+        _cache[key] = _evaluate(definition, types, attrs, wanted)
+    return _cache[key]
+
+
+def _evaluate(
+    definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...]
+) -> dict[str, tuple[Type, ...]]:
+    translate = _Translation(types, attrs)
+    structs = {slot: tuple(map(translate.struct, given)) for slot, given in types.items()}
+    symbolic = {name: translate.attr(value) for name, value in attrs.items()}
+    try:
+        with jax.enable_x64(True):
+            results = jax.eval_shape(lambda v: definition.compute(v, symbolic, wanted), structs)
+    except BracesError:
+        raise
+    except Exception as error:
+        raise ShapeError(
+            f"{definition.type} cannot take these inputs: {_first_line(error)}"
+        ) from None
+    return {slot: tuple(map(translate.type, values)) for slot, values in results.items()}
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return text[0][:200] if text else type(error).__name__
+
+
+class _Translation:
+    """Between our dimensions and JAX's, which must be plain words of one scope."""
+
+    def __init__(self, types: Types, attrs: Mapping[str, Attr]) -> None:
+        names = sorted(
+            {
+                name
+                for given in types.values()
+                for one in given
+                if isinstance(one, TensorType)
+                for size in one.shape
+                if isinstance(size, Dim)
+                for name in size.names()
+            }
+            | {n for value in attrs.values() for n in _names_in(value)}
+        )
+        self.there = {name: Dim.named(f"d{i}") for i, name in enumerate(names)}
+        self.back = {f"d{i}": Dim.named(name) for i, name in enumerate(names)}
+        self.scope = jax.export.SymbolicScope() if names else None
+
+    def size(self, size: Size) -> Any:
+        if isinstance(size, int):
+            return size
+        text = str(substitute(size, self.there))
+        return jax.export.symbolic_shape(text, scope=self.scope)[0]
+
+    def struct(self, given: Type) -> Any:
+        if not isinstance(given, TensorType):
+            raise ShapeError(f"A list ({given}) cannot be an input here.")
+        return jax.ShapeDtypeStruct(tuple(map(self.size, given.shape)), given.dtype)
+
+    def attr(self, value: Attr) -> Any:
+        if isinstance(value, Dim):
+            return self.size(value)
+        return tuple(map(self.attr, value)) if isinstance(value, tuple) else value
+
+    def type(self, struct: Any) -> TensorType:
+        shape = tuple(
+            size if isinstance(size, int) else substitute(parse_size(str(size)), self.back)
+            for size in struct.shape
+        )
+        return TensorType(np.dtype(struct.dtype), shape)
+
+
+def _names_in(value: Attr) -> set[str]:
+    if isinstance(value, Dim):
+        return value.names()
+    return set[str]().union(*map(_names_in, value)) if isinstance(value, tuple) else set()

@@ -1,0 +1,382 @@
+"""Products of matrices, tensors and vectors; transposes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.dims import Shape, Size, product
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp
+from braces.ops.build import Var, one, tensor_type
+from braces.ops.define import Tensor, op
+from braces.ops.elementwise import in_dtype, refuse
+from braces.ops.inference import Context
+from braces.ops.rules import Backward, axis_index, broadcast_shapes, promote, promoted, sum_to
+
+# ---- transposes ------------------------------------------------------------------------------
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[2,3]",
+        "x=f32[b,3,4] axes=(0,2,1)",
+        "x=f64[b,t,2] axes=(-1,0,1)",
+        "x=f32[]",
+    ),
+)
+def transpose(x: Tensor, *, axes: tuple[int, ...] | None = None) -> Tensor:
+    """The same numbers with the axes in another order.
+
+        out[i_axes[0], i_axes[1], ...] = x[i_0, i_1, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axes: Which axis of `x` each axis of the result is; `None` reverses their order.
+
+    Outputs:
+        out: any[shape[axes[0]], shape[axes[1]], ...].
+
+    Raises:
+        ShapeError: `axes` does not name each axis once.
+    """
+    return jnp.transpose(x, axes)
+
+
+@transpose.infer
+def infer_transpose(
+    context: Context, x: TensorType, *, axes: tuple[int, ...] | None
+) -> TensorType:
+    """The sizes in another order."""
+    return x.with_shape(tuple(x.shape[i] for i in order(context.type, axes, x.rank)))
+
+
+def order(what: str, axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    """The axes of a transpose as non-negative numbers, each one once."""
+    if axes is None:
+        return tuple(reversed(range(rank)))
+    found = tuple(axis_index(axis, rank, what) for axis in axes)
+    if sorted(found) != list(range(rank)):
+        raise ShapeError(f"{what} needs each of {rank} axes once.", given=f"axes={axes}")
+    return found
+
+
+@transpose.gradient
+def transpose_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent with the axes put back."""
+    axes = order("transpose", g.attrs["axes"], g.out_grad.ndim)
+    back = tuple(axes.index(i) for i in range(len(axes)))
+    return {"x": one("transpose", g.out_grad, axes=back)}
+
+
+@op(cheap=True, examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]"))
+def matrix_transpose(x: Tensor) -> Tensor:
+    """Matrices with rows and columns exchanged.
+
+        out[..., j, i] = x[..., i, j]
+
+    Inputs:
+        x: any[..., m, n].
+
+    Outputs:
+        out: any[..., n, m].
+
+    Raises:
+        ShapeError: `x` has fewer than two axes.
+    """
+    return jnp.matrix_transpose(x)
+
+
+@matrix_transpose.infer
+def infer_matrix_transpose(context: Context, x: TensorType) -> TensorType:
+    """The last two sizes, exchanged."""
+    if x.rank < 2:
+        raise ShapeError(f"{context.type} needs two axes, not {x.rank}.")
+    return x.with_shape((*x.shape[:-2], x.shape[-1], x.shape[-2]))
+
+
+@matrix_transpose.gradient
+def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent, transposed back."""
+    return {"x": one("matrix_transpose", g.out_grad)}
+
+
+# ---- matrix products -------------------------------------------------------------------------
+
+
+@op(
+    examples=(
+        "x=f32[2,3] y=f32[3,4]",
+        "x=f32[b,3] y=f32[3,4]",
+        "x=f64[b,t,3] y=f64[3,2]",
+        "x=f32[b,2,3] y=f32[b,3,2]",
+        "x=f32[5,1,2,3] y=f32[2,3,2]",
+        "x=f32[3] y=f32[3]",
+        "x=f64[3] y=f64[b,3,2]",
+        "x=f64[b,2,3] y=f64[3]",
+        "x=f32[0,3] y=f32[3,2]",
+        "x=f32[2,0] y=f32[0,2]",
+        "x=i64[2,3] y=i64[3,2]",
+    )
+)
+def matmul(x: Tensor, y: Tensor) -> Tensor:
+    """The matrix product; axes before the last two are a batch and broadcast.
+
+        out[..., i, j] = sum_k x[..., i, k] * y[..., k, j]
+
+    An input with one axis is a row (`x`) or a column (`y`), and that axis leaves the result.
+
+    Inputs:
+        x: number[..., m, k] or number[k].
+        y: number[..., k, n] or number[k].
+
+    Outputs:
+        out: number[..., m, n] in the promoted dtype, less the axes of vectors.
+
+    Raises:
+        ShapeError: The contracted sizes differ, the batches do not broadcast, or an input is
+            a scalar.
+        DTypeError: Both are bools.
+    """
+    return jnp.matmul(*promoted(x, y))
+
+
+@matmul.infer
+def infer_matmul(context: Context, x: TensorType, y: TensorType) -> TensorType:
+    """NumPy's rules."""
+    dtype = number(context, x, y)
+    if x.rank == 0 or y.rank == 0:
+        raise ShapeError("matmul takes no scalars.", fix="Use `*`.")
+    inner = (x.shape[-1], y.shape[-2] if y.rank > 1 else y.shape[0])
+    contract(context, *inner, "second last" if y.rank > 1 else "only")
+    batch = broadcast_shapes(context, x.shape[:-2], y.shape[:-2])
+    rows = x.shape[-2:-1]
+    columns = y.shape[-1:] if y.rank > 1 else ()
+    return TensorType(dtype, (*batch, *rows, *columns))
+
+
+def number(context: Context, *types: TensorType) -> Any:
+    """The dtype of a product, which must be one of numbers."""
+    dtype = promote(*(t.dtype for t in types))
+    refuse(context, dtype, "b")
+    return dtype
+
+
+def contract(context: Context, left: Size, right: Size, which: str) -> None:
+    """Two sizes that are contracted must agree."""
+    try:
+        context.unify(left, right, f"{context.type} cannot contract {left} with {right}.")
+    except ShapeError as error:
+        error.fix = f"The last axis of x must equal the {which} axis of y."
+        raise
+
+
+@matmul.gradient
+def matmul_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad @ y^T; y_grad = x^T @ out_grad, summed over what was broadcast."""
+    x, y = tensor_type(g["x"]), tensor_type(g["y"])
+    rows = in_shape(in_dtype(g["x"], g["out"]), (1, *x.shape) if x.rank == 1 else x.shape)
+    columns = in_shape(in_dtype(g["y"], g["out"]), (*y.shape, 1) if y.rank == 1 else y.shape)
+    out_grad = in_shape(g.out_grad, with_vectors(g.out_grad.shape, x.rank, y.rank))
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grad = one("matmul", out_grad, one("matrix_transpose", columns))
+        grads["x"] = in_shape(sum_to(grad, rows), x.shape)
+    if g.wants("y"):
+        if y.rank <= 2:
+            rows, out_grad = as_matrix(rows), as_matrix(out_grad)
+        grad = one("matmul", one("matrix_transpose", rows), out_grad)
+        grads["y"] = in_shape(sum_to(grad, columns), y.shape)
+    return {slot: in_dtype(grad, g[slot]) for slot, grad in grads.items()}
+
+
+def with_vectors(shape: Shape, x_rank: int, y_rank: int) -> Shape:
+    """The shape of a product with the axes that vectors took away put back."""
+    if y_rank == 1:
+        shape = (*shape, 1)
+    return (*shape[:-1], 1, shape[-1]) if x_rank == 1 else shape
+
+
+def as_matrix(x: Var) -> Var:
+    """All axes but the last as one."""
+    return in_shape(x, (product(x.shape[:-1]), x.shape[-1]))
+
+
+def in_shape(x: Var, shape: Shape) -> Var:
+    """`x` reshaped, where it has another shape."""
+    return x if x.shape == shape else one("reshape", x, shape=shape)
+
+
+# ---- products of tensors ---------------------------------------------------------------------
+
+
+@op(
+    examples=(
+        "x=f32[3] y=f32[3]",
+        "x=f32[b,3] y=f32[3,4]",
+        "x=f64[2,3] y=f64[t,3,2]",
+        "x=f32[] y=f32[b,2]",
+        "x=f32[2,3] y=f32[3]",
+        "x=f32[0] y=f32[0]",
+    )
+)
+def dot(x: Tensor, y: Tensor) -> Tensor:
+    """The product over the last axis of one and the second last of the other, as `numpy.dot`.
+
+        out[..., ...] = sum_k x[..., k] * y[..., k, n]
+
+    For matrices it is their product, for vectors their inner product; with more axes there is
+    no batch: the result has all axes of both. A scalar multiplies.
+
+    Inputs:
+        x: number[*left, k] or number[].
+        y: number[*right, k, n], number[k] or number[].
+
+    Outputs:
+        out: number[*left, *right, n] in the promoted dtype.
+
+    Raises:
+        ShapeError: The contracted sizes differ.
+        DTypeError: Both are bools.
+    """
+    return jnp.dot(*promoted(x, y))
+
+
+@dot.infer
+def infer_dot(context: Context, x: TensorType, y: TensorType) -> TensorType:
+    """All axes but the contracted ones."""
+    dtype = number(context, x, y)
+    if x.rank == 0 or y.rank == 0:
+        return TensorType(dtype, (*x.shape, *y.shape))
+    at = max(y.rank - 2, 0)
+    contract(context, x.shape[-1], y.shape[at], "second last" if y.rank > 1 else "only")
+    return TensorType(dtype, (*x.shape[:-1], *y.shape[:at], *y.shape[at + 1 :]))
+
+
+@dot.gradient
+def dot_gradient(g: Backward) -> dict[str, Var]:
+    """As that of an einsum over the same axes."""
+    x, y = tensor_type(g["x"]).rank, tensor_type(g["y"]).rank
+    at = max(y - 2, 0)
+    return pairwise(g, (x - 1,) if x and y else (), (at,) if x and y else ())
+
+
+def pairwise(g: Backward, left: tuple[int, ...], right: tuple[int, ...]) -> dict[str, Var]:
+    """The gradient of a product of two tensors that contracts axes of one with the other's."""
+    x = list(LETTERS[: tensor_type(g["x"]).rank])
+    y = list(LETTERS[len(x) : len(x) + tensor_type(g["y"]).rank])
+    for i, j in zip(left, right, strict=True):
+        y[j] = x[i]
+    contracted = {x[i] for i in left}
+    out = [letter for letter in (*x, *y) if letter not in contracted]
+    labels = {"x": "".join(x), "y": "".join(y)}
+    grads: dict[str, Var] = {}
+    for mine, other in (("x", "y"), ("y", "x")):
+        if g.wants(mine):
+            equation = f"{''.join(out)},{labels[other]}->{labels[mine]}"
+            grads[mine] = in_dtype(
+                one("einsum", g.out_grad, g[other], equation=equation), g[mine]
+            )
+    return grads
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@op(
+    examples=(
+        "x=f32[2] y=f32[3]",
+        "x=f32[b] y=f32[4]",
+        "x=f64[2] y=f64[0]",
+        "x=i64[2] y=i64[2]",
+    )
+)
+def outer(x: Tensor, y: Tensor) -> Tensor:
+    """The outer product of two vectors.
+
+        out[i, j] = x[i] * y[j]
+
+    Inputs:
+        x: number[m].
+        y: number[n].
+
+    Outputs:
+        out: number[m, n] in the promoted dtype.
+
+    Raises:
+        ShapeError: An input is not a vector.
+        DTypeError: Both are bools.
+    """
+    return jnp.outer(*promoted(x, y))
+
+
+@outer.infer
+def infer_outer(context: Context, x: TensorType, y: TensorType) -> TensorType:
+    """The size of each."""
+    if x.rank != 1 or y.rank != 1:
+        raise ShapeError(
+            "outer takes two vectors.", fix="Use reshape, or `*` with broadcasting."
+        )
+    return TensorType(number(context, x, y), (*x.shape, *y.shape))
+
+
+@outer.gradient
+def outer_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad @ y; y_grad = x @ out_grad."""
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = in_dtype(one("matmul", g.out_grad, g["y"]), g["x"])
+    if g.wants("y"):
+        grads["y"] = in_dtype(one("matmul", g["x"], g.out_grad), g["y"])
+    return grads
+
+
+@op(
+    examples=(
+        "x=f32[2,3] y=f32[3,4] axes=1",
+        "x=f32[b,2,3] y=f32[2,3,4]",
+        "x=f64[b] y=f64[2] axes=0",
+        "x=f32[0,2] y=f32[0,2]",
+    )
+)
+def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
+    """The product over the last axes of one tensor and the first of the other.
+
+        out[i, j] = sum_k x[i, k] * y[k, j], where i, j and k stand for several axes
+
+    Inputs:
+        x: number[*left, *inner].
+        y: number[*inner, *right].
+
+    Attributes:
+        axes: How many axes are contracted.
+
+    Outputs:
+        out: number[*left, *right] in the promoted dtype.
+
+    Raises:
+        ShapeError: The contracted sizes differ, or there are not as many axes.
+        DTypeError: Both are bools.
+    """
+    return jnp.tensordot(*promoted(x, y), axes)
+
+
+@tensordot.infer
+def infer_tensordot(context: Context, x: TensorType, y: TensorType, *, axes: int) -> TensorType:
+    """All axes but the contracted ones."""
+    if not 0 <= axes <= min(x.rank, y.rank):
+        raise ShapeError(f"tensordot cannot contract {axes} axes.", fix="Say fewer: axes=1.")
+    at = x.rank - axes
+    for left, right in zip(x.shape[at:], y.shape[:axes], strict=True):
+        context.unify(left, right, f"tensordot cannot contract {left} with {right}.")
+    return TensorType(number(context, x, y), (*x.shape[:at], *y.shape[axes:]))
+
+
+@tensordot.gradient
+def tensordot_gradient(g: Backward) -> dict[str, Var]:
+    """As that of an einsum over the same axes."""
+    rank, axes = tensor_type(g["x"]).rank, g.attrs["axes"]
+    return pairwise(g, tuple(range(rank - axes, rank)), tuple(range(axes)))

@@ -1,0 +1,292 @@
+"""Lists whose length is known only at run time: the history of loops.
+
+A list is an immutable value with a top. `push` and `pop` are each other's gradient, so a program
+that keeps history differentiates to any order. Interpreted, a list is a chain of links that
+grows; compiled, it is a buffer with a capacity, chosen by the executor, and a count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from braces.dims import Shape
+from braces.dtypes import INT64, DType, ListType, TensorType
+from braces.errors import DTypeError, RunError
+from braces.lazy import jax, jnp
+from braces.ops.build import Var, apply
+from braces.ops.define import OpDef, Tensor, op
+from braces.ops.inference import Context
+from braces.ops.rules import Backward, zeros_of
+
+EMPTY, PUSH, POP = "list_empty", "list_push", "list_pop"
+
+
+class HistoryOverflowError(RunError):
+    """A history that outgrew its buffer; the executor repeats the run with more room."""
+
+
+class Stack:
+    """A list as the interpreter holds it: a chain of links, shared and never changed."""
+
+    __slots__ = ("count", "rest", "value")
+
+    def __init__(self, value: Any = None, rest: Stack | None = None) -> None:
+        self.value = value
+        self.rest = rest
+        self.count: int = 0 if rest is None else rest.count + 1
+
+    def push(self, value: Any) -> Stack:
+        """This list with one more value on top."""
+        return Stack(value, self)
+
+    def pop(self) -> tuple[Any, Stack]:
+        """The value on top, and the list below it."""
+        assert self.rest is not None, "pop of an empty history"
+        return self.value, self.rest
+
+    def values(self) -> list[Any]:
+        """All values, the oldest first."""
+        found, link = list[Any](), self
+        while link.rest is not None:
+            found.append(link.value)
+            link = link.rest
+        return found[::-1]
+
+    def combine(self, change: Callable[..., Any], *others: Stack) -> Stack:
+        """A list of the same length with `change` applied value by value."""
+        result = Stack()
+        for values in zip(self.values(), *(other.values() for other in others), strict=True):
+            result = result.push(change(*values))
+        return result
+
+
+class Buffer(NamedTuple):
+    """A list as compiled code holds it: the values up to `count`, with room for more.
+
+    Pushing beyond the room counts on and writes nothing; `count` then says how much was needed.
+    """
+
+    values: Any
+    count: Any
+
+    def push(self, value: Any) -> Buffer:
+        """This list with one more value on top."""
+        written = self.values.at[self.count].set(value, mode="drop")
+        return Buffer(written, self.count + 1)
+
+    def pop(self) -> tuple[Any, Buffer]:
+        """The value on top, and the list below it; nothing is erased."""
+        below = self.count - 1
+        value = jax.lax.dynamic_index_in_dim(self.values, below, 0, keepdims=False)
+        return value, Buffer(self.values, below)
+
+    def combine(self, change: Callable[..., Any], *others: Buffer) -> Buffer:
+        """A list of the same length with `change` applied value by value."""
+        return Buffer(change(self.values, *(other.values for other in others)), self.count)
+
+    @property
+    def room(self) -> int:
+        """How many values fit."""
+        return self.values.shape[0]
+
+
+# ---- operators -------------------------------------------------------------------------------
+
+
+@op(differentiable=False, lists=True)
+def list_empty(
+    *, dtype: DType, shape: Shape, history: str, capacity: int | None = None
+) -> Tensor:
+    """A list with nothing in it, for values of one dtype and shape.
+
+    Attributes:
+        dtype: The dtype of its values.
+        shape: The shape of its values.
+        history: The loop whose trips it records.
+        capacity: Room for this many values when compiled; the executor's affair.
+
+    Outputs:
+        out: list<dtype[shape]>.
+    """
+    del history
+    if capacity is None:
+        return Stack()
+    return Buffer(jnp.zeros((capacity, *shape), dtype), jnp.asarray(0, "int32"))
+
+
+@list_empty.infer
+def infer_list_empty(
+    context: Context, *, dtype: DType, shape: Shape, history: str, capacity: int | None
+) -> ListType:
+    """A list of that element."""
+    del context, history, capacity
+    return ListType(TensorType(dtype, shape))
+
+
+@op(lists=True)
+def list_push(list: Tensor, value: Tensor, *, history: str) -> Tensor:
+    """A list with one more value on top.
+
+    Inputs:
+        list: list<T>.
+        value: T.
+
+    Attributes:
+        history: The loop whose trips the list records.
+
+    Outputs:
+        out: list<T>.
+    """
+    del history
+    return list.push(value)
+
+
+@list_push.infer
+def infer_list_push(
+    context: Context, list: ListType, value: TensorType, *, history: str
+) -> ListType:
+    """The type of the list."""
+    del history
+    if list.map_sizes(context.unifier.resolve).element != value:
+        raise DTypeError(f"A {list} cannot take a {value}.")
+    return list
+
+
+@list_push.gradient
+def list_push_gradient(g: Backward) -> dict[str, Var]:
+    """Pop the cotangent of the list: the top belongs to the value."""
+    value, rest = pop(g.out_grad, str(g.attrs["history"]))
+    return {"list": rest, "value": value}
+
+
+@op(outputs=("value", "rest"), lists=True)
+def list_pop(list: Tensor, *, history: str) -> tuple[Tensor, Tensor]:
+    """The value on top of a list, and the list below it.
+
+    Inputs:
+        list: list<T>, not empty.
+
+    Attributes:
+        history: The loop whose trips the list records.
+
+    Outputs:
+        value: T.
+        rest: list<T>.
+    """
+    del history
+    return list.pop()
+
+
+@list_pop.infer
+def infer_list_pop(
+    context: Context, list: ListType, *, history: str
+) -> tuple[TensorType, ListType]:
+    """The element, and the type of the list."""
+    del context, history
+    return list.element, list
+
+
+@list_pop.gradient
+def list_pop_gradient(g: Backward) -> dict[str, Var]:
+    """Push the cotangent of the value on that of the rest."""
+    value, rest = g.grads["value"][0], g.grads["rest"][0]
+    element = g["list"].type
+    assert isinstance(element, ListType)
+    return {
+        "list": push(
+            zero_list(g["rest"]) if rest is None else rest,
+            zeros_of(element.element) if value is None else value,
+            str(g.attrs["history"]),
+        )
+    }
+
+
+@op(lists=True)
+def list_zeros(list: Tensor) -> Tensor:
+    """Zeros in the length of a list.
+
+    Inputs:
+        list: list<T>.
+
+    Outputs:
+        out: list<T>.
+    """
+    return list.combine(jnp.zeros_like)
+
+
+@op(lists=True)
+def list_add(x: Tensor, y: Tensor) -> Tensor:
+    """The sum of two lists of one length, value by value.
+
+    Inputs:
+        x: list<T>.
+        y: list<T>.
+
+    Outputs:
+        out: list<T>.
+    """
+    return x.combine(jnp.add, y)
+
+
+@list_add.gradient
+def list_add_gradient(g: Backward) -> dict[str, Var]:
+    """Each list receives the cotangent."""
+    return {"x": g.out_grad, "y": g.out_grad}
+
+
+def _same_list(context: Context, first: ListType, *others: ListType) -> ListType:
+    del context, others
+    return first
+
+
+def _needed(list: Buffer | Stack, value: Any, *, history: str) -> Any:
+    """How much room a push asks for beyond what there is; 0 where it fits."""
+    del value, history
+    if isinstance(list, Stack):
+        return 0
+    return jnp.where(list.count >= list.room, list.count + 1, 0)
+
+
+def _short(list: Buffer | Stack, *, history: str) -> Any:
+    """Whether a pop would read what was never written."""
+    del history
+    return False if isinstance(list, Stack) else list.count > list.room
+
+
+def _settle(*definitions: OpDef) -> None:
+    for definition in definitions:
+        definition.infer_rule = _same_list
+
+
+_settle(list_zeros, list_add)
+list_zeros.differentiable = False
+list_push.checked(HistoryOverflowError, "A history outgrew its buffer.", stops=False)(_needed)
+list_pop.checked(HistoryOverflowError, "A history is shorter than its loop.")(_short)
+
+
+# ---- building --------------------------------------------------------------------------------
+
+
+def push(list: Var, value: Var, history: str) -> Var:
+    """Append a `list_push`."""
+    return apply(PUSH, {"list": (list,), "value": (value,)}, {"history": history})["out"][0]
+
+
+def pop(list: Var, history: str) -> tuple[Var, Var]:
+    """Append a `list_pop`."""
+    results = apply(POP, {"list": (list,)}, {"history": history})
+    return results["value"][0], results["rest"][0]
+
+
+def zero_list(like: Var) -> Var:
+    """Append a `list_zeros`."""
+    return apply("list_zeros", {"list": (like,)})["out"][0]
+
+
+def add_lists(x: Var, y: Var) -> Var:
+    """Append a `list_add`."""
+    return apply("list_add", {"x": (x,), "y": (y,)})["out"][0]
+
+
+INDEX_TYPE = TensorType(INT64, ())

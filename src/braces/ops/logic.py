@@ -1,0 +1,299 @@
+"""Comparison and logic, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.dtypes import BOOL, DType, TensorType
+from braces.errors import DTypeError
+from braces.lazy import jnp
+from braces.ops.define import Tensor, op
+from braces.ops.elementwise import BINARY, elementwise
+from braces.ops.inference import Context
+from braces.ops.rules import (
+    broadcast_types,
+    floating,
+    promoted,
+)
+
+COMPARED = (*BINARY, "x=i64[3] y=i64[3]", "x=i32[b] y=f32[]")
+LOGICAL = (
+    "x=bool[2,3] y=bool[2,3]",
+    "x=bool[b,4] y=bool[4]",
+    "x=bool[0,2] y=bool[]",
+)
+TESTED = ("x=f32[2,3]", "x=f64[b,4]", "x=i32[3]", "x=f32[]")
+
+
+def to_bool(dtype: DType) -> DType:
+    """The dtype of a comparison."""
+    del dtype
+    return BOOL
+
+
+comparison = elementwise(refused="c", result=to_bool)
+equality = elementwise(result=to_bool)
+
+
+def logical(context: Context, *types: TensorType, **attrs: Any) -> TensorType:
+    """Inference: bools that broadcast."""
+    del attrs
+    for given in types:
+        if given.dtype != BOOL:
+            raise DTypeError(
+                f"{context.type} takes bools, not {given.dtype}.",
+                fix="Compare first: `x != 0`.",
+            )
+    return broadcast_types(context, *types)
+
+
+# ---- comparison ------------------------------------------------------------------------------
+
+
+@op(infer=equality, differentiable=False, cheap=True, examples=COMPARED)
+def equal(x: Tensor, y: Tensor) -> Tensor:
+    """Whether two numbers are equal, element by element; NaN equals nothing.
+
+        out[i] = x[i] == y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.equal(*promoted(x, y))
+
+
+@op(infer=equality, differentiable=False, cheap=True, examples=COMPARED)
+def not_equal(x: Tensor, y: Tensor) -> Tensor:
+    """Whether two numbers differ, element by element; NaN differs from all.
+
+        out[i] = x[i] != y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.not_equal(*promoted(x, y))
+
+
+@op(infer=comparison, differentiable=False, cheap=True, examples=COMPARED)
+def less(x: Tensor, y: Tensor) -> Tensor:
+    """Whether one number is less than the other, element by element.
+
+        out[i] = x[i] < y[i]
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, which have no order.
+    """
+    return jnp.less(*promoted(x, y))
+
+
+@op(infer=comparison, differentiable=False, cheap=True, examples=COMPARED)
+def less_equal(x: Tensor, y: Tensor) -> Tensor:
+    """Whether one number is at most the other, element by element.
+
+        out[i] = x[i] <= y[i]
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, which have no order.
+    """
+    return jnp.less_equal(*promoted(x, y))
+
+
+@op(infer=comparison, differentiable=False, cheap=True, examples=COMPARED)
+def greater(x: Tensor, y: Tensor) -> Tensor:
+    """Whether one number is greater than the other, element by element.
+
+        out[i] = x[i] > y[i]
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, which have no order.
+    """
+    return jnp.greater(*promoted(x, y))
+
+
+@op(infer=comparison, differentiable=False, cheap=True, examples=COMPARED)
+def greater_equal(x: Tensor, y: Tensor) -> Tensor:
+    """Whether one number is at least the other, element by element.
+
+        out[i] = x[i] >= y[i]
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, which have no order.
+    """
+    return jnp.greater_equal(*promoted(x, y))
+
+
+# ---- logic -----------------------------------------------------------------------------------
+
+
+@op(infer=logical, differentiable=False, cheap=True, examples=LOGICAL)
+def logical_and(x: Tensor, y: Tensor) -> Tensor:
+    """Whether both are true, element by element.
+
+        out[i] = x[i] and y[i]
+
+    Inputs:
+        x: bool[*shape].
+        y: bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is not bool.
+    """
+    return jnp.logical_and(x, y)
+
+
+@op(infer=logical, differentiable=False, cheap=True, examples=LOGICAL)
+def logical_or(x: Tensor, y: Tensor) -> Tensor:
+    """Whether at least one is true, element by element.
+
+        out[i] = x[i] or y[i]
+
+    Inputs:
+        x: bool[*shape].
+        y: bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is not bool.
+    """
+    return jnp.logical_or(x, y)
+
+
+@op(infer=logical, differentiable=False, cheap=True, examples=LOGICAL)
+def logical_xor(x: Tensor, y: Tensor) -> Tensor:
+    """Whether exactly one is true, element by element.
+
+        out[i] = x[i] != y[i]
+
+    Inputs:
+        x: bool[*shape].
+        y: bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is not bool.
+    """
+    return jnp.logical_xor(x, y)
+
+
+@op(
+    infer=logical,
+    differentiable=False,
+    cheap=True,
+    examples=("x=bool[2,3]", "x=bool[b]", "x=bool[]"),
+)
+def logical_not(x: Tensor) -> Tensor:
+    """The opposite, element by element.
+
+        out[i] = not x[i]
+
+    Inputs:
+        x: bool[*shape].
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        DTypeError: `x` is not bool.
+    """
+    return jnp.logical_not(x)
+
+
+@op(infer=equality, differentiable=False, cheap=True, examples=TESTED)
+def isnan(x: Tensor) -> Tensor:
+    """Where a number is NaN.
+
+        out[i] = isnan(x[i])
+
+    Inputs:
+        x: number[*shape]. Integers and bools are finite.
+
+    Outputs:
+        out: bool[*shape].
+    """
+    return jnp.isnan(floating(x))
+
+
+@op(infer=equality, differentiable=False, cheap=True, examples=TESTED)
+def isinf(x: Tensor) -> Tensor:
+    """Where a number is infinite, positive or negative.
+
+        out[i] = isinf(x[i])
+
+    Inputs:
+        x: number[*shape]. Integers and bools are finite.
+
+    Outputs:
+        out: bool[*shape].
+    """
+    return jnp.isinf(floating(x))
+
+
+@op(infer=equality, differentiable=False, cheap=True, examples=TESTED)
+def isfinite(x: Tensor) -> Tensor:
+    """Where a number is neither infinite nor NaN.
+
+        out[i] = isfinite(x[i])
+
+    Inputs:
+        x: number[*shape]. Integers and bools are finite.
+
+    Outputs:
+        out: bool[*shape].
+    """
+    return jnp.isfinite(floating(x))

@@ -1,0 +1,464 @@
+"""Losses, for each element or each example; `br.mean` and `br.sum` make one number of them.
+
+Predictions and targets have the same shape (or one is a single number): a `[b,1]` beside a
+`[b]` is an error here, not a `[b,b]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Shape
+from braces.dtypes import TensorType, is_integer
+from braces.errors import DTypeError, IndexRangeError, ShapeError
+from braces.lazy import jax, jnp, optax
+from braces.ops.build import Var, one
+from braces.ops.define import Tensor, op
+from braces.ops.inference import Context
+from braces.ops.norm import result_dtype, wide
+from braces.ops.rules import (
+    Backward,
+    axis_index,
+    float_dtype,
+    floating,
+    promote,
+    promoted,
+    sum_to,
+)
+
+PAIRS = (
+    "prediction=f32[2,3] target=f32[2,3]",
+    "prediction=f64[b,4] target=f64[b,4]",
+    "prediction=f32[b] target=f32[]",
+    "prediction=f32[] target=f32[]",
+    "prediction=f32[0,2] target=f32[0,2]",
+)
+
+
+# ---- shared rules ----------------------------------------------------------------------------
+
+
+def same_shape(context: Context, prediction: TensorType, target: TensorType) -> Shape:
+    """The shape that both have, where one may be a single number.
+
+    Raises:
+        ShapeError: They differ.
+    """
+    if not prediction.rank or not target.rank:
+        return prediction.shape or target.shape
+    problem = _differ(context, prediction, target)
+    if prediction.rank != target.rank:
+        raise ShapeError(problem, fix="Use br.reshape or br.squeeze on one of them.")
+    pairs = zip(prediction.shape, target.shape, strict=True)
+    return tuple(context.unify(left, right, problem) for left, right in pairs)
+
+
+def _differ(context: Context, prediction: TensorType, target: TensorType) -> str:
+    return f"{context.type} needs two equal shapes, not {prediction} and {target}."
+
+
+def elementwise_loss(
+    context: Context, prediction: TensorType, target: TensorType, **attrs: Any
+) -> TensorType:
+    """Inference: one float for each element."""
+    del attrs
+    shape = same_shape(context, prediction, target)
+    return TensorType(float_dtype(promote(prediction.dtype, target.dtype)), shape)
+
+
+def example_loss(
+    context: Context, prediction: TensorType, target: TensorType, *, axis: int, **attrs: Any
+) -> TensorType:
+    """Inference: one float for each example; `axis` is summed over."""
+    found = elementwise_loss(context, prediction, target, **attrs)
+    if prediction.rank != target.rank:
+        raise ShapeError(_differ(context, prediction, target))
+    at = axis_index(axis, found.rank, context.type)
+    return found.with_shape(found.shape[:at] + found.shape[at + 1 :])
+
+
+def labelled(
+    context: Context, logits: TensorType, labels: TensorType, *, axis: int, **attrs: Any
+) -> TensorType:
+    """Inference: one float for each label; labels have the shape of logits without `axis`.
+
+    Raises:
+        ShapeError: Shapes differ, or there are no classes.
+        DTypeError: Labels are not integers.
+    """
+    del attrs
+    at = axis_index(axis, logits.rank, context.type)
+    if not is_integer(labels.dtype):
+        raise DTypeError(
+            f"{context.type} needs integer labels, not {labels.dtype}.",
+            fix="Labels are class numbers; br.softmax_cross_entropy_soft takes probabilities.",
+        )
+    if logits.shape[at] == 0:
+        raise ShapeError(f"{context.type} needs at least one class along axis {axis}.")
+    wanted = logits.with_shape(logits.shape[:at] + logits.shape[at + 1 :])
+    problem = (
+        f"{context.type} needs labels of the shape of logits without axis {axis}: "
+        f"[{','.join(map(str, wanted.shape))}], not {labels}."
+    )
+    if labels.rank != wanted.rank:
+        raise ShapeError(problem, fix="One label for each row of logits.")
+    pairs = zip(wanted.shape, labels.shape, strict=True)
+    shape = tuple(context.unify(left, right, problem) for left, right in pairs)
+    return TensorType(float_dtype(logits.dtype), shape)
+
+
+def out_of_range(logits: Any, labels: Any, axis: int) -> Any:
+    """For checks: which labels are not the number of a class."""
+    wider = labels.astype(np.int64)
+    return (wider < 0) | (wider >= logits.shape[axis])
+
+
+def at_label(x: Any, labels: Any, axis: int) -> Any:
+    """The elements of `x` that labels choose; for labels out of range, the nearest."""
+    if x.shape[axis] == 0:
+        return jnp.zeros(labels.shape, x.dtype)
+    index = jnp.expand_dims(labels.astype(np.int64), axis)
+    return jnp.take_along_axis(x, index, axis, mode="clip").squeeze(axis)
+
+
+def is_label(x: Any, labels: Any, axis: int) -> Any:
+    """Which elements of `x` are those that labels choose: a comparison, no scatter."""
+    classes = jnp.arange(x.shape[axis], dtype=np.int64)
+    others = [a for a in range(x.ndim) if a != axis % x.ndim]
+    return jnp.expand_dims(classes, others) == jnp.expand_dims(labels.astype(np.int64), axis)
+
+
+def log_normaliser(logits: Any, axis: int) -> Any:
+    """`log(sum(exp(logits)))`; loss and gradient share the graph, so XLA computes it once."""
+    return jax.nn.logsumexp(logits, axis=axis, keepdims=True)
+
+
+# ---- classes ---------------------------------------------------------------------------------
+
+
+@op(
+    infer=labelled,
+    examples=(
+        "logits=f32[2,3] labels=i32[2]",
+        "logits=f64[b,4] labels=i64[b]",
+        "logits=f32[b,t,5] labels=i32[b,t]",
+        "logits=f64[2,3,4] labels=i64[2,4] axis=1",
+        "logits=f32[3] labels=i64[]",
+        "logits=f32[0,3] labels=i32[0]",
+    ),
+)
+def softmax_cross_entropy(logits: Tensor, labels: Tensor, *, axis: int = -1) -> Tensor:
+    """The cross-entropy of softmax(logits) with the class that each label names, in nats.
+
+        out[...] = log(sum_j exp(logits[..., j])) - logits[..., labels[...]]
+
+    The maximum is subtracted first, so large logits do not overflow; 16-bit logits are summed
+    in float32.
+
+    Inputs:
+        logits: number[*shape], with an axis of classes.
+        labels: integer[*shape without `axis`]. Class numbers from 0.
+
+    Attributes:
+        axis: The axis of classes.
+
+    Outputs:
+        out: float[*shape without `axis`]; integer logits give float32.
+
+    Raises:
+        ShapeError: Shapes differ, or there are no classes.
+        DTypeError: `labels` are not integers.
+        IndexRangeError: A label is not the number of a class.
+    """
+    wider = wide(logits)
+    loss = log_normaliser(wider, axis).squeeze(axis) - at_label(wider, labels, axis)
+    return loss.astype(result_dtype(logits))
+
+
+@softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
+def softmax_cross_entropy_check(logits: Tensor, labels: Tensor, *, axis: int = -1) -> Tensor:
+    """Which labels are out of range."""
+    return out_of_range(logits, labels, axis)
+
+
+@softmax_cross_entropy.vjp
+def softmax_cross_entropy_vjp(
+    logits: Tensor, labels: Tensor, out_grad: Tensor, *, axis: int = -1
+) -> Tensor:
+    """logits_grad = out_grad * (softmax(logits) - [class is the label])."""
+    wider = wide(logits)
+    softmax = jnp.exp(wider - log_normaliser(wider, axis))
+    grad = jnp.expand_dims(wide(out_grad), axis)
+    found = softmax * grad - jnp.where(is_label(wider, labels, axis), grad, 0)
+    return found.astype(logits.dtype)
+
+
+@op(
+    infer=example_loss,
+    examples=(
+        "logits=f32[2,3] target=f32[2,3]",
+        "logits=f64[b,t,4] target=f64[b,t,4]",
+        "logits=f64[2,3,4] target=f64[2,3,4] axis=1",
+        "logits=f32[3] target=f32[3]",
+        "logits=f32[0,3] target=f32[0,3]",
+    ),
+)
+def softmax_cross_entropy_soft(logits: Tensor, target: Tensor, *, axis: int = -1) -> Tensor:
+    """The cross-entropy of softmax(logits) with target probabilities, in nats.
+
+        out[...] = -sum_j target[..., j] * log_softmax(logits)[..., j]
+
+    A probability of 0 adds 0, also where the logit is minus infinity.
+
+    Inputs:
+        logits: number[*shape], with an axis of classes.
+        target: number[*shape]. Probabilities; that they sum to one is not checked.
+
+    Attributes:
+        axis: The axis of classes.
+
+    Outputs:
+        out: float[*shape without `axis`], in the promoted dtype.
+
+    Raises:
+        ShapeError: Shapes differ, or there is no such axis.
+    """
+    log_softmax, weights = _log_softmax(logits, target, axis), wide(target)
+    return -jnp.sum(weights * log_softmax, axis).astype(result_dtype(logits, target))
+
+
+def _log_softmax(logits: Any, target: Any, axis: int) -> Any:
+    wider = wide(logits)
+    found = wider - log_normaliser(wider, axis)
+    return jnp.where((target == 0) & jnp.isinf(found), 0, found)
+
+
+@softmax_cross_entropy_soft.vjp
+def softmax_cross_entropy_soft_vjp(
+    logits: Tensor, target: Tensor, out_grad: Tensor, *, axis: int = -1
+) -> tuple[Tensor, Tensor]:
+    """logits_grad = out_grad * (softmax * sum(target) - target); target_grad = -log_softmax."""
+    wider, weights = wide(logits), wide(target)
+    grad = jnp.expand_dims(wide(out_grad), axis)
+    softmax = jnp.exp(wider - log_normaliser(wider, axis))
+    logits_grad = grad * (softmax * weights.sum(axis, keepdims=True) - weights)
+    target_grad = -grad * _log_softmax(logits, target, axis)
+    return logits_grad.astype(logits.dtype), target_grad.astype(target.dtype)
+
+
+@op(
+    infer=elementwise_loss,
+    examples=(
+        "logits=f32[2,3] target=f32[2,3]",
+        "logits=f64[b] target=f64[b]",
+        "logits=f32[] target=f32[]",
+        "logits=f32[0,2] target=f32[0,2]",
+    ),
+)
+def sigmoid_binary_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """The cross-entropy of sigmoid(logits) with target probabilities, in nats.
+
+        out = -target * log(sigmoid(logits)) - (1 - target) * log(1 - sigmoid(logits))
+            = max(logits, 0) - logits * target + log(1 + exp(-|logits|))
+
+    Inputs:
+        logits: number[*shape].
+        target: number[*shape]; between 0 and 1.
+
+    Outputs:
+        out: float[*shape], in the promoted dtype; integers give float32.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    logits, target = map(floating, promoted(logits, target))
+    # The difference comes first: it is exactly 0 where a sure prediction is right.
+    return jnp.maximum(logits, 0) - logits * target + jnp.log1p(jnp.exp(-jnp.abs(logits)))
+
+
+@sigmoid_binary_cross_entropy.gradient
+def sigmoid_binary_cross_entropy_gradient(g: Backward) -> dict[str, Var]:
+    """logits_grad = out_grad * (sigmoid(logits) - target); target_grad = -out_grad * logits."""
+    grads: dict[str, Var] = {}
+    if g.wants("logits"):
+        error = one("sigmoid", g["logits"]) - g["target"]
+        grads["logits"] = sum_to(g.out_grad * error, g["logits"])
+    if g.wants("target"):
+        grads["target"] = sum_to(-(g.out_grad * g["logits"]), g["target"])
+    return grads
+
+
+# ---- distances -------------------------------------------------------------------------------
+
+
+@op(infer=elementwise_loss, examples=(*PAIRS, "prediction=i32[3] target=f32[3]"))
+def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
+    """The squared difference; its mean is the mean squared error.
+
+        out = (prediction - target)^2
+
+    Inputs:
+        prediction: number[*shape].
+        target: number[*shape].
+
+    Outputs:
+        out: float[*shape], in the promoted dtype; integers give float32.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    return jnp.square(_difference(prediction, target))
+
+
+def _difference(prediction: Any, target: Any) -> Any:
+    prediction, target = map(floating, promoted(prediction, target))
+    return prediction - target
+
+
+def _pull(g: Backward, slope: Var) -> dict[str, Var]:
+    """Cotangents of a function of `prediction - target` with this slope."""
+    weighted, grads = g.out_grad * slope, dict[str, Var]()
+    if g.wants("prediction"):
+        grads["prediction"] = sum_to(weighted, g["prediction"])
+    if g.wants("target"):
+        grads["target"] = sum_to(-weighted, g["target"])
+    return grads
+
+
+@squared_error.gradient
+def squared_error_gradient(g: Backward) -> dict[str, Var]:
+    """prediction_grad = 2 * (prediction - target) * out_grad."""
+    return _pull(g, (g["prediction"] - g["target"]) * 2)
+
+
+@op(infer=elementwise_loss, examples=PAIRS)
+def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
+    """The absolute difference; its mean is the mean absolute error.
+
+        out = |prediction - target|
+
+    Inputs:
+        prediction: number[*shape].
+        target: number[*shape].
+
+    Outputs:
+        out: float[*shape], in the promoted dtype; integers give float32.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    return jnp.abs(_difference(prediction, target))
+
+
+@absolute_error.gradient
+def absolute_error_gradient(g: Backward) -> dict[str, Var]:
+    """prediction_grad = sign(prediction - target) * out_grad; 0 where they are equal."""
+    return _pull(g, one("sign", g["prediction"] - g["target"]))
+
+
+@op(infer=elementwise_loss, examples=(*PAIRS, "prediction=f64[b] target=f64[b] delta=0.5"))
+def huber_loss(prediction: Tensor, target: Tensor, *, delta: float = 1.0) -> Tensor:
+    """Half the squared difference where that is small, linear where it is large.
+
+        d = |prediction - target|
+        out = d^2 / 2 where d <= delta, delta * (d - delta / 2) elsewhere
+
+    Source: Huber, Robust Estimation of a Location Parameter, 1964.
+
+    Inputs:
+        prediction: number[*shape].
+        target: number[*shape].
+
+    Attributes:
+        delta: Where it turns linear.
+
+    Outputs:
+        out: float[*shape], in the promoted dtype; integers give float32.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    return optax.losses.huber_loss(_difference(prediction, target), delta=delta)
+
+
+@huber_loss.gradient
+def huber_loss_gradient(g: Backward) -> dict[str, Var]:
+    """prediction_grad = clip(prediction - target, -delta, delta) * out_grad."""
+    delta = g.attrs["delta"]
+    difference = g["prediction"] - g["target"]
+    return _pull(g, one("minimum", one("maximum", difference, -delta), delta))
+
+
+# ---- distributions and directions ------------------------------------------------------------
+
+
+@op(
+    infer=example_loss,
+    examples=(
+        "log_prediction=f32[2,3] target=f32[2,3]",
+        "log_prediction=f64[b,t,4] target=f64[b,t,4]",
+        "log_prediction=f64[2,3,4] target=f64[2,3,4] axis=1",
+        "log_prediction=f32[0,3] target=f32[0,3]",
+    ),
+)
+def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: int = -1) -> Tensor:
+    """The Kullback-Leibler divergence of a prediction from a target, in nats.
+
+        out[...] = sum_j target[..., j] * (log(target[..., j]) - log_prediction[..., j])
+
+    A probability of 0 adds 0.
+
+    Inputs:
+        log_prediction: number[*shape]. Logarithms of probabilities, as br.log_softmax gives.
+        target: number[*shape]. Probabilities.
+
+    Attributes:
+        axis: The axis of classes.
+
+    Outputs:
+        out: float[*shape without `axis`], in the promoted dtype.
+
+    Raises:
+        ShapeError: Shapes differ, or there is no such axis.
+    """
+    log_prediction, target = map(floating, promoted(log_prediction, target))
+    nothing = target == 0
+    log_target = jnp.log(jnp.where(nothing, 1, target))
+    log_prediction = jnp.where(nothing & jnp.isinf(log_prediction), 0, log_prediction)
+    return jnp.sum(target * (log_target - log_prediction), axis)
+
+
+@op(
+    infer=example_loss,
+    examples=(
+        "prediction=f32[2,3] target=f32[2,3]",
+        "prediction=f64[b,t,4] target=f64[b,t,4]",
+        "prediction=f64[2,3,4] target=f64[2,3,4] axis=1",
+        "prediction=f32[0,3] target=f32[0,3]",
+    ),
+)
+def cosine_similarity(
+    prediction: Tensor, target: Tensor, *, axis: int = -1, epsilon: float = 1e-8
+) -> Tensor:
+    """The cosine of the angle between two vectors; 1 minus it is the cosine distance.
+
+        out[...] = sum_j prediction * target / (|prediction| * |target|)
+
+    Inputs:
+        prediction: number[*shape].
+        target: number[*shape].
+
+    Attributes:
+        axis: The axis along which the vectors lie.
+        epsilon: The smallest squared length that a vector is taken to have; zeros give 0.
+
+    Outputs:
+        out: float[*shape without `axis`], in the promoted dtype; between -1 and 1.
+
+    Raises:
+        ShapeError: Shapes differ, or there is no such axis.
+    """
+    prediction, target = map(floating, promoted(prediction, target))
+    return optax.losses.cosine_similarity(prediction, target, epsilon=epsilon, axis=axis)

@@ -1,0 +1,192 @@
+"""Pooling: the largest element or the mean of windows that slide along two spatial axes.
+
+Layouts, padding and sizes are those of `braces.ops.conv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.dtypes import TensorType, is_float
+from braces.errors import DTypeError, ShapeError
+from braces.lazy import jnp, lax
+from braces.ops.conv import (
+    Pads,
+    check_layout,
+    check_rank,
+    pads_of,
+    per_axis,
+    spatial_axes,
+    windowed_sizes,
+)
+from braces.ops.define import Padding, Tensor, op
+from braces.ops.inference import Context
+from braces.ops.rules import float_dtype, floating
+
+
+def pooling_type(
+    context: Context,
+    x: TensorType,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] | None,
+    padding: Padding,
+    layout: str,
+    **attrs: Any,
+) -> TensorType:
+    """Inference for pooling along two axes."""
+    del attrs
+    check_rank(x, 4, f"x of {context.type}")
+    check_layout(layout, 4)
+    windows = per_axis(window, 2, "window")
+    _check_pool_padding(context, windows, pads_of(padding, 2))
+    shape = dict(enumerate(x.shape)) | windowed_sizes(
+        x, windows, windows if stride is None else stride, (1,), padding, layout, context.type
+    )
+    return x.with_shape(tuple(shape[axis] for axis in range(4)))
+
+
+def _check_pool_padding(context: Context, window: Sequence[int], pads: Pads) -> None:
+    if isinstance(pads, str):
+        return
+    for size, edges in zip(window, pads, strict=True):
+        if max(edges) >= size:
+            raise ShapeError(
+                f"{context.type} has a padding of {max(edges)} for a window of {size}.",
+                fix="Padding must be smaller than the window.",
+            )
+
+
+def _pool(
+    x: Any,
+    start: Any,
+    reduce: Any,
+    window: Sequence[int],
+    stride: Any,
+    padding: Any,
+    layout: str,
+) -> Any:
+    axes = spatial_axes(layout)
+    sizes, strides = [1] * x.ndim, [1] * x.ndim
+    pads, edges = pads_of(padding, 2), [(0, 0)] * x.ndim
+    windows = per_axis(window, 2, "window")
+    steps = windows if stride is None else per_axis(stride, 2, "stride")
+    for i, axis in enumerate(axes):
+        sizes[axis], strides[axis] = windows[i], steps[i]
+        if not isinstance(pads, str):
+            edges[axis] = pads[i]
+    given = pads if isinstance(pads, str) else edges
+    return lax.reduce_window(x, start, reduce, tuple(sizes), tuple(strides), given)
+
+
+@op(
+    examples=(
+        "x=f32[2,3,4,6] window=2",
+        "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
+        "x=f32[b,5,5,2] window=3 stride=2 padding=same layout=NHWC",
+        "x=i32[1,1,4,4] window=2 stride=1",
+        "x=f32[0,2,4,4] window=2",
+    )
+)
+def max_pool2d(
+    x: Tensor,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] | None = None,
+    padding: Padding = "valid",
+    layout: str = "NCHW",
+) -> Tensor:
+    """The largest element of each window along two spatial axes.
+
+        out[n, c, i, j] = max_{k, l} x[n, c, i * stride + k, j * stride + l]
+
+    Padding is never the largest. Where several are, the gradient goes to the first. NaN is
+    larger than all numbers.
+
+    Inputs:
+        x: number[n, c, h, w], or in the order of `layout`.
+
+    Attributes:
+        window: Its size; one number for both axes, or one for each.
+        stride: How far windows lie apart; `None` is `window`, so that they do not overlap.
+        padding: "valid", "same", or numbers, as for `conv2d`; smaller than the window.
+        layout: `NCHW` or `NHWC`.
+
+    Outputs:
+        out: The dtype of `x`; number[n, c, windows, windows], in the order of `layout`.
+
+    Raises:
+        ShapeError: The window does not fit, or an attribute has too many numbers.
+    """
+    return _pool(x, _smallest(x.dtype), lax.max, window, stride, padding, layout)
+
+
+max_pool2d.infer(pooling_type)
+
+
+def _smallest(dtype: Any) -> Any:
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        raise DTypeError("max_pool2d cannot order complex numbers.", fix="Use br.abs first.")
+    if dtype.kind == "b":
+        return np.asarray(False)
+    return np.asarray(-np.inf if is_float(dtype) else np.iinfo(dtype).min, dtype)
+
+
+@op(
+    examples=(
+        "x=f32[2,3,4,6] window=2",
+        "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
+        "x=f64[2,2,5,4] window=3 stride=1 padding=1 count_include_pad=True",
+        "x=f32[b,5,5,2] window=3 stride=2 padding=same layout=NHWC",
+        "x=f32[0,2,4,4] window=2",
+    )
+)
+def avg_pool2d(
+    x: Tensor,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] | None = None,
+    padding: Padding = "valid",
+    count_include_pad: bool = False,
+    layout: str = "NCHW",
+) -> Tensor:
+    """The mean of each window along two spatial axes.
+
+        out[n, c, i, j] = sum_{k, l} x[n, c, i * stride + k, j * stride + l] / count
+
+    Inputs:
+        x: number[n, c, h, w], or in the order of `layout`.
+
+    Attributes:
+        window: Its size; one number for both axes, or one for each.
+        stride: How far windows lie apart; `None` is `window`, so that they do not overlap.
+        padding: "valid", "same", or numbers, as for `conv2d`; smaller than the window.
+        count_include_pad: Whether `count` is the size of the window, so that padding counts as
+            zeros, or only the elements of `x` in it.
+        layout: `NCHW` or `NHWC`.
+
+    Outputs:
+        out: float[n, c, windows, windows], in the order of `layout`; integers give float32.
+
+    Raises:
+        ShapeError: The window does not fit, or an attribute has too many numbers.
+    """
+    x = floating(x)
+    zero = np.zeros((), x.dtype)
+    total = _pool(x, zero, lax.add, window, stride, padding, layout)
+    if count_include_pad or padding == "valid":
+        return total / np.prod(per_axis(window, 2, "window")).astype(x.dtype)
+    shape = [n if a in spatial_axes(layout) else 1 for a, n in enumerate(x.shape)]
+    ones = jnp.ones(shape, x.dtype)
+    return total / _pool(ones, zero, lax.add, window, stride, padding, layout)
+
+
+@avg_pool2d.infer
+def infer_avg_pool2d(context: Context, x: TensorType, **attrs: Any) -> TensorType:
+    """As pooling; integers give float32."""
+    found = pooling_type(context, x, **attrs)
+    return found.with_dtype(float_dtype(x.dtype))

@@ -1,0 +1,358 @@
+"""Random numbers without state: each draw follows from (run, operator, trip) alone.
+
+    key  = threefry key (seed, run counter), which is `random_state`
+    key  = fold_in(key, salt)              the operator's own number
+    key  = fold_in(key, trip)              for each loop around the operator, outermost first
+
+So nothing that is pruned, repeated or moved changes what another operator draws, and a gradient
+draws the mask of its dropout again in place of keeping it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Shape
+from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.lazy import jax, jnp
+from braces.ops.define import Tensor, op
+from braces.ops.inference import Context
+
+STATE = np.dtype(np.uint32)
+SALTS = 2**32
+
+DRAWS = (
+    "state=u32[2] shape=(2,3) salt=1",
+    "state=u32[2] trips=i32[] trips=i64[] shape=(4,) salt=4000000000",
+    "state=u32[2] shape=(0,3) salt=2",
+    "state=u32[2] shape=() salt=3",
+)
+"""Examples of operators that draw an array of a given shape."""
+WIDE_DRAWS = (*DRAWS, "state=u32[2] shape=(5,) salt=1 dtype=f64")
+
+
+# ---- shared ----------------------------------------------------------------------------------
+
+
+def key_of(state: Any, salt: int, trips: Sequence[Any]) -> Any:
+    """The key of one operator in one trip of one run; for kernels."""
+    key = jax.random.wrap_key_data(state, impl="threefry2x32")
+    key = jax.random.fold_in(key, np.uint32(salt))
+    for trip in trips:
+        key = jax.random.fold_in(key, trip.astype(np.uint32))
+    return key
+
+
+def concrete(shape: Shape) -> Any:
+    """A shape in a kernel: there, all sizes are numbers."""
+    return shape
+
+
+def check_key(
+    context: Context, state: TensorType, salt: int, trips: Sequence[TensorType]
+) -> None:
+    """Refuse what a key cannot be made of.
+
+    Raises:
+        ShapeError: `state` is not two numbers, or a trip is not one.
+        DTypeError: Their dtypes are others.
+        ProgramError: The salt does not fit into 32 bits.
+    """
+    if state.dtype != STATE:
+        raise DTypeError(f"{context.type} needs a random state u32[2], not {state}.")
+    if state.shape != (2,):
+        raise ShapeError(f"{context.type} needs a random state u32[2], not {state}.")
+    if not 0 <= salt < SALTS:
+        raise ProgramError(f"{context.type} has salt={salt}.", fix="A salt has 32 bits.")
+    for trip in trips:
+        if not is_integer(trip.dtype):
+            raise DTypeError(f"A trip of {context.type} must be an integer, not {trip}.")
+        if trip.rank:
+            raise ShapeError(f"A trip of {context.type} must be one number, not {trip}.")
+
+
+def check_shape(context: Context, shape: Shape) -> None:
+    """Refuse sizes below zero.
+
+    Raises:
+        ShapeError: There is one.
+    """
+    if any(isinstance(size, int) and size < 0 for size in shape):
+        raise ShapeError(
+            f"{context.type} cannot draw the shape {shape}.", fix="Sizes count from 0."
+        )
+
+
+def check_bounds(context: Context, low: float, high: float) -> None:
+    """Refuse an interval that holds nothing.
+
+    Raises:
+        ProgramError: `low` is above `high`, or one is NaN.
+    """
+    if not low <= high:
+        raise ProgramError(f"{context.type} has low={low} and high={high}.", fix="low <= high.")
+
+
+def drawn(
+    context: Context,
+    state: TensorType,
+    *trips: TensorType,
+    shape: Shape,
+    salt: int,
+    dtype: DType,
+    **attrs: Any,
+) -> TensorType:
+    """Inference: an array of real numbers of the given shape and dtype."""
+    del attrs
+    check_key(context, state, salt, trips)
+    check_shape(context, shape)
+    if not is_float(dtype) or dtype.kind == "c":
+        raise DTypeError(
+            f"{context.type} draws real numbers, not {dtype}.", fix="Use a floating dtype."
+        )
+    return TensorType(dtype, shape)
+
+
+# ---- the state -------------------------------------------------------------------------------
+
+
+@op(differentiable=False, examples=("state=u32[2]",))
+def next_random_state(state: Tensor) -> Tensor:
+    """The random state of the next run: the same seed, the counter one higher.
+
+        out = [state[0], state[1] + 1]
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+
+    Outputs:
+        out: u32[2]. After 2^32 runs the counter starts again.
+
+    Raises:
+        ShapeError: `state` is not two numbers.
+        DTypeError: `state` is not u32.
+    """
+    return state + np.asarray([0, 1], STATE)
+
+
+@next_random_state.infer
+def infer_next_random_state(context: Context, state: TensorType) -> TensorType:
+    """The type of the state."""
+    check_key(context, state, 0, ())
+    return state
+
+
+# ---- arrays of real numbers ------------------------------------------------------------------
+
+
+@op(
+    random=True,
+    differentiable=False,
+    examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) low=-2.0 high=2.0 salt=1"),
+)
+def random_uniform(
+    state: Tensor,
+    *trips: Tensor,
+    shape: Shape,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: DType = FLOAT32,
+    salt: int,
+) -> Tensor:
+    """Numbers that are equally likely everywhere in [low, high).
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        shape: Of the result.
+        low: The smallest number.
+        high: The bound above; not reached.
+        dtype: Of the result; a real floating dtype.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: `dtype` is not a real floating dtype.
+        ProgramError: `low` is above `high`.
+    """
+    below = np.nextafter(np.asarray(high, dtype), np.asarray(low, dtype))
+    found = jax.random.uniform(key_of(state, salt, trips), concrete(shape), dtype, low, high)
+    return jnp.minimum(found, below)  # rounding may reach `high`
+
+
+@random_uniform.infer
+def infer_random_uniform(
+    context: Context,
+    state: TensorType,
+    *trips: TensorType,
+    low: float,
+    high: float,
+    **attrs: Any,
+) -> TensorType:
+    """As given; `low` is not above `high`."""
+    check_bounds(context, low, high)
+    return drawn(context, state, *trips, **attrs)
+
+
+@op(
+    infer=drawn,
+    random=True,
+    differentiable=False,
+    examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) mean=5.0 stddev=0.5 salt=1"),
+)
+def random_normal(
+    state: Tensor,
+    *trips: Tensor,
+    shape: Shape,
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: DType = FLOAT32,
+    salt: int,
+) -> Tensor:
+    """Normally distributed numbers.
+
+        density(x) = exp(-((x - mean) / stddev)^2 / 2) / (stddev * sqrt(2 * pi))
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        shape: Of the result.
+        mean: Where the density is largest.
+        stddev: The standard deviation.
+        dtype: Of the result; a real floating dtype.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: `dtype` is not a real floating dtype.
+    """
+    key = key_of(state, salt, trips)
+    return _placed(jax.random.normal(key, concrete(shape), dtype), mean, stddev)
+
+
+def _placed(standard: Any, mean: float, stddev: float) -> Any:
+    dtype = np.dtype(standard.dtype)
+    return np.asarray(mean, dtype) + np.asarray(stddev, dtype) * standard
+
+
+@op(
+    random=True,
+    differentiable=False,
+    examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) stddev=0.5 low=-1.0 high=3.0 salt=1"),
+)
+def random_truncated_normal(
+    state: Tensor,
+    *trips: Tensor,
+    shape: Shape,
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    dtype: DType = FLOAT32,
+    salt: int,
+) -> Tensor:
+    """Normally distributed numbers of which those far from the mean are left out.
+
+        out = mean + stddev * z, where z is standard normal given low <= z <= high
+
+    The result has a smaller standard deviation than `stddev`: 0.8796 times it for the default
+    bounds.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        shape: Of the result.
+        mean: Where the density is largest.
+        stddev: The standard deviation before the cut.
+        low: The bound below, in standard deviations from the mean.
+        high: The bound above, likewise.
+        dtype: Of the result; a real floating dtype.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: `dtype` is not a real floating dtype.
+        ProgramError: `low` is above `high`.
+    """
+    key = key_of(state, salt, trips)
+    bounds = np.asarray(low, dtype), np.asarray(high, dtype)
+    standard = jax.random.truncated_normal(key, *bounds, concrete(shape), dtype)
+    return _placed(standard, mean, stddev)
+
+
+random_truncated_normal.infer(infer_random_uniform)
+
+
+@op(
+    random=True,
+    differentiable=False,
+    examples=(
+        "state=u32[2] shape=(3,3) salt=1",
+        "state=u32[2] trips=i32[] shape=(2,5) scale=2.0 salt=4",
+        "state=u32[2] shape=(2,3,2) salt=2 dtype=f64",
+        "state=u32[2] shape=(0,3) salt=2",
+    ),
+)
+def random_orthogonal(
+    state: Tensor,
+    *trips: Tensor,
+    shape: Shape,
+    scale: float = 1.0,
+    dtype: DType = FLOAT32,
+    salt: int,
+) -> Tensor:
+    """A matrix with orthogonal columns, or rows where there are fewer of them.
+
+        out^T out = scale^2 * identity, or out out^T = scale^2 * identity
+
+    All axes but the last count as rows. Source: Saxe, McClelland, Ganguli, Exact solutions to
+    the nonlinear dynamics of learning in deep linear neural networks, 2013.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        shape: Of the result; two axes or more.
+        scale: The length of each column, or row.
+        dtype: Of the result; a real floating dtype.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        ShapeError: `shape` has fewer than two axes.
+        DTypeError: `dtype` is not a real floating dtype.
+    """
+    if 0 in shape:
+        return jnp.zeros(shape, dtype)
+    wider = np.promote_types(dtype, FLOAT32)  # QR knows no 16-bit numbers
+    draw = jax.nn.initializers.orthogonal(scale)
+    return draw(key_of(state, salt, trips), shape, wider).astype(dtype)
+
+
+@random_orthogonal.infer
+def infer_random_orthogonal(
+    context: Context, state: TensorType, *trips: TensorType, shape: Shape, **attrs: Any
+) -> TensorType:
+    """As given; a matrix at least."""
+    if len(shape) < 2:
+        raise ShapeError(f"random_orthogonal needs two axes or more, not the shape {shape}.")
+    return drawn(context, state, *trips, shape=shape, **attrs)

@@ -1,0 +1,439 @@
+"""Reductions: one number from many, along some axes or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Shape, Size, product
+from braces.dtypes import BOOL, FLOAT32, DType, TensorType
+from braces.errors import ShapeError
+from braces.lazy import jax, jnp
+from braces.ops.build import Var, one, tensor_type
+from braces.ops.define import Axes, Tensor, op
+from braces.ops.elementwise import in_dtype, refuse
+from braces.ops.inference import Context
+from braces.ops.rules import (
+    Backward,
+    axis_indices,
+    float_dtype,
+    floating,
+    promote,
+    sum_dtype,
+)
+
+REDUCED = (
+    "x=f32[2,3]",
+    "x=f32[b,4,t] axis=(0,-1)",
+    "x=f64[b,4] axis=1 keepdims=True",
+    "x=f32[]",
+    "x=f32[0,3] axis=1",
+)
+NOT_EMPTY = (*REDUCED, "x=i32[2,3] axis=0")
+EMPTY = (*NOT_EMPTY, "x=f32[0,3] axis=0", "x=bool[b,2] axis=1")
+
+# ---- inference -------------------------------------------------------------------------------
+
+
+def without(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
+    """A shape without some axes, or with size 1 there."""
+    gone = set(axes)
+    if keepdims:
+        return tuple(1 if i in gone else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in gone)
+
+
+def reduction(
+    result: Callable[[DType], DType] | None = None, refused: str = "", nonempty: bool = False
+) -> Callable[..., TensorType]:
+    """An inference rule: some axes go; refuse some kinds of dtypes, choose the result's."""
+
+    def rule(
+        context: Context, x: TensorType, *, axis: Axes, keepdims: bool, **attrs: Any
+    ) -> TensorType:
+        del attrs
+        refuse(context, x.dtype, refused)
+        axes = axis_indices(axis, x.rank, context.type)
+        if nonempty:
+            check_not_empty(context, [x.shape[i] for i in axes])
+        dtype = result(x.dtype) if result else x.dtype
+        return TensorType(dtype, without(x.shape, axes, keepdims))
+
+    return rule
+
+
+def check_not_empty(context: Context, sizes: Iterable[Size]) -> None:
+    """A `ShapeError` where there is nothing to choose from."""
+    if 0 in sizes:
+        raise ShapeError(
+            f"{context.type} of nothing does not exist.",
+            fix="An axis that is reduced must not have size 0.",
+        )
+
+
+def to_bool(dtype: DType) -> DType:
+    """The dtype of a truth value."""
+    del dtype
+    return BOOL
+
+
+# ---- undoing a reduction ---------------------------------------------------------------------
+
+
+def expanded(x: Tensor, axis: Axes, keepdims: bool, rank: int) -> Tensor:
+    """For kernels: the result of a reduction, with the axes that went back as size 1."""
+    return x if keepdims else jnp.expand_dims(x, axis_indices(axis, rank, "x"))
+
+
+def spread(g: Backward, grad: Var) -> Var:
+    """A cotangent, repeated along the axes that were reduced."""
+    x = tensor_type(g["x"])
+    axes = axis_indices(g.attrs["axis"], x.rank, "x")
+    if axes and not g.attrs["keepdims"]:
+        grad = one("reshape", grad, shape=without(x.shape, axes, keepdims=True))
+    return one("broadcast_to", grad, shape=x.shape)
+
+
+def count(g: Backward) -> Var:
+    """How many numbers made one; in float32 at least, for small floats cannot count far."""
+    x = tensor_type(g["x"])
+    axes = axis_indices(g.attrs["axis"], x.rank, "x")
+    total, dtype = product(tuple(x.shape[i] for i in axes)), promote(x.dtype, FLOAT32)
+    if isinstance(total, int):
+        return one("full", shape=(), value=float(total), dtype=dtype)
+    return one("size", value=total, dtype=dtype)
+
+
+# ---- sums and products -----------------------------------------------------------------------
+
+
+@op(infer=reduction(sum_dtype), examples=EMPTY)
+def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The sum along axes; 0 where there is nothing to add.
+
+        out = sum_i x[..., i, ...]
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: Floats keep their dtype; integers and bools give 64-bit integers.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.sum(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
+
+
+@sum.gradient
+def sum_gradient(g: Backward) -> dict[str, Var]:
+    """Each summand receives the cotangent."""
+    return {"x": spread(g, g.out_grad)}
+
+
+@op(infer=reduction(float_dtype), examples=EMPTY)
+def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The arithmetic mean along axes; NaN where there is nothing.
+
+        out = sum_i x[..., i, ...] / n
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: float[*rest]; integers and bools give float32.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.mean(floating(x), axis=axis, keepdims=keepdims)
+
+
+@mean.gradient
+def mean_gradient(g: Backward) -> dict[str, Var]:
+    """Each number receives its share of the cotangent."""
+    share = in_dtype(g.out_grad / count(g), g.out_grad)
+    return {"x": spread(g, share)}
+
+
+@op(infer=reduction(sum_dtype), examples=EMPTY)
+def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The product along axes; 1 where there is nothing to multiply.
+
+        out = prod_i x[..., i, ...]
+
+    The gradient is right where factors are zero, too.
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: Floats keep their dtype; integers and bools give 64-bit integers.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.prod(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
+
+
+# ---- extremes --------------------------------------------------------------------------------
+
+
+@op(infer=reduction(refused="c", nonempty=True), examples=NOT_EMPTY)
+def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The largest number along axes; NaN where one of them is NaN.
+
+        out = max_i x[..., i, ...]
+
+    Equal largest numbers share the cotangent evenly.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: The dtype of `x`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
+        DTypeError: Complex numbers.
+    """
+    return jnp.max(x, axis=axis, keepdims=keepdims)
+
+
+@max.vjp
+def max_vjp(
+    x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+) -> Tensor:
+    """The largest numbers share the cotangent."""
+    return shared_by(x, out, out_grad, axis, keepdims)
+
+
+@op(infer=reduction(refused="c", nonempty=True), examples=NOT_EMPTY)
+def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The smallest number along axes; NaN where one of them is NaN.
+
+        out = min_i x[..., i, ...]
+
+    Equal smallest numbers share the cotangent evenly.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: The dtype of `x`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
+        DTypeError: Complex numbers.
+    """
+    return jnp.min(x, axis=axis, keepdims=keepdims)
+
+
+@min.vjp
+def min_vjp(
+    x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+) -> Tensor:
+    """The smallest numbers share the cotangent."""
+    return shared_by(x, out, out_grad, axis, keepdims)
+
+
+def shared_by(x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+    """The cotangent, shared evenly by all that equal the result."""
+    out = expanded(out, axis, keepdims, x.ndim)
+    out_grad = expanded(out_grad, axis, keepdims, x.ndim)
+    chosen = (x == out).astype(x.dtype)
+    return chosen * (out_grad / jnp.sum(chosen, axis=axis, keepdims=True))
+
+
+@op(infer=reduction(to_bool), differentiable=False, examples=EMPTY)
+def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Whether at least one is true along axes; false where there is nothing.
+
+        out = x[..., 0, ...] or x[..., 1, ...] or ...
+
+    Inputs:
+        x: any[*shape]; all numbers but zero are true.
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: bool[*rest].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.any(x.astype(np.bool_), axis=axis, keepdims=keepdims)
+
+
+@op(infer=reduction(to_bool), differentiable=False, examples=EMPTY)
+def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Whether all are true along axes; true where there is nothing.
+
+        out = x[..., 0, ...] and x[..., 1, ...] and ...
+
+    Inputs:
+        x: any[*shape]; all numbers but zero are true.
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: bool[*rest].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.all(x.astype(np.bool_), axis=axis, keepdims=keepdims)
+
+
+# ---- moments and norms -----------------------------------------------------------------------
+
+
+@op(infer=reduction(float_dtype, refused="c"), examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"))
+def var(
+    x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
+) -> Tensor:
+    """The variance along axes.
+
+        out = sum_i (x[..., i, ...] - mean)^2 / (n - correction)
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+        correction: 1 makes it the unbiased estimate from a sample.
+
+    Outputs:
+        out: float[*rest]; NaN where `n` is not above `correction`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction)
+
+
+@op(infer=reduction(float_dtype, refused="c"), examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"))
+def std(
+    x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
+) -> Tensor:
+    """The standard deviation along axes; its gradient is zero where all numbers are equal.
+
+        out = sqrt(sum_i (x[..., i, ...] - mean)^2 / (n - correction))
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+        correction: 1 makes it the square root of the unbiased estimate from a sample.
+
+    Outputs:
+        out: float[*rest]; NaN where `n` is not above `correction`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return root(jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction))
+
+
+@op(infer=reduction(float_dtype, refused="c"), examples=EMPTY)
+def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The Euclidean norm along axes; its gradient is zero where the norm is.
+
+        out = sqrt(sum_i x[..., i, ...]^2)
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: float[*rest].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return root(jnp.sum(jnp.square(floating(x)), axis=axis, keepdims=keepdims))
+
+
+@norm.vjp
+def norm_vjp(
+    x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+) -> Tensor:
+    """x_grad = out_grad * x / out, zero where `out` is."""
+    zero = out == 0
+    slope = jnp.where(zero, jnp.zeros_like(out), out_grad / jnp.where(zero, 1, out))
+    return x * expanded(slope, axis, keepdims, x.ndim)
+
+
+def root(x: Tensor) -> Tensor:
+    """A square root whose derivative at zero is zero."""
+    zero = x == 0
+    return jnp.where(zero, jnp.zeros_like(x), jnp.sqrt(jnp.where(zero, jnp.ones_like(x), x)))
+
+
+@op(infer=reduction(float_dtype, refused="c"), examples=EMPTY)
+def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The logarithm of a sum of exponentials along axes, without overflow on the way.
+
+        out = log(sum_i exp(x[..., i, ...]))
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: float[*rest]; -inf where there is nothing to add.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.logsumexp(floating(x), axis=axis, keepdims=keepdims)
+
+
+@logsumexp.vjp
+def logsumexp_vjp(
+    x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+) -> Tensor:
+    """x_grad = out_grad * exp(x - out), the softmax."""
+    out = expanded(
+        jnp.where(jnp.isneginf(out), jnp.zeros_like(out), out), axis, keepdims, x.ndim
+    )
+    return expanded(out_grad, axis, keepdims, x.ndim) * jnp.exp(x - out)

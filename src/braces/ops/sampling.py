@@ -1,0 +1,318 @@
+"""Random choices: bools, integers, classes, orders, and dropout.
+
+Keys are those of `braces.ops.random`: each draw follows from (run, operator, trip) alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Shape, Size
+from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.lazy import jax, jnp, lax
+from braces.ops.build import Var, one
+from braces.ops.define import Tensor, op
+from braces.ops.inference import Context
+from braces.ops.norm import wide
+from braces.ops.random import DRAWS, check_key, check_shape, concrete, drawn, key_of
+from braces.ops.rules import Backward, axis_index, float_dtype, floating
+
+
+def check_probability(context: Context, value: float, name: str) -> None:
+    """Refuse numbers outside [0, 1].
+
+    Raises:
+        ProgramError: It is outside, or NaN.
+    """
+    if not 0 <= value <= 1:
+        raise ProgramError(
+            f"{context.type} has {name}={value}.", fix="It lies between 0 and 1."
+        )
+
+
+@op(
+    random=True,
+    differentiable=False,
+    examples=(*DRAWS, "state=u32[2] shape=(9,) probability=0.0 salt=1"),
+)
+def random_bernoulli(
+    state: Tensor, *trips: Tensor, shape: Shape, probability: float = 0.5, salt: int
+) -> Tensor:
+    """True with a probability, element by element.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        shape: Of the result.
+        probability: Of true; 0 is never, 1 is always.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ProgramError: `probability` is not between 0 and 1.
+    """
+    return _chosen(key_of(state, salt, trips), shape, probability)
+
+
+def _chosen(key: Any, shape: Any, probability: float) -> Any:
+    return jax.random.uniform(key, shape, FLOAT32) < np.float32(probability)
+
+
+@random_bernoulli.infer
+def infer_random_bernoulli(
+    context: Context,
+    state: TensorType,
+    *trips: TensorType,
+    shape: Shape,
+    probability: float,
+    salt: int,
+) -> TensorType:
+    """Bools of the given shape."""
+    check_probability(context, probability, "probability")
+    return drawn(context, state, *trips, shape=shape, salt=salt, dtype=FLOAT32).with_dtype(BOOL)
+
+
+@op(
+    random=True,
+    differentiable=False,
+    examples=(
+        *(f"{one} low=0 high=10" for one in DRAWS),
+        "state=u32[2] shape=(5,) low=-3 high=4 salt=1 dtype=i32",
+        "state=u32[2] shape=(5,) low=0 high=255 salt=1 dtype=u8",
+    ),
+)
+def random_randint(
+    state: Tensor,
+    *trips: Tensor,
+    shape: Shape,
+    low: int = 0,
+    high: int,
+    dtype: DType = INT64,
+    salt: int,
+) -> Tensor:
+    """Integers that are equally likely everywhere in [low, high).
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        shape: Of the result.
+        low: The smallest integer.
+        high: One more than the largest.
+        dtype: Of the result; an integer dtype that holds `low` and `high`.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        ProgramError: There is no integer in the range, or `dtype` does not hold it.
+        DTypeError: `dtype` is not an integer dtype.
+    """
+    bounds = np.asarray(low, dtype), np.asarray(high, dtype)
+    return jax.random.randint(key_of(state, salt, trips), concrete(shape), *bounds, dtype)
+
+
+@random_randint.infer
+def infer_random_randint(
+    context: Context,
+    state: TensorType,
+    *trips: TensorType,
+    shape: Shape,
+    low: int,
+    high: int,
+    dtype: DType,
+    salt: int,
+) -> TensorType:
+    """Integers of the given shape and dtype."""
+    check_key(context, state, salt, trips)
+    check_shape(context, shape)
+    if not is_integer(dtype):
+        raise DTypeError(f"random_randint draws integers, not {dtype}.")
+    limits = np.iinfo(dtype)
+    if not limits.min <= low < high <= limits.max:
+        raise ProgramError(
+            f"random_randint cannot draw {dtype} from [{low}, {high}).",
+            fix=f"low < high, both from {limits.min} to {limits.max}.",
+        )
+    return TensorType(dtype, shape)
+
+
+@op(
+    random=True,
+    differentiable=False,
+    examples=(
+        "state=u32[2] logits=f32[4,3] salt=1",
+        "state=u32[2] logits=f64[b,5] salt=1",
+        "state=u32[2] logits=f32[2,3,t] trips=i64[] axis=1 salt=1",
+        "state=u32[2] logits=f32[3] salt=1",
+        "state=u32[2] logits=f32[0,3] salt=1",
+    ),
+)
+def random_categorical(
+    state: Tensor, logits: Tensor, *trips: Tensor, axis: int = -1, salt: int
+) -> Tensor:
+    """Class numbers, each with the probability that softmax(logits) gives it.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        logits: number[*shape], with an axis of classes.
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        axis: The axis of classes.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: i64[*shape without `axis`].
+
+    Raises:
+        ShapeError: There is no such axis, or there are no classes.
+    """
+    key = key_of(state, salt, trips)
+    return jax.random.categorical(key, wide(logits), axis, mode="high").astype(INT64)
+
+
+@random_categorical.infer
+def infer_random_categorical(
+    context: Context,
+    state: TensorType,
+    logits: TensorType,
+    *trips: TensorType,
+    axis: int,
+    salt: int,
+) -> TensorType:
+    """One class number for each row."""
+    check_key(context, state, salt, trips)
+    at = axis_index(axis, logits.rank, "random_categorical")
+    if logits.shape[at] == 0:
+        raise ShapeError(f"random_categorical needs at least one class along axis {axis}.")
+    return TensorType(INT64, logits.shape[:at] + logits.shape[at + 1 :])
+
+
+@op(
+    random=True,
+    differentiable=False,
+    examples=(
+        "state=u32[2] size=5 salt=1",
+        "state=u32[2] trips=i32[] size=100 salt=2",
+        "state=u32[2] size=0 salt=1",
+    ),
+)
+def random_permutation(state: Tensor, *trips: Tensor, size: Size, salt: int) -> Tensor:
+    """The numbers from 0 to `size - 1` in random order; `br.take` shuffles rows with it.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        size: How many numbers.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: i64[size]. Each number once.
+
+    Raises:
+        ShapeError: `size` is below 0.
+    """
+    numbers = jnp.arange(size, dtype=INT64)
+    return jax.random.permutation(key_of(state, salt, trips), numbers)
+
+
+@random_permutation.infer
+def infer_random_permutation(
+    context: Context, state: TensorType, *trips: TensorType, size: Size, salt: int
+) -> TensorType:
+    """As many numbers as asked for."""
+    check_key(context, state, salt, trips)
+    check_shape(context, (size,))
+    return TensorType(INT64, (size,))
+
+
+# ---- dropout ---------------------------------------------------------------------------------
+
+
+@op(
+    random=True,
+    examples=(
+        "state=u32[2] x=f32[2,3] rate=0.5 salt=1",
+        "state=u32[2] x=f64[b,4] trips=i32[] rate=0.25 salt=2",
+        "state=u32[2] x=f32[] rate=0.0 salt=1",
+        "state=u32[2] x=f64[5] rate=1.0 salt=1",
+        "state=u32[2] x=f64[5] rate=0.5 training=False salt=1",
+        "state=u32[2] x=f32[0,2] rate=0.5 salt=1",
+    ),
+)
+def dropout(
+    state: Tensor,
+    x: Tensor,
+    *trips: Tensor,
+    rate: float,
+    training: bool = True,
+    salt: int,
+) -> Tensor:
+    """Drop elements with a probability and scale the others up, so that the mean stays.
+
+        out = x / (1 - rate) with probability 1 - rate, else 0
+
+    Whatever is dropped, NaN included, reaches neither the result nor a gradient. The gradient
+    is the same operator, applied to the cotangent: it draws the same mask from the same state.
+    Source: Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from
+    Overfitting, 2014.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        x: number[*shape].
+        trips: integer[]. The trip of each loop around this, outermost first.
+
+    Attributes:
+        rate: The probability of dropping; 0 drops nothing, 1 everything.
+        training: Whether to drop at all; test programs set it to false, and `out` is `x`.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: The dtype of `x` (float32 for integers), its shape.
+
+    Raises:
+        ProgramError: `rate` is not between 0 and 1.
+    """
+    x = floating(x)
+    if not training or rate == 0:
+        return x
+    if rate == 1:
+        return jnp.zeros(x.shape, x.dtype)
+    kept = _chosen(key_of(state, salt, trips), x.shape, 1 - rate)
+    return lax.select(kept, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
+
+
+@dropout.infer
+def infer_dropout(
+    context: Context,
+    state: TensorType,
+    x: TensorType,
+    *trips: TensorType,
+    rate: float,
+    salt: int,
+    **attrs: Any,
+) -> TensorType:
+    """The shape of `x`; integers give float32."""
+    del attrs
+    check_key(context, state, salt, trips)
+    check_probability(context, rate, "rate")
+    return x.with_dtype(float_dtype(x.dtype))
+
+
+@dropout.gradient
+def dropout_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = dropout(out_grad), with the same mask."""
+    trips = g.inputs.get("trips", ())
+    return {"x": one("dropout", g["state"], g.out_grad, *trips, **g.attrs)}

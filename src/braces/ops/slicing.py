@@ -1,0 +1,543 @@
+"""Parts of arrays, cut by slices: known ones (`getitem`) and ones of symbolic sizes (`window`).
+
+`getitem` holds an index that is in range for every size; it cannot fail in a run:
+
+    index := "[" entry ("," entry)* "]"; axes that are left out are kept whole
+    entry := INTEGER              one element; the axis goes; negative counts from the end
+           | ":"                  the whole axis
+           | "new"                a new axis of size 1
+           | [start, stop]        a slice as in Python, clipped to the axis; none: the end
+           | [start, stop, step]  ... with a step, which may be negative
+
+`window` has a start and a size that may be symbolic; where it does not lie within the axis, that
+is an error in the run. Each has its adjoint, which adds into the part: `setitem_add` and
+`window_add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from braces.dims import Call, Dim, Shape, Size, call
+from braces.dtypes import TensorType
+from braces.errors import DTypeError, IndexRangeError, ShapeError
+from braces.lazy import jnp, lax
+from braces.ops.build import Var, one
+from braces.ops.define import KINDS, Tensor, op
+from braces.ops.inference import Context
+from braces.ops.rules import AddInto, Backward, axis_index
+
+Slice: TypeAlias = "tuple[int | None, int | None, int]"
+Entry: TypeAlias = "int | str | tuple[int | None, ...]"
+Index: TypeAlias = "tuple[Entry, ...]"
+
+WHOLE, NEW = ":", "new"
+
+
+def _entry(given: Any) -> Entry:
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return int(given)
+    if given in (WHOLE, NEW):
+        return given
+    if isinstance(given, tuple | list) and len(cast("Sequence[Any]", given)) in (2, 3):
+        bounds = tuple(None if one is None else _bound(one) for one in cast("Sequence[Any]", given))
+        if len(bounds) == 2 or bounds[2]:
+            return bounds[:2] if bounds[2:] == (1,) else bounds
+    raise TypeError(f"{given!r} is not an entry of an index")
+
+
+def _bound(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer):
+        raise TypeError(f"{given!r} is not an integer")
+    return int(given)
+
+
+def _index(given: Any) -> Index:
+    return tuple(map(_entry, given)) if isinstance(given, tuple | list) else (_entry(given),)
+
+
+KINDS["Index"] = _index
+
+
+# ---- how long a slice is ---------------------------------------------------------------------
+
+
+def never_negative(size: Size) -> bool:
+    """Whether this is at least 0 for all sizes, as far as signs alone tell."""
+    if isinstance(size, int):
+        return size >= 0
+    return all(n > 0 and all(map(_atom_never_negative, atoms)) for atoms, n in size.terms)
+
+
+def _atom_never_negative(atom: str | Call) -> bool:
+    if isinstance(atom, str):
+        return True
+    signs = [never_negative(one) for one in atom.arguments]
+    return any(signs) if atom.name == "max" else all(signs)
+
+
+def at_least_zero(size: Size) -> Size:
+    """`max(size, 0)`, as simple as possible.
+
+    Example:
+        >>> b = Dim.named("b")
+        >>> print(at_least_zero(b), at_least_zero(b - 1), at_least_zero(call("max", b - 1, 0) - 1))
+        b max(b - 1, 0) max(b - 2, 0)
+    """
+    if never_negative(size):
+        return size
+    if never_negative(-size):
+        return 0
+    inner = _shifted_maximum(size)
+    return call("max", size, 0) if inner is None else at_least_zero(inner)
+
+
+def _shifted_maximum(size: Size) -> Size | None:
+    """`e - k` where the size is `max(e, 0) - k`."""
+    match size.terms if isinstance(size, Dim) else ():
+        case (((Call(name="max", arguments=(inner, 0)),), 1), ((), k)) if k < 0:
+            return inner + k
+        case _:
+            return None
+
+
+def slice_length(size: Size, given: Slice) -> Size:
+    """How many elements a slice has on an axis.
+
+    Example:
+        >>> b = Dim.named("b")
+        >>> slices = (1, None, 1), (None, -1, 1), (None, 3, 1), (-3, None, 1), (None, None, 2)
+        >>> [slice_length(b, one) for one in slices]
+        [max(b - 1, 0), max(b - 1, 0), min(b, 3), min(b, 3), floordiv(b + 1, 2)]
+    """
+    start, stop, step = given
+    if isinstance(size, int):
+        return len(range(*slice(start, stop, step).indices(size)))
+    low, high = _ascending(size, given)
+    if never_negative(size - high):
+        room = high - low if never_negative(low) else _smaller(high, high - low)
+    elif never_negative(low):
+        room = _smaller(size - low, high - low)
+    else:
+        room = call("min", size, high) - call("max", low, 0)
+    length = at_least_zero(room)
+    return length if step in (1, -1) else (length + (abs(step) - 1)) // abs(step)
+
+
+def _ascending(size: Size, given: Slice) -> tuple[Size, Size]:
+    """The first position and the one after the last, before they are clipped to the axis."""
+    start, stop, step = given
+    low, high = (start, stop) if step > 0 else (stop, start)
+    shift = 0 if step > 0 else 1
+    return (
+        0 if low is None else _from_front(size, low) + shift,
+        size if high is None else _from_front(size, high) + shift,
+    )
+
+
+def _from_front(size: Size, bound: int) -> Size:
+    return bound if bound >= 0 else size + bound
+
+
+def _smaller(left: Size, right: Size) -> Size:
+    if never_negative(left - right):
+        return right
+    return left if never_negative(right - left) else call("min", left, right)
+
+
+# ---- known indices ---------------------------------------------------------------------------
+
+
+def _as_slice(entry: tuple[int | None, ...]) -> Slice:
+    start, stop, step = (*entry, 1)[:3]
+    return start, stop, 1 if step is None else step
+
+
+def indexed_shape(shape: Shape, index: Index) -> Shape:
+    """The sizes of `x[index]`.
+
+    Raises:
+        ShapeError: There are more entries than axes.
+        IndexRangeError: An integer is out of range, or the axis may be too short for it.
+    """
+    axes, result = list(enumerate(shape)), list[Size]()
+    for entry in index:
+        if entry == NEW:
+            result.append(1)
+            continue
+        if not axes:
+            raise too_many(index, len(shape))
+        axis, size = axes.pop(0)
+        if isinstance(entry, int):
+            check_in_range(entry, axis, size)
+        elif entry == WHOLE:
+            result.append(size)
+        else:
+            result.append(slice_length(size, _as_slice(cast("tuple[int | None, ...]", entry))))
+    return (*result, *(size for _, size in axes))
+
+
+def too_many(index: Sequence[Any], rank: int) -> ShapeError:
+    """What is said when there are more entries than axes."""
+    count = sum(1 for entry in index if entry is not None and entry != NEW)
+    return ShapeError(
+        f"An index of {count} entries needs as many axes, but there are {rank}.",
+        fix="Index each axis once; None adds an axis.",
+    )
+
+
+def holds(size: Size, index: int) -> bool:
+    """Whether every axis of this size has this index."""
+    return never_negative(size - (index + 1 if index >= 0 else -index))
+
+
+def check_in_range(index: int, axis: int, size: Size) -> None:
+    """Refuse an integer that is out of range.
+
+    Raises:
+        IndexRangeError: It is, or it may be where the size is symbolic.
+    """
+    if not holds(size, index):
+        known = isinstance(size, int)
+        raise IndexRangeError(
+            f"Index {index} is out of range on axis {axis}, "
+            + (f"which has size {size}." if known else f"which may be shorter: its size is {size}."),
+            fix="Indices count from 0, or from -1 backwards from the end.",
+        )
+
+
+class Cut:
+    """A known index on known sizes: a strided block of the array, and axes that are reversed.
+
+    Attributes:
+        starts, stops, steps: By axis; each step is positive.
+        reversed: The axes that run backwards.
+        block: The shape of the block.
+        result: The shape without the axes of integers and with new ones.
+    """
+
+    def __init__(self, shape: tuple[int, ...], index: Index) -> None:
+        entries = [entry for entry in index if entry != NEW]
+        entries += [WHOLE] * (len(shape) - len(entries))
+        ranges = [_positions(entry, n) for entry, n in zip(entries, shape, strict=True)]
+        self.reversed = tuple(i for i, r in enumerate(ranges) if r.step < 0)
+        ranges = [r[::-1] if r.step < 0 else r for r in ranges]
+        self.starts = [r.start if len(r) else 0 for r in ranges]
+        self.stops = [r[-1] + 1 if len(r) else 0 for r in ranges]
+        self.steps = [r.step if len(r) > 1 else 1 for r in ranges]
+        self.block = tuple(map(len, ranges))
+        self.result = tuple(map(int, cast("tuple[int, ...]", indexed_shape(shape, index))))
+
+
+def _positions(entry: Entry, size: int) -> range:
+    if isinstance(entry, int):
+        at = entry % size
+        return range(at, at + 1)
+    if entry == WHOLE:
+        return range(size)
+    return range(*slice(*_as_slice(cast("tuple[int | None, ...]", entry))).indices(size))
+
+
+@op(
+    examples=(
+        "x=f32[3,4] index=(1,-1)",
+        "x=f32[b,4] index=(':',0)",
+        "x=f32[b,4] index=((1,None),)",
+        "x=f64[b,t] index=((None,-1),(None,None,2))",
+        "x=f32[b,3] index=((None,None,-1),(-1,0,-2))",
+        "x=f32[b] index=((None,3),'new')",
+        "x=f64[b] index=((-3,None),)",
+        "x=f32[] index=('new',)",
+        "x=f32[0,2] index=(':',1)",
+    )
+)
+def getitem(x: Tensor, *, index: Index) -> Tensor:
+    """A part of an array, by an index that is known: `x[1, :, 2:5]`.
+
+        out[i, j, …] = x[start_0 + i * step_0, start_1 + j * step_1, …]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        index: What to take of each axis; the module's docstring has the grammar.
+
+    Outputs:
+        out: any, the sizes that NumPy's basic indexing gives.
+
+    Raises:
+        ShapeError: There are more entries than axes.
+        IndexRangeError: An integer is out of range.
+    """
+    cut = Cut(tuple(x.shape), index)
+    block = lax.slice(x, cut.starts, cut.stops, cut.steps)
+    return lax.reshape(lax.rev(block, cut.reversed) if cut.reversed else block, cut.result)
+
+
+@getitem.infer
+def infer_getitem(context: Context, x: TensorType, *, index: Index) -> TensorType:
+    """The sizes of the slices."""
+    del context
+    return x.with_shape(indexed_shape(x.shape, index))
+
+
+@getitem.gradient
+def getitem_gradient(g: Backward) -> dict[str, AddInto]:
+    """The cotangent, added to the part of zeros that was taken."""
+    grad, index = g.out_grad, g.attrs["index"]
+    return {"x": AddInto(lambda total: one("setitem_add", total, grad, index=index))}
+
+
+@op(
+    examples=(
+        "x=f32[3,4] update=f32[4] index=1",
+        "x=f32[b,4] update=f32[b] index=(':',0)",
+        "x=f32[5] update=f32[2] index=((1,3),)",
+        "x=f64[5,b] update=f64[3,b] index=((None,None,-2),)",
+        "x=f32[2] update=f32[1,2] index=('new',)",
+        "x=f32[0,2] update=f32[0] index=(':',1)",
+    )
+)
+def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
+    """An array with an update added to a part of it: the adjoint of `getitem`.
+
+        out = x, but out[index] = x[index] + update
+
+    Inputs:
+        x: number[*shape].
+        update: The type of `x[index]`.
+
+    Attributes:
+        index: As for `getitem`.
+
+    Outputs:
+        out: number[*shape].
+
+    Raises:
+        ShapeError: The update has not the shape of `x[index]`.
+        DTypeError: The update has another dtype.
+        IndexRangeError: An integer is out of range.
+    """
+    cut = Cut(tuple(x.shape), index)
+    block = lax.reshape(update, cut.block)
+    block = lax.rev(block, cut.reversed) if cut.reversed else block
+    if all(step == 1 for step in cut.steps):
+        return _added(x, block, cut.starts)
+    gaps = zip(cut.starts, cut.stops, cut.steps, x.shape, strict=True)
+    widths = [(start, size - stop, step - 1) for start, stop, step, size in gaps]
+    return x + lax.pad(block, jnp.zeros((), x.dtype), widths)
+
+
+def _added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
+    """A dense block added in place."""
+    if x.shape == block.shape:
+        return x + block
+    stops = [start + size for start, size in zip(starts, block.shape, strict=True)]
+    total = lax.slice(x, starts, stops) + block
+    return lax.dynamic_update_slice(x, total, [np.int32(start) for start in starts])
+
+
+@setitem_add.infer
+def infer_setitem_add(
+    context: Context, x: TensorType, update: TensorType, *, index: Index
+) -> TensorType:
+    """The type of `x`."""
+    check_update(context, update, x.with_shape(indexed_shape(x.shape, index)))
+    return x
+
+
+def check_update(context: Context, update: TensorType, wanted: TensorType) -> None:
+    """Refuse an update of another type.
+
+    Raises:
+        ShapeError: The shape differs.
+        DTypeError: The dtype differs.
+    """
+    problem = f"{context.type} needs an update of the type {wanted}, not {update}."
+    if update.rank != wanted.rank:
+        raise ShapeError(problem)
+    for got, want in zip(update.shape, wanted.shape, strict=True):
+        context.unify(got, want, problem)
+    if update.dtype != wanted.dtype:
+        raise DTypeError(problem, fix="Use br.cast on it.")
+
+
+@setitem_add.gradient
+def setitem_add_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent, the update its part of it."""
+    grads = {"x": g.out_grad}
+    if g.wants("update"):
+        grads["update"] = one("getitem", g.out_grad, index=g.attrs["index"])
+    return grads
+
+
+# ---- windows ---------------------------------------------------------------------------------
+
+
+@op(
+    examples=(
+        "x=f32[5] start=1 size=3",
+        "x=f32[t,9] start=0 size=t axis=1",
+        "x=f32[b,3] start=b size=b from_end=True",
+        "x=f64[2,6] start=2 size=2 axis=-1 from_end=True",
+        "x=f32[0,2] start=0 size=0",
+    )
+)
+def window(
+    x: Tensor, *, start: Size, size: Size, axis: int = 0, from_end: bool = False
+) -> Tensor:
+    """Consecutive elements along one axis, whose place and number may be symbolic.
+
+        out[..., i, ...] = x[..., start + i, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        start: The first position.
+        size: How many.
+        axis: The axis that is cut; negative counts from the end.
+        from_end: Whether `start` counts backwards from the end of the axis, as in `x[-start:]`.
+
+    Outputs:
+        out: any, with `size` on `axis`.
+
+    Raises:
+        ShapeError: There is no such axis.
+        IndexRangeError: The window does not lie within the axis, at build or in the run.
+    """
+    axis %= x.ndim
+    first, count = place(x.shape[axis], number(start), number(size), from_end)
+    if first is None:
+        return jnp.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype)
+    return lax.slice_in_dim(x, first, first + count, axis=axis)
+
+
+def number(size: Size) -> int:
+    """For kernels: a size, which is a number by then."""
+    assert isinstance(size, int)
+    return size
+
+
+def place(have: int, start: int, size: int, from_end: bool) -> tuple[int | None, int]:
+    """The first position of a window, `None` where it is outside, and its size."""
+    if size == 0:
+        return 0, 0
+    first = have - start if from_end else start
+    inside = size > 0 and first >= 0 and first + size <= have
+    return (first if inside else None), max(size, 0)
+
+
+@window.infer
+def infer_window(
+    context: Context, x: TensorType, *, start: Size, size: Size, axis: int, from_end: bool
+) -> TensorType:
+    """The size of the window on its axis."""
+    axis = axis_index(axis, x.rank, context.type)
+    have, start, size = map(context.unifier.resolve, (x.shape[axis], start, size))
+    if isinstance(have, int) and isinstance(start, int) and isinstance(size, int):
+        if place(have, start, size, from_end)[0] is None:
+            raise IndexRangeError(
+                f"{size} elements from {start} on do not fit into an axis of {have}.",
+                fix="Slices with numbers are clipped; windows must lie within the axis.",
+            )
+    return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :]))
+
+
+OUTSIDE = "A slice with symbolic bounds, or an index, does not lie within its axis."
+
+
+@window.checked(IndexRangeError, OUTSIDE)
+def window_outside(
+    x: Tensor, *, start: Size, size: Size, axis: int = 0, from_end: bool = False
+) -> bool:
+    """Whether the window does not lie within the axis."""
+    return place(x.shape[axis], number(start), number(size), from_end)[0] is None
+
+
+@window.gradient
+def window_gradient(g: Backward) -> dict[str, AddInto]:
+    """The cotangent, added to the window of zeros that was taken."""
+    grad = g.out_grad
+    kept = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
+    return {"x": AddInto(lambda total: one("window_add", total, grad, **kept))}
+
+
+@op(
+    examples=(
+        "x=f32[5] update=f32[3] start=1",
+        "x=f32[t,9] update=f32[t,t] start=0 axis=1",
+        "x=f32[b,3] update=f32[b,3] start=b from_end=True",
+        "x=f64[2,6] update=f64[2,2] start=2 axis=-1 from_end=True",
+        "x=f32[0,2] update=f32[0,2] start=0",
+    )
+)
+def window_add(
+    x: Tensor, update: Tensor, *, start: Size, axis: int = 0, from_end: bool = False
+) -> Tensor:
+    """An array with an update added to a window of it: the adjoint of `window`.
+
+        out = x, but out[..., start + i, ...] = x[..., start + i, ...] + update[..., i, ...]
+
+    Inputs:
+        x: number[*shape].
+        update: The type of `x`, with the size of the window on `axis`.
+
+    Attributes:
+        start: The first position; may be symbolic.
+        axis: The axis of the window; negative counts from the end.
+        from_end: Whether `start` counts backwards from the end of the axis.
+
+    Outputs:
+        out: number[*shape].
+
+    Raises:
+        ShapeError: There is no such axis, or another size differs.
+        DTypeError: The update has another dtype.
+        IndexRangeError: The window does not lie within the axis, at build or in the run.
+    """
+    axis %= x.ndim
+    first, _ = place(x.shape[axis], number(start), update.shape[axis], from_end)
+    if first is None:
+        return x
+    return _added(x, update, [first if i == axis else 0 for i in range(x.ndim)])
+
+
+@window_add.infer
+def infer_window_add(
+    context: Context,
+    x: TensorType,
+    update: TensorType,
+    *,
+    start: Size,
+    axis: int,
+    from_end: bool,
+) -> TensorType:
+    """The type of `x`."""
+    axis = axis_index(axis, x.rank, context.type)
+    size = update.shape[axis] if update.rank == x.rank else 0
+    part = infer_window(context, x, start=start, size=size, axis=axis, from_end=from_end)
+    check_update(context, update, part)
+    return x
+
+
+@window_add.checked(IndexRangeError, OUTSIDE)
+def window_add_outside(
+    x: Tensor, update: Tensor, *, start: Size, axis: int = 0, from_end: bool = False
+) -> bool:
+    """Whether the window does not lie within the axis."""
+    return place(x.shape[axis], number(start), update.shape[axis], from_end)[0] is None
+
+
+@window_add.gradient
+def window_add_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent, the update its window of it."""
+    grads = {"x": g.out_grad}
+    if g.wants("update"):
+        attrs = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
+        size = g["update"].shape[axis_index(int(attrs["axis"]), g["x"].ndim, "window_add")]
+        grads["update"] = one("window", g.out_grad, size=size, **attrs)
+    return grads

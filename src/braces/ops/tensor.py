@@ -1,0 +1,551 @@
+"""Operators that give the same numbers another shape or another order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from braces.dims import Shape, Size, divide_exactly, product
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp
+from braces.ops.build import Var, one, tensor_type
+from braces.ops.define import Axes, Tensor, op
+from braces.ops.inference import Context
+from braces.ops.rules import Backward, axis_index, axis_indices, same_type, sum_to
+
+# ---- shape -----------------------------------------------------------------------------------
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[2,6] shape=(3,4)",
+        "x=f32[b,8] shape=(b,2,4)",
+        "x=f32[b,8] shape=(-1,4)",
+        "x=f32[b,t,3] shape=(b,-1)",
+        "x=f64[] shape=(1,1)",
+        "x=f32[0,3] shape=(-1,3)",
+        "x=i32[6] shape=(2,3)",
+    ),
+)
+def reshape(x: Tensor, *, shape: Shape) -> Tensor:
+    """The same numbers, row by row, in another shape.
+
+        flat(out) = flat(x)
+
+    Inputs:
+        x: any[*shape_of_x].
+
+    Attributes:
+        shape: The new sizes; they may be symbolic, and one may be -1: what is left over.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: The sizes hold another number of elements, or -1 does not come out even for
+            every value of the symbolic sizes.
+    """
+    return jnp.reshape(x, completed(tuple(x.shape), shape))
+
+
+def completed(have: tuple[int, ...], want: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers, with that in the place of -1 which is left when equal sizes cancel.
+
+    Cancelling first tells the size beside a 0 too: (0, 4) in the shape (0, -1) is (0, 4).
+    """
+    if -1 not in want:
+        return want
+    rest, others = _cancelled(have, want)
+    missing = math.prod(rest) // math.prod(others) if math.prod(others) else 0
+    return tuple(missing if size == -1 else size for size in want)
+
+
+def _cancelled(have: Shape, want: Shape) -> tuple[list[Any], list[Any]]:
+    """What is left of two shapes without -1 and without the sizes that both have."""
+    rest, others = list(have), list[Size]()
+    for size in want:
+        if size in rest:
+            rest.remove(size)
+        elif size != -1:
+            others.append(size)
+    return rest, others
+
+
+def settled(what: str, have: Shape, want: Shape) -> Shape:
+    """Symbolic sizes, with -1 replaced by what is left over.
+
+    Raises:
+        ShapeError: Several are -1, or the division does not come out even.
+    """
+    if want.count(-1) > 1:
+        raise ShapeError(f"{what} can find one size, not several.", given=f"shape={want}")
+    if any(isinstance(size, int) and size < -1 for size in want):
+        raise ShapeError(f"{what} takes no negative sizes but -1.", given=f"shape={want}")
+    if -1 not in want:
+        return want
+    rest, others = _cancelled(have, want)
+    total, known = product(tuple(rest)), product(tuple(others))
+    if known == 0:
+        raise ShapeError(f"{what} cannot find a size beside 0.", fix="Write it in place of -1.")
+    missing = divide_exactly(total, known)
+    if missing is None:
+        told = isinstance(total, int) and isinstance(known, int)
+        raise ShapeError(
+            f"{what} cannot divide {total} elements by {known}."
+            if told
+            else f"{what} cannot divide {total} by {known} for every value of the sizes.",
+            fix=f"-1 stands for {total} / {known}; choose sizes that divide {total}.",
+        )
+    return tuple(missing if size == -1 else size for size in want)
+
+
+@reshape.infer
+def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
+    """The new sizes, which hold as many elements."""
+    resolve = context.unifier.resolve
+    have, want = tuple(map(resolve, x.shape)), tuple(map(resolve, shape))
+    want = settled(context.type, have, want)
+    rest, others = _cancelled(have, want)
+    (left, left_symbols), (right, right_symbols) = _parts(rest), _parts(others)
+    problem = f"reshape cannot bring {product(have)} elements into {product(want)}."
+    if left == 0 or right == 0:
+        context.unify(left, right, problem)
+        return x.with_shape(want)
+    common = math.gcd(left, right)
+    context.unify(left_symbols * (left // common), right_symbols * (right // common), problem)
+    return x.with_shape(tuple(map(resolve, want)))
+
+
+def _parts(sizes: list[Size]) -> tuple[int, Size]:
+    """The product of the numbers, and that of the symbolic sizes."""
+    numbers = [size for size in sizes if isinstance(size, int)]
+    return math.prod(numbers), product(tuple(s for s in sizes if not isinstance(s, int)))
+
+
+@reshape.gradient
+def reshape_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent in the shape of `x`."""
+    return {"x": one("reshape", g.out_grad, shape=g["x"].shape)}
+
+
+def reshape_to(x: Var, shape: Shape) -> Var:
+    """`reshape` with -1 settled at build, so that symbolic sizes which are 0 leave no doubt."""
+    sizes = shape if -1 not in shape else settled("reshape", x.shape, shape)
+    return one("reshape", x, shape=sizes)
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[2,3,4]",
+        "x=f32[b,2,t] axis=0",
+        "x=f64[b,t,3] axis=2",
+        "x=f32[b]",
+        "x=f32[] axis=0",
+        "x=f32[0,3,2]",
+    ),
+)
+def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
+    """All axes from one on become a single axis.
+
+        out[..., k] = x[..., i, j], with k = i * size(j) + j
+
+    Inputs:
+        x: any[*kept, *rest].
+
+    Attributes:
+        axis: How many axes are kept, from the first one on; 1 keeps a batch.
+
+    Outputs:
+        out: any[*kept, product(rest)].
+
+    Raises:
+        ShapeError: `x` has fewer axes than are kept.
+    """
+    return jnp.reshape(x, (*x.shape[:axis], math.prod(x.shape[axis:])))
+
+
+@flatten.infer
+def infer_flatten(context: Context, x: TensorType, *, axis: int) -> TensorType:
+    """The kept sizes, and the product of the rest."""
+    if not 0 <= axis <= x.rank:
+        raise ShapeError(
+            f"{context.type} cannot keep {axis} of {x.rank} axes.",
+            fix="`axis` is the number of leading axes that stay.",
+        )
+    return x.with_shape((*x.shape[:axis], product(x.shape[axis:])))
+
+
+flatten.gradient(reshape_gradient)
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[2,3] axis=0",
+        "x=f32[b,4] axis=(0,-1)",
+        "x=f64[b] axis=-1",
+        "x=f32[] axis=0",
+        "x=f32[0,2] axis=1",
+    ),
+)
+def expand_dims(x: Tensor, *, axis: tuple[int, ...]) -> Tensor:
+    """New axes of size 1.
+
+        out[..., 0, ...] = x[..., ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axis: Where the new axes are in the result; negative ones count from its end.
+
+    Outputs:
+        out: any, with a 1 at each of `axis`.
+
+    Raises:
+        ShapeError: The result has no such axis, or one is named twice.
+    """
+    return jnp.expand_dims(x, axis)
+
+
+@expand_dims.infer
+def infer_expand_dims(context: Context, x: TensorType, *, axis: tuple[int, ...]) -> TensorType:
+    """The sizes with ones among them."""
+    new = axis_indices(axis, x.rank + len(axis), context.type)
+    sizes = iter(x.shape)
+    rank = x.rank + len(axis)
+    return x.with_shape(tuple(1 if i in new else next(sizes) for i in range(rank)))
+
+
+@expand_dims.gradient
+def expand_dims_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent without the new axes."""
+    return {"x": one("squeeze", g.out_grad, axis=g.attrs["axis"])}
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[1,3] axis=0",
+        "x=f32[b,1,4,1] axis=(1,-1)",
+        "x=f64[1,b] axis=0",
+        "x=f32[1] axis=0",
+        "x=f32[0,1] axis=1",
+    ),
+)
+def squeeze(x: Tensor, *, axis: tuple[int, ...]) -> Tensor:
+    """Axes of size 1 removed.
+
+        out[..., ...] = x[..., 0, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axis: The axes to remove; negative ones count from the end.
+
+    Outputs:
+        out: any, without `axis`.
+
+    Raises:
+        ShapeError: There is no such axis, or its size is not 1.
+    """
+    return jnp.squeeze(x, axis)
+
+
+@squeeze.infer
+def infer_squeeze(context: Context, x: TensorType, *, axis: tuple[int, ...]) -> TensorType:
+    """The sizes without those of the axes, which are 1."""
+    gone = axis_indices(axis, x.rank, context.type)
+    for i in gone:
+        context.unify(
+            x.shape[i], 1, f"squeeze cannot remove axis {i} of size {x.shape[i]}; only of size 1."
+        )
+    return x.with_shape(tuple(size for i, size in enumerate(x.shape) if i not in gone))
+
+
+@squeeze.gradient
+def squeeze_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent with the axes put back."""
+    axis = axis_indices(g.attrs["axis"], tensor_type(g["x"]).rank, "squeeze")
+    return {"x": one("expand_dims", g.out_grad, axis=axis)}
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[3] shape=(2,3)",
+        "x=f32[1,4] shape=(b,4)",
+        "x=f64[b,1] shape=(t,b,3)",
+        "x=f32[] shape=(2,b)",
+        "x=f32[1] shape=(0,)",
+        "x=bool[b] shape=(b,)",
+    ),
+)
+def broadcast_to(x: Tensor, *, shape: Shape) -> Tensor:
+    """Repeated along axes of size 1 and along new leading axes.
+
+        out[..., i, j] = x[i, j], with index 0 where an axis of x has size 1
+
+    Inputs:
+        x: any[*shape_of_x].
+
+    Attributes:
+        shape: The sizes of the result; may be symbolic.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: `x` does not broadcast to the shape.
+    """
+    return jnp.broadcast_to(x, shape)
+
+
+@broadcast_to.infer
+def infer_broadcast_to(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
+    """The wanted sizes, which those of `x` that are not 1 must equal."""
+    wanted = tuple(map(context.unifier.resolve, shape))
+    problem = f"broadcast_to cannot bring {x} to the shape ({', '.join(map(str, wanted))})."
+    if x.rank > len(wanted):
+        raise ShapeError(problem, fix="Broadcasting adds axes and never removes any.")
+    if any(isinstance(size, int) and size < 0 for size in wanted):
+        raise ShapeError(problem, fix="A size is not negative; -1 has no meaning here.")
+    for size, want in zip(reversed(x.shape), reversed(wanted), strict=False):
+        if context.unifier.resolve(size) != 1:
+            context.unify(size, want, problem)
+    return x.with_shape(tuple(map(context.unifier.resolve, wanted)))
+
+
+@broadcast_to.gradient
+def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent summed over what was repeated."""
+    return {"x": sum_to(g.out_grad, g["x"])}
+
+
+# ---- order -----------------------------------------------------------------------------------
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[2,3,4] source=0 destination=-1",
+        "x=f32[b,t,3] source=(0,2) destination=(2,0)",
+        "x=f64[b] source=0 destination=0",
+        "x=f32[0,2] source=1 destination=0",
+    ),
+)
+def moveaxis(
+    x: Tensor, *, source: tuple[int, ...], destination: tuple[int, ...]
+) -> Tensor:
+    """Some axes moved to other places; the rest keep their order.
+
+    Axis `source[k]` of `x` is axis `destination[k]` of `out`.
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        source: The axes to move; negative ones count from the end.
+        destination: Where they are in the result.
+
+    Outputs:
+        out: any, the same sizes in the new order.
+
+    Raises:
+        ShapeError: There is no such axis, one is named twice, or the numbers differ.
+    """
+    return jnp.moveaxis(x, source, destination)
+
+
+@moveaxis.infer
+def infer_moveaxis(
+    context: Context, x: TensorType, *, source: tuple[int, ...], destination: tuple[int, ...]
+) -> TensorType:
+    """The sizes in the new order."""
+    if len(source) != len(destination):
+        raise ShapeError(
+            f"moveaxis cannot move {len(source)} axes to {len(destination)} places.",
+            fix="Name one destination for each source.",
+        )
+    axis_indices(source, x.rank, context.type)
+    axis_indices(destination, x.rank, context.type)
+    moved = {d % x.rank: s % x.rank for s, d in zip(source, destination, strict=True)}
+    others = iter(i for i in range(x.rank) if i not in moved.values())
+    order = [moved[i] if i in moved else next(others) for i in range(x.rank)]
+    return x.with_shape(tuple(x.shape[i] for i in order))
+
+
+@moveaxis.gradient
+def moveaxis_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent with the axes moved back."""
+    source, destination = g.attrs["destination"], g.attrs["source"]
+    return {"x": one("moveaxis", g.out_grad, source=source, destination=destination)}
+
+
+@op(
+    cheap=True,
+    examples=(
+        "x=f32[2,3,4] axis1=0 axis2=-1",
+        "x=f32[b,t] axis1=0 axis2=1",
+        "x=f64[b,3] axis1=1 axis2=1",
+        "x=f32[0,2] axis1=-1 axis2=0",
+    ),
+)
+def swapaxes(x: Tensor, *, axis1: int, axis2: int) -> Tensor:
+    """Two axes exchanged.
+
+        out[..., j, ..., i, ...] = x[..., i, ..., j, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axis1: One axis; negative counts from the end.
+        axis2: The other one.
+
+    Outputs:
+        out: any, the same sizes with two exchanged.
+
+    Raises:
+        ShapeError: There is no such axis.
+    """
+    return jnp.swapaxes(x, axis1, axis2)
+
+
+@swapaxes.infer
+def infer_swapaxes(context: Context, x: TensorType, *, axis1: int, axis2: int) -> TensorType:
+    """The sizes with two exchanged."""
+    shape = list(x.shape)
+    i, j = (axis_index(axis, x.rank, context.type) for axis in (axis1, axis2))
+    shape[i], shape[j] = shape[j], shape[i]
+    return x.with_shape(tuple(shape))
+
+
+@swapaxes.gradient
+def swapaxes_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent with the axes exchanged again."""
+    return {"x": one("swapaxes", g.out_grad, **g.attrs)}
+
+
+@op(
+    examples=(
+        "x=f32[2,3]",
+        "x=f32[b,4] axis=0",
+        "x=f64[b,t,2] axis=(1,-1)",
+        "x=f32[]",
+        "x=f32[0,2] axis=0",
+    )
+)
+def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
+    """The order along axes reversed.
+
+        out[..., i, ...] = x[..., size - 1 - i, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axis: An axis or several; all by default.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: There is no such axis, or one is named twice.
+    """
+    return jnp.flip(x, axis)
+
+
+@flip.infer
+def infer_flip(context: Context, x: TensorType, *, axis: Axes) -> TensorType:
+    """The type of `x`."""
+    axis_indices(axis, x.rank, context.type)
+    return x
+
+
+@flip.gradient
+def flip_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent reversed."""
+    return {"x": one("flip", g.out_grad, axis=g.attrs["axis"])}
+
+
+@op(
+    examples=(
+        "x=f32[2,3] shift=1",
+        "x=f32[b,4] shift=-1 axis=0",
+        "x=f64[b,t] shift=(1,2) axis=(0,1)",
+        "x=f32[0,2] shift=1 axis=0",
+        "x=i32[5] shift=7 axis=0",
+    )
+)
+def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes = None) -> Tensor:
+    """Shifted along axes; what leaves at one end comes in at the other.
+
+        out[..., (i + shift) mod size, ...] = x[..., i, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        shift: By how much, one for each axis or one for all; negative towards the front.
+        axis: An axis or several; by default the flat array is shifted.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: There is no such axis, or the number of shifts does not fit.
+    """
+    return jnp.roll(x, shift[0] if axis is None else shift, axis)
+
+
+@roll.infer
+def infer_roll(
+    context: Context, x: TensorType, *, shift: tuple[int, ...], axis: Axes
+) -> TensorType:
+    """The type of `x`."""
+    axes = (0,) if axis is None else (axis,) if isinstance(axis, int) else axis
+    if axis is not None:
+        axis_indices(axis, x.rank, context.type)
+    if len(shift) not in (1, len(axes)):
+        raise ShapeError(
+            f"roll cannot shift {len(axes)} axes by {len(shift)} numbers.",
+            fix="Give one shift for each axis, or one for all.",
+        )
+    return x
+
+
+@roll.gradient
+def roll_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent shifted back."""
+    back = tuple(-shift for shift in g.attrs["shift"])
+    return {"x": one("roll", g.out_grad, shift=back, axis=g.attrs["axis"])}
+
+
+@op(
+    infer=same_type,
+    cheap=True,
+    examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]", "x=f32[0,2]"),
+)
+def identity(x: Tensor) -> Tensor:
+    """The input itself, under another name.
+
+        out = x
+
+    Inputs:
+        x: any[*shape].
+
+    Outputs:
+        out: any[*shape].
+    """
+    return x
+
+
+@identity.gradient
+def identity_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent passes through."""
+    return {"x": g.out_grad}

@@ -1,0 +1,251 @@
+"""Trigonometric, hyperbolic and error functions, element by element."""
+
+from __future__ import annotations
+
+import math
+
+from braces.lazy import jax, jnp, lax
+from braces.ops.build import Var, one
+from braces.ops.define import Tensor, op
+from braces.ops.elementwise import real_function
+from braces.ops.functions import WITH_INTEGERS
+from braces.ops.rules import Backward, floating, real_valued
+
+# ---- trigonometry ----------------------------------------------------------------------------
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def sin(x: Tensor) -> Tensor:
+    """The sine of an angle in radians.
+
+        out[i] = sin(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.sin(floating(x))
+
+
+@sin.gradient
+def sin_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * cos(x)."""
+    return {"x": g.out_grad * one("cos", g["x"])}
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def cos(x: Tensor) -> Tensor:
+    """The cosine of an angle in radians.
+
+        out[i] = cos(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.cos(floating(x))
+
+
+@cos.gradient
+def cos_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = -out_grad * sin(x)."""
+    return {"x": -(g.out_grad * one("sin", g["x"]))}
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def tan(x: Tensor) -> Tensor:
+    """The tangent of an angle in radians.
+
+        out[i] = sin(x[i]) / cos(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.tan(floating(x))
+
+
+@tan.vjp
+def tan_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * (1 + out^2)."""
+    return out_grad * (1 + out * out)
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def arcsin(x: Tensor) -> Tensor:
+    """The angle whose sine this is; NaN outside of [-1, 1].
+
+        out[i] = asin(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32. Radians.
+    """
+    return jnp.arcsin(floating(x))
+
+
+@arcsin.vjp
+def arcsin_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / sqrt(1 - x^2)."""
+    return out_grad * lax.rsqrt(1 - x * x)
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def arccos(x: Tensor) -> Tensor:
+    """The angle whose cosine this is; NaN outside of [-1, 1].
+
+        out[i] = acos(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32. Radians.
+    """
+    return jnp.arccos(floating(x))
+
+
+@arccos.vjp
+def arccos_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = -out_grad / sqrt(1 - x^2)."""
+    return -out_grad * lax.rsqrt(1 - x * x)
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def arctan(x: Tensor) -> Tensor:
+    """The angle whose tangent this is.
+
+        out[i] = atan(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32. Radians.
+    """
+    return jnp.arctan(floating(x))
+
+
+@arctan.vjp
+def arctan_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / (1 + x^2)."""
+    return out_grad / (1 + x * x)
+
+
+# ---- hyperbolic and error functions ----------------------------------------------------------
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def sinh(x: Tensor) -> Tensor:
+    """The hyperbolic sine.
+
+        out[i] = (e^x[i] - e^-x[i]) / 2
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.sinh(floating(x))
+
+
+@sinh.gradient
+def sinh_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * cosh(x)."""
+    return {"x": g.out_grad * one("cosh", g["x"])}
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def cosh(x: Tensor) -> Tensor:
+    """The hyperbolic cosine.
+
+        out[i] = (e^x[i] + e^-x[i]) / 2
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.cosh(floating(x))
+
+
+@cosh.gradient
+def cosh_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * sinh(x)."""
+    return {"x": g.out_grad * one("sinh", g["x"])}
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def tanh(x: Tensor) -> Tensor:
+    """The hyperbolic tangent, between -1 and 1.
+
+        out[i] = sinh(x[i]) / cosh(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.tanh(floating(x))
+
+
+@tanh.vjp
+def tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * (1 - out^2); `x` need not be kept."""
+    return out_grad * (1 - out * out)
+
+
+@op(infer=real_valued, examples=WITH_INTEGERS)
+def sigmoid(x: Tensor) -> Tensor:
+    """The logistic function, between 0 and 1.
+
+        out[i] = 1 / (1 + e^-x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jax.nn.sigmoid(floating(x))
+
+
+@sigmoid.vjp
+def sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * out * (1 - out); `x` need not be kept."""
+    return out_grad * (out * (1 - out))
+
+
+@op(infer=real_function, examples=WITH_INTEGERS)
+def erf(x: Tensor) -> Tensor:
+    """The error function, between -1 and 1.
+
+        out[i] = 2 / sqrt(pi) * integral from 0 to x[i] of e^(-t^2)
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return lax.erf(floating(x))
+
+
+@erf.vjp
+def erf_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * 2 / sqrt(pi) * exp(-x^2)."""
+    return out_grad * (2 / math.sqrt(math.pi)) * jnp.exp(-x * x)

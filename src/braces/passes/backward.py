@@ -1,0 +1,308 @@
+"""Reverse mode as a program.
+
+`backprop` walks the operators of one block from the last to the first, asks each definition for
+the cotangents of its inputs, and sums what arrives at each variable. Operators that own blocks
+call it again for their bodies, so nesting needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from braces.dtypes import ListType, TensorType
+from braces.errors import GradientError
+from braces.ir.program import Program
+from braces.ir.records import Body, Op, Source
+from braces.ir.table import SymbolTable
+from braces.ops.build import Var, append, one, tensor_type, var_of
+from braces.ops.control.base import BlockOp
+from braces.ops.control.keeping import Lists, differentiable
+from braces.ops.define import OPS, OpDef
+from braces.ops.lists import EMPTY, add_lists, zero_list
+from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
+from braces.passes.prune import ancestors, eliminate
+
+
+class Differentiation:
+    """One operator that owns blocks, as its gradient sees it.
+
+    Attributes:
+        op: The operator.
+        host: The table that it stands in.
+        grads: Cotangents of its outputs, by name.
+        lists: The histories of loops made so far.
+    """
+
+    def __init__(self, backprop: Backprop, op: Op, definition: OpDef) -> None:
+        self.engine = backprop
+        self.op = op
+        self.definition = definition
+        self.host = backprop.host
+        self.program = backprop.program
+        self.lists = backprop.lists
+        self.grads = {n: backprop.grads[n] for n in op.binds() if n in backprop.grads}
+        self.eliminate: Callable[..., Body] = eliminate
+        self.pending: dict[str, str] = {}
+
+    def wants(self, name: str) -> bool:
+        """Whether the cotangent of this input is wanted."""
+        return name in self.engine.active and differentiable(self.host.type_of(name))
+
+    def ancestors(self, table: SymbolTable, names: Iterable[str]) -> set[str]:
+        """All that these names of a block are computed from."""
+        return ancestors(table.ops, names)
+
+    def add(self, left: Var, right: Var) -> Var:
+        """The sum of two cotangents."""
+        return add(left, right)
+
+    def zero_list(self, name: str) -> Var:
+        """Zeros in the length of a list."""
+        return zero_list(var_of(self.program, self.host, name))
+
+    def backprop(self, forward: SymbolTable, seeds: Mapping[str, Var], wanted: set[str]) -> Any:
+        """Differentiate a block: cotangents of `wanted`, from those of its results."""
+        inner = Backprop(self.program, forward, dict(seeds), wanted, self.lists)
+        return inner.run()
+
+    def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
+        """An empty history, made just before the operator; returns its name."""
+        host = self.host
+        info = host.new_var(name or host.names.unique("history"), ListType(element))
+        attrs = OPS.get(EMPTY).bind_attrs(
+            {"dtype": element.dtype, "shape": element.shape, "history": history}
+        )
+        made = host.new_op(EMPTY, outputs={"out": (info.name,)}, attrs=attrs, source=self.op.source)
+        host.ops.remove(made)
+        host.ops.insert(next(i for i, o in enumerate(host.ops) if o is self.op), made)
+        return info.name
+
+    def replace(self, op: Op) -> None:
+        """Put another operator in the place of this one."""
+        self.host.replace(self.op, op)
+
+    def give(self, name: str, grad: Var) -> None:
+        """Add to the cotangent of an input."""
+        self.engine.accumulate(name, grad)
+
+
+class Backprop:
+    """Reverse mode over one block, building into the program's current block."""
+
+    def __init__(
+        self,
+        program: Program,
+        host: SymbolTable,
+        grads: dict[str, Var],
+        wanted: set[str],
+        lists: Lists,
+    ) -> None:
+        self.program = program
+        self.host = host
+        self.grads = grads
+        self.wanted = wanted
+        self.lists = lists
+        self.active = reachable(host, wanted)
+
+    def run(self) -> dict[str, Var]:
+        """The cotangents of all that was reached."""
+        for op in reversed(list(self.host.ops)):
+            if not self._concerns(op):
+                continue
+            with self.program.at(op.source):
+                self._step(op)
+        return self.grads
+
+    def _concerns(self, op: Op) -> bool:
+        return any(n in self.grads for n in op.binds()) and any(n in self.active for n in op.binds())
+
+    def _step(self, op: Op) -> None:
+        definition = OPS.get(op.type)
+        if isinstance(definition, BlockOp):
+            definition.gradient(Differentiation(self, op, definition))
+            return
+        given = self._by_rule(definition, op) if definition.gradient_rule else self._by_kernel(definition, op)
+        for slot, cotangents in given.items():
+            many = cotangents if isinstance(cotangents, tuple | list) else (cotangents,)
+            for name, cotangent in zip(op.inputs.get(slot, ()), many, strict=True):
+                self.accumulate(name, cotangent)
+
+    def accumulate(self, name: str, cotangent: Cotangent) -> None:
+        """Add a cotangent to what a variable has received so far."""
+        if cotangent is None or name not in self.active:
+            return
+        so_far = self.grads.get(name)
+        if isinstance(cotangent, AddInto):
+            if so_far is None:
+                so_far = zeros_of(tensor_type(self._var(name)))
+            self.grads[name] = cotangent.into(so_far)
+        else:
+            self.grads[name] = cotangent if so_far is None else add(so_far, cotangent)
+
+    def _var(self, name: str) -> Var:
+        table = self.host.table_of(name)
+        assert table is not None, name
+        return var_of(self.program, table, name)
+
+    def _slots(self, slots: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[Var, ...]]:
+        return {slot: tuple(map(self._var, names)) for slot, names in slots.items()}
+
+    def _by_rule(self, definition: OpDef, op: Op) -> Mapping[str, Any]:
+        assert definition.gradient_rule is not None
+        grads = {slot: tuple(self.grads.get(n) for n in ns) for slot, ns in op.outputs.items()}
+        wanted = frozenset(n for n in op.reads() if n in self.active)
+        view = Backward(self._slots(op.inputs), self._slots(op.outputs), grads, op.attrs, wanted)
+        return definition.gradient_rule(view)
+
+    def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Any]:
+        derived = OPS.get(f"{definition.type}.vjp")
+        slots = [
+            f"{slot}_grad"
+            for slot, names in op.inputs.items()
+            if any(n in self.active for n in names) and derived.output(f"{slot}_grad")
+        ]
+        if not slots:
+            return {}
+        operands = self._slots({s: n for s, n in op.inputs.items() if derived.input(s)})
+        operands |= self._slots({s: n for s, n in op.outputs.items() if derived.input(s)})
+        for slot, names in op.outputs.items():
+            grads = self._output_grads(definition, slot, names)
+            if grads:
+                operands[f"{slot}_grad"] = grads
+        attrs = {n: v for n, v in op.attrs.items() if any(spec.name == n for spec in derived.attrs)}
+        made = append(self.program, derived, operands, attrs, slots, source=op.source)
+        return {slot.removesuffix("_grad"): grads for slot, grads in made.items()}
+
+    def _output_grads(self, definition: OpDef, slot: str, names: tuple[str, ...]) -> tuple[Var, ...]:
+        """The cotangents of one output slot; zeros where only some of it has any."""
+        missing = not any(n in self.grads for n in names)
+        derived = OPS.get(f"{definition.type}.vjp").input(f"{slot}_grad")
+        if derived is None or (missing and derived.optional):
+            return ()
+        return tuple(
+            self.grads[n] if n in self.grads else zeros_of(tensor_type(self._var(n)))
+            for n in names
+        )
+
+
+def add(left: Var, right: Var) -> Var:
+    """The sum of two cotangents, arrays or lists."""
+    if isinstance(left.type, ListType):
+        return add_lists(left, right)
+    return one("add", left, right)
+
+
+def reachable(host: SymbolTable, wanted: Iterable[str]) -> set[str]:
+    """The variables that depend on `wanted` in a way that gradients follow."""
+    active = set(wanted)
+    for op in host.ops:
+        definition = OPS.get(op.type)
+        if definition.differentiable and any(name in active for name in op.reads()):
+            active.update(n for n in op.binds() if differentiable(host.type_of(n)))
+    return active
+
+
+# ---- the public functions --------------------------------------------------------------------
+
+
+def gradients(
+    targets: Any, inputs: Any, target_gradients: Any = None
+) -> list[Var | None]:
+    """The gradients of targets with respect to inputs, as new operators of the program.
+
+        grads[i] = sum over targets y: (dy / d inputs[i])^T target_gradient of y
+
+    Args:
+        targets: Variables, of any shape; a single one stands for a list of it.
+        inputs: Variables, differentiable and visible where the targets are.
+        target_gradients: One cotangent for each target, of its type; ones where it is `None`.
+
+    Returns:
+        One variable for each input; `None` where no target depends on it structurally. Where a
+        branch or loop that connects them did not run, the value is zero.
+
+    Raises:
+        GradientError: A target or input is not of a float dtype, or numbers or types of target
+            gradients differ.
+    """
+    targets, inputs = _as_list(targets), _as_list(inputs)
+    given = [None] * len(targets) if target_gradients is None else _as_list(target_gradients)
+    if len(given) != len(targets) or not targets:
+        raise GradientError(
+            f"There are {len(targets)} targets and {len(given)} target gradients.",
+            fix="Give one target gradient for each target, or none at all.",
+        )
+    for var in (*targets, *inputs):
+        _check_differentiable(var)
+    program: Program = targets[0].program
+    with program.transaction(), program.building(program.current):
+        seeds: dict[str, Var] = {}
+        for target, grad in zip(targets, given, strict=True):
+            seed = _seed(target, grad)
+            seeds[target.name] = add(seeds[target.name], seed) if target.name in seeds else seed
+        wanted = {var.name for var in inputs}
+        found = Backprop(program, program.current, seeds, wanted, Lists()).run()
+        return [found.get(var.name) for var in inputs]
+
+
+def _as_list(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _check_differentiable(var: Any) -> None:
+    if not isinstance(var, Var):
+        raise GradientError(f"{var!r:.80} is not a variable of a program.")
+    if not differentiable(var.type):
+        raise GradientError(
+            f"`{var.name}` has no gradient: its dtype is not a float.",
+            given=f"{var.name}: {var.type}",
+            fix="Use br.cast(x, 'float32') before the computation, if it should be continuous.",
+        )
+
+
+def _seed(target: Var, grad: Any) -> Var:
+    if grad is None:
+        return one("full", shape=target.shape, value=1.0, dtype=target.dtype)
+    if not isinstance(grad, Var):
+        from braces.ops.build import as_var
+
+        grad = as_var(grad, target.dtype)
+    if grad.type != target.type:
+        raise GradientError(
+            f"The target gradient of `{target.name}` has another type.",
+            given=f"{target.name}: {target.type}   gradient: {grad.type}",
+            fix="A target gradient has the dtype and shape of its target.",
+        )
+    return grad
+
+
+def append_backward(loss: Var, parameters: Any = None) -> dict[Var, Var]:
+    """The gradients of a scalar loss with respect to the trainable parameters.
+
+    Args:
+        loss: A scalar.
+        parameters: Only these; all trainable parameters by default.
+
+    Returns:
+        Each parameter that the loss depends on, to its gradient.
+
+    Raises:
+        GradientError: The loss is not a float scalar.
+    """
+    _check_differentiable(loss)
+    if loss.shape:
+        raise GradientError(
+            "A loss must be a scalar.",
+            given=f"{loss.name}: {loss.type}",
+            fix="Reduce it with br.mean or br.sum.",
+        )
+    program = loss.program
+    if parameters is None:
+        infos = [info for info in program.table.vars.values() if info.trainable]
+        parameters = [var_of(program, program.table, info.name) for info in infos]
+    grads = gradients([loss], list(parameters))
+    return {p: g for p, g in zip(parameters, grads, strict=True) if g is not None}
+
+
+__all__ = ["Source", "append_backward", "gradients"]

@@ -1,0 +1,499 @@
+"""Scopes: where the values of a running program live.
+
+A `Scope` maps names to `Variable`s, which it makes and destroys, and looks in its parent for
+what it has not got itself. It holds no operators and runs nothing.
+
+    root ── w, b                           scope.find_var("w") in root/2 gives root's `w`;
+     ├─ root/1 ── h                        scope.var("w") in root/2 makes one that shadows it
+     └─ root/2 ── h, w
+
+A child keeps its parent alive, a parent does not keep its children, and a handle keeps nothing.
+A scope that nobody holds any more is destroyed as by `close`; a handle that outlives its scope
+raises, and never shows an old value.
+"""
+
+# A scope and its variables see each other's private names; nothing else does.
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import html
+import reprlib
+import threading
+import unicodedata
+import weakref
+from typing import Any, NoReturn, TypeGuard, final
+
+import numpy as np
+
+from braces.dtypes import SHORT_NAMES, DType, dtype_of, short_name
+from braces.errors import (
+    BracesError,
+    DTypeError,
+    DuplicateNameError,
+    ScopeClosedError,
+    ShapeError,
+    UninitializedError,
+    UnknownNameError,
+    suggest,
+)
+
+
+class InvalidNameError(BracesError, ValueError):
+    """A name that no variable can have."""
+
+
+class OwnershipError(BracesError, TypeError):
+    """A variable made, copied or pickled without its scope."""
+
+
+# How the life of a variable ended, and what to do about it.
+_CLOSED = ("its scope was closed", "Read `value` before; fetch what has to outlive a scope.")
+_DROPPED = ("nobody holds its scope any more", "Keep the scope while you use its variables.")
+_ERASED = ("it was erased", "Look the name up again: `scope.find_var(name)`.")
+_UNSET = object()
+
+
+@final
+class Variable:
+    """A named place for one value, made by a scope and destroyed with it.
+
+    The value is an array, or a list of arrays. `value` and `set` copy; `raw` and `put` do not.
+
+    Raises:
+        OwnershipError: A variable is made, copied or pickled without its scope.
+        ScopeClosedError: Any use after its scope was closed, or its name erased.
+        UninitializedError: A look at a value that was never set.
+
+    Example:
+        >>> from braces.scope import Scope
+        >>> scope = Scope()
+        >>> scope.var("w").set([[1.0, 2.0]])
+        >>> scope.var("w").value
+        array([[1., 2.]], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_ended", "_name", "_path", "_raw")
+
+    _name: str
+    _path: str
+    _raw: Any
+    _ended: tuple[str, str] | None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        fix = "Write `scope.var(name)`; a program's weights are `br.parameter(name, shape)`."
+        raise OwnershipError("Only a scope makes a variable.", fix=fix)
+
+    @classmethod
+    def _of(cls, name: str, path: str) -> Variable:
+        made = object.__new__(cls)
+        made._name, made._path, made._raw, made._ended = name, path, _UNSET, None
+        return made
+
+    @property
+    def name(self) -> str:
+        """The name in its scope."""
+        self._check()
+        return self._name
+
+    @property
+    def initialized(self) -> bool:
+        """Whether there is a value."""
+        raw = self._raw  # read before the check, as `_end` clears it last
+        self._check()
+        return raw is not _UNSET
+
+    @property
+    def value(self) -> Any:
+        """A copy of the value as a NumPy array, or list of such: no later run changes it."""
+        return _copied(self.raw)
+
+    def set(self, value: object) -> None:
+        """Give the variable a copy of `value`.
+
+        Args:
+            value: An array (of NumPy, JAX, or what NumPy takes for one), a number, or nested
+                lists. Arrays and NumPy scalars keep their dtype; Python floats become
+                float32, integers int64, booleans bool, complex numbers complex64.
+
+        Raises:
+            DTypeError: No array of a dtype that programs have, or a number out of range.
+            ShapeError: Nested lists whose lengths differ.
+        """
+        self._check()
+        self.put(_stored(value, f"variable `{self._name}` of scope {self._path}"))
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of the value; a list has none and raises `DTypeError`."""
+        return self._array("dtype").dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the value; a list has none and raises `DTypeError`."""
+        return tuple(self._array("shape").shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the value takes; for a list, those of its arrays."""
+        return _size_bytes(self.raw)
+
+    @property
+    def raw(self) -> Any:
+        """The executor's door: the value itself, not copied.
+
+        Do not change it, nor keep it beyond the next run, which may reuse its memory.
+        """
+        raw = self._raw
+        if raw is _UNSET or self._ended is not None:
+            self._refuse()
+        return raw
+
+    def put(self, raw: Any) -> None:
+        """The executor's door: take over an array or a list of arrays, not copied."""
+        self._raw = raw
+        if self._ended is not None:  # looked at last, so that a close meanwhile still wins
+            self._raw = _UNSET
+            self._refuse()
+
+    def _end(self, ended: tuple[str, str]) -> None:
+        self._ended = ended
+        self._raw = _UNSET
+
+    def _check(self) -> None:
+        if self._ended is not None:
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        at = f"scope {self._path}"
+        if self._ended is not None:
+            how, fix = self._ended
+            raise ScopeClosedError(f"Variable `{self._name}` is gone: {how}.", at=at, fix=fix)
+        fix = "Run `Executor.init` on the program first, or `set` a value."
+        raise UninitializedError(f"Variable `{self._name}` has no value.", at=at, fix=fix)
+
+    def _array(self, wanted: str) -> Any:
+        raw = self.raw
+        if _is_list(raw):
+            what = f"Variable `{self._name}` holds a list, which has no {wanted}."
+            fix, given = "Read `value`, a list of arrays.", _type_text(raw)
+            raise DTypeError(what, at=f"scope {self._path}", given=given, fix=fix)
+        return raw
+
+    def _text(self) -> str:
+        raw = self._raw
+        if self._ended is not None:
+            return f"gone, {self._ended[0]}"
+        return "not set" if raw is _UNSET else f"{_type_text(raw)}  {_human(_size_bytes(raw))}"
+
+    def __repr__(self) -> str:
+        return f"<Variable `{self._name}` of scope {self._path}: {self._text()}>"
+
+    def __reduce__(self) -> NoReturn:
+        what = f"Variable `{self._name}` belongs to its scope and cannot be copied or pickled."
+        raise OwnershipError(what, at=f"scope {self._path}", fix="Copy its `value`.")
+
+
+@final
+class Scope:
+    """Names and their variables, with a parent to look further in.
+
+    Threads may share a scope for look-ups and inserts; give each running program its own.
+
+    Raises:
+        ScopeClosedError: Any use of a closed scope; closing it again is fine.
+
+    Example:
+        >>> from braces.scope import Scope
+        >>> with Scope() as scope:
+        ...     scope.var("w").set([1.0, 2.0])
+        ...     step = scope.new_scope()
+        ...     step.var("h").set(3)
+        ...     print(scope)
+        ...     step.find_var("w") is scope.var("w")
+        scope root: 1 variable, 8 B
+          w: f32[2]  8 B
+          scope root/1: 1 variable, 8 B
+            h: i64[]  8 B
+        True
+    """
+
+    def __init__(self) -> None:
+        self._variables: dict[str, Variable] | None = {}  # None once closed
+        self._parent: Scope | None = None
+        self._children: dict[int, weakref.ref[Scope]] = {}
+        self._made = 0  # children ever made
+        self._number = 0  # this scope's place among those of its parent
+        self._path = "root"
+        # Re-entrant: dropping a value may run a finalizer of the user's that comes back here.
+        self._lock = threading.RLock()
+
+    def var(self, name: str) -> Variable:
+        """The scope's own variable of this name; a new one shadows a parent's.
+
+        Raises:
+            InvalidNameError: No variable can have this name.
+        """
+        return self._own().get(_text_of(name)) or self._make(name, may_exist=True)
+
+    def new_var(self, name: str) -> Variable:
+        """A new variable of this scope; a name is any text without control characters.
+
+        Raises:
+            DuplicateNameError: The name exists in this very scope.
+            InvalidNameError: No variable can have this name.
+        """
+        return self._make(name, may_exist=False)
+
+    def find_var(self, name: str) -> Variable | None:
+        """The variable of this name, here or in the nearest ancestor that has it."""
+        _text_of(name)
+        scope: Scope | None = self
+        while scope is not None:
+            parent = scope._parent  # read first, for `_destroy` takes it last
+            found = scope._own().get(name)
+            if found is not None:
+                return found
+            scope = parent
+        return None
+
+    def find_local_var(self, name: str) -> Variable | None:
+        """The variable of this name in this very scope, or `None`."""
+        return self._own().get(_text_of(name))
+
+    def get_var(self, name: str) -> Variable:
+        """The variable of this name, here or in the nearest ancestor that has it.
+
+        Raises:
+            UnknownNameError: There is none; the error names those that are nearest.
+        """
+        found = self.find_var(name)
+        if found is not None:
+            return found
+        known, scope = self.names(), self.parent
+        while scope is not None:
+            known, scope = known + scope.names(), scope.parent
+        what, at = f"There is no variable `{name}`.", f"scope {self._path} and its ancestors"
+        raise UnknownNameError(what, at=at, fix=suggest(name, known))
+
+    def erase(self, name: str) -> bool:
+        """Destroy the variable of this name in this very scope; whether there was one."""
+        with self._lock:
+            variable = self._own().pop(_text_of(name), None)
+        if variable is not None:
+            variable._end(_ERASED)
+        return variable is not None
+
+    def names(self) -> list[str]:
+        """The names in this very scope, sorted."""
+        with self._lock:
+            return sorted(self._own())
+
+    def __contains__(self, name: str) -> bool:
+        return self.find_var(name) is not None
+
+    @property
+    def parent(self) -> Scope | None:
+        """The scope that this one was made by; `None` for a root."""
+        parent = self._parent
+        self._own()
+        return parent
+
+    @property
+    def children(self) -> tuple[Scope, ...]:
+        """The open scopes made by this one that somebody still holds, oldest first."""
+        self._own()
+        return tuple(self._living())
+
+    @property
+    def closed(self) -> bool:
+        """Whether the scope was closed; the one question that a closed scope answers."""
+        return self._variables is None
+
+    def new_scope(self) -> Scope:
+        """A child of this scope. It keeps this scope alive, not the other way round."""
+        child = Scope()
+        with self._lock:
+            self._own()
+            child._number = self._made = self._made + 1
+            path = f"{self._path}/{self._made}"
+            child._path = path if len(path) < 50 else f"…{path[-48:]}"
+            child._parent = self
+            self._children[child._number] = weakref.ref(child)
+        return child
+
+    def close(self) -> None:
+        """Destroy the variables and the children; again is fine."""
+        self._destroy(_CLOSED)
+
+    def __enter__(self) -> Scope:
+        self._own()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self._destroy(_DROPPED)
+
+    def __reduce__(self) -> NoReturn:
+        what = f"Scope {self._path} owns its variables and cannot be copied or pickled."
+        raise OwnershipError(what, fix="Make another scope, and `set` its variables.")
+
+    def _own(self) -> dict[str, Variable]:
+        variables = self._variables
+        if variables is None:
+            fix = "Work inside its `with` block, or make another scope: `br.Scope()`."
+            raise ScopeClosedError(f"Scope {self._path} is closed.", fix=fix)
+        return variables
+
+    def _make(self, name: str, *, may_exist: bool) -> Variable:
+        _check_name(name)
+        with self._lock:
+            variables = self._own()
+            found = variables.get(name)
+            if found is None:
+                found = variables[name] = Variable._of(name, self._path)
+            elif not may_exist:
+                what, at = f"There is a variable `{name}` already.", f"scope {self._path}"
+                fix = "Use another name, or `scope.var(name)` to get or create."
+                raise DuplicateNameError(what, at=at, given=found._text(), fix=fix)
+            return found
+
+    def _destroy(self, ended: tuple[str, str]) -> None:
+        """End this scope and all below it; a loop, for chains of scopes can be long."""
+        waiting = [self]
+        while waiting:
+            scope = waiting.pop()
+            with scope._lock:
+                variables, scope._variables = scope._variables, None
+                parent, scope._parent = scope._parent, None
+            for variable in (variables or {}).values():
+                variable._end(ended)
+            if parent is not None:
+                # No lock of the parent's: the collector may be here while a thread holds it.
+                parent._children.pop(scope._number, None)
+            waiting += scope._living()
+
+    def _living(self) -> list[Scope]:
+        held = [child() for child in self._children.copy().values()]
+        return [child for child in held if child is not None and not child.closed]
+
+    def _lines(self) -> list[str]:
+        variables = self._variables
+        if variables is None:
+            return [f"scope {self._path} (closed)"]
+        held = sorted(variables.copy().items())
+        raws = [variable._raw for _, variable in held]
+        size_bytes = sum(_size_bytes(raw) for raw in raws if raw is not _UNSET)
+        count = f"{len(held)} variable" + ("s" if len(held) != 1 else "")
+        head = f"scope {self._path}: {count}, {_human(size_bytes)}"
+        return [head, *(f"  {name}: {variable._text()}" for name, variable in held)]
+
+    def __str__(self) -> str:
+        lines, waiting = list[str](), [(self, "")]
+        while waiting:
+            scope, indent = waiting.pop()
+            lines += [indent + line for line in scope._lines()]
+            waiting += [(child, indent + "  ") for child in reversed(scope._living())]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<S{self._lines()[0][1:]}>"
+
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+_UNFIT = ("Cc", "Cs", "Zl", "Zp")  # control, lone surrogate, line and paragraph separator
+
+
+def _shown(given: object) -> str:
+    return " ".join(reprlib.repr(given).split())
+
+
+def _text_of(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    what = f"A name is a text, not {type(name).__name__}."
+    raise InvalidNameError(what, given=_shown(name), fix="Give the name, as `'w'`.")
+
+
+def _check_name(name: object) -> None:
+    text = _text_of(name)
+    if not text:
+        raise InvalidNameError("A name cannot be empty.", fix="Use a word, as `w`.")
+    if not text.isprintable() and any(unicodedata.category(one) in _UNFIT for one in text):
+        what = "A name cannot have control characters in it."
+        raise InvalidNameError(what, given=_shown(text), fix="Use printable text.")
+
+
+_DEFAULTS = {kind: dtype_of(kind) for kind in (complex, float, int, bool)}  # widest first
+_LISTS = (list, tuple)
+_KNOWN = frozenset(SHORT_NAMES.values())
+
+
+def _is_list(raw: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(raw, _LISTS)
+
+
+def _copied(raw: Any) -> Any:
+    return [_copied(one) for one in raw] if _is_list(raw) else np.array(raw)
+
+
+def _size_bytes(raw: Any) -> int:
+    return sum(map(_size_bytes, raw)) if _is_list(raw) else int(raw.nbytes)
+
+
+def _type_text(raw: Any) -> str:
+    if _is_list(raw):
+        kinds = {_type_text(one) for one in raw}
+        count = f"{len(raw)} item" + ("s" if len(raw) != 1 else "")
+        return f"list<{kinds.pop() if len(kinds) == 1 else '?'}> of {count}"
+    dtype = short_name(raw.dtype) if raw.dtype in _KNOWN else str(raw.dtype)
+    return f"{dtype}[{','.join(map(str, raw.shape))}]"
+
+
+def _human(size_bytes: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if round(size_bytes, 1) < 1024:
+            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} TiB"
+
+
+def _leaf_kinds(given: object) -> set[type]:
+    """The types of the leaves of nested lists."""
+    if not _is_list(given):
+        return {type(given)}
+    flat: set[type] = {kind for kind in set(map(type, given)) if not issubclass(kind, _LISTS)}
+    return flat.union(*(_leaf_kinds(one) for one in given if _is_list(one)))
+
+
+def _default_dtype(given: object) -> DType | None:
+    """The dtype for Python numbers; `None` for what has a dtype of its own."""
+    kinds = _leaf_kinds(given)
+    if kinds <= _DEFAULTS.keys():
+        return next((_DEFAULTS[kind] for kind in _DEFAULTS if kind in kinds), _DEFAULTS[float])
+    return None
+
+
+def _stored(given: object, at: str) -> Any:
+    """A copy of `given` as a NumPy array, in this machine's byte order."""
+    dtype = _default_dtype(given)
+    try:
+        with np.errstate(over="raise"):
+            array = np.array(given, dtype=dtype)
+    except ValueError as error:
+        what, fix = "These lists differ in length and make no array.", "Pad or cut them."
+        raise ShapeError(what, at=at, given=_shown(given), fix=fix) from error
+    except (TypeError, ArithmeticError) as error:
+        what = f"This makes no array of {dtype or 'numbers'}."
+        fix = "Give a NumPy array of the dtype that is wanted; it is kept."
+        raise DTypeError(what, at=at, given=_shown(given), fix=fix) from error
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype not in _KNOWN:
+        what = f"A variable cannot hold values of dtype {array.dtype}."
+        fix = f"Give numbers or booleans, of one of {', '.join(SHORT_NAMES)}."
+        raise DTypeError(what, at=at, given=_shown(given), fix=fix)
+    return array

@@ -1,0 +1,155 @@
+"""Random programs for property tests: nested blocks, all kinds of attributes, odd values."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from braces.dims import Dim, parse_size
+from braces.dtypes import SHORT_NAMES, ListType, TensorType
+from braces.ir.records import (
+    ARGUMENT,
+    KINDS,
+    VALUE,
+    Attr,
+    Body,
+    Literal,
+    Op,
+    ProgramDef,
+    Source,
+    VarInfo,
+)
+from braces.ir.text import derived_name
+
+WORDS = (
+    "x", "w", "tanh_0", "loop_0.h", "loop_0.rows.0", "loop_0.rows.1", "a.out", "b.0", "fc1.w@2",
+    "data", "return", "update", "do", "as", "captures", "trainable", "state", "none", "true",
+    "inf", "nan", "f32", "size", "body", "program", "adam/mu/fc1-w", "@grad", "größe",
+)  # fmt: skip
+SIZES = ("b", "2*b + 1", "floordiv(b, 2)", "max(max(a, b), 2*c)", "b^2 - b*c", "?0", "-b + 3")
+
+names = st.sampled_from(WORDS) | st.from_regex(
+    r"[A-Za-z_@][A-Za-z0-9_.@/-]{0,6}", fullmatch=True
+)
+dtypes = st.sampled_from(list(SHORT_NAMES.values()))
+dims = st.sampled_from(SIZES).map(parse_size).filter(lambda size: isinstance(size, Dim))
+tensors = st.builds(
+    TensorType, dtypes, st.lists(st.integers(0, 2**63 - 1) | dims, max_size=3).map(tuple)
+)
+types = tensors | tensors.map(ListType)
+name_tuples = st.lists(names, max_size=3).map(tuple)
+sources = st.none() | st.builds(
+    Source,
+    st.sampled_from(["train.py", "my models/rnn.py", 'a"b.py', "<stdin>", ""]),
+    st.integers(0, 9999),
+)
+
+
+@st.composite
+def literals(draw: st.DrawFn) -> Literal:
+    """Array constants of any bits: NaNs of all kinds, infinities, negative zeros."""
+    dtype = draw(dtypes)
+    shape = tuple(draw(st.lists(st.integers(0, 4), max_size=3)))
+    count = math.prod(shape) * dtype.itemsize
+    if dtype.kind == "b":
+        return Literal(
+            dtype, shape, bytes(draw(st.lists(st.booleans(), min_size=count, max_size=count)))
+        )
+    if draw(st.booleans()):
+        return Literal(dtype, shape, draw(st.binary(min_size=count, max_size=count)))
+    small = np.array(
+        draw(st.lists(st.integers(0, 99), min_size=math.prod(shape), max_size=math.prod(shape)))
+    )
+    return Literal(dtype, shape, (small / 8).astype(dtype).tobytes())
+
+
+plain_attrs = st.one_of(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1),
+    st.floats() | st.text(max_size=8),
+    st.sampled_from([0, 0.0, -0.0, 1, 1.0, True, 5e-324, 1e16, "size(b)", '"\\\n#']),
+    dtypes | dims | literals(),
+)
+
+
+labels = st.sampled_from(["body", "cases", "captures", "program", "as", "update", "f32"])
+slots = st.dictionaries(
+    st.sampled_from(["out", "x", "captures", "rows"]), name_tuples, max_size=3
+)
+infos = st.builds(VarInfo, names, types, st.sampled_from(KINDS), st.booleans())
+
+
+@st.composite
+def attrs(draw: st.DrawFn, depth: int) -> Attr:
+    """An attribute: a plain value, a tuple, or a block with others inside."""
+    kind = draw(st.sampled_from(["plain", "tuple", "block"] if depth else ["plain"]))
+    if kind == "plain":
+        return draw(plain_attrs)
+    if kind == "block":
+        return draw(bodies(depth - 1))
+    return tuple(draw(st.lists(attrs(depth - 1), max_size=3)))
+
+
+@st.composite
+def ops(draw: st.DrawFn, depth: int) -> Op:
+    """An operator; what it reads and binds need not exist."""
+    values = draw(st.dictionaries(labels | names, attrs(depth), max_size=2))
+    bound = draw(slots)
+    name = draw(names | st.just(derived_name(bound) or "op_0"))
+    return Op(draw(names), name, draw(slots), bound, values, draw(sources))
+
+
+@st.composite
+def bodies(draw: st.DrawFn, depth: int = 3) -> Body:
+    """A block; declarations, operators and references need not fit together."""
+    inside = draw(st.lists(ops(depth), max_size=2, unique_by=lambda op: op.name))
+    params, results = draw(name_tuples), draw(name_tuples)
+    declared = {info.name: info for info in draw(st.lists(infos, max_size=2))}
+    bound = [name for op in inside for name in op.binds()]
+    kinds = dict.fromkeys(params, ARGUMENT) | dict.fromkeys(bound, VALUE)
+    typed = draw(st.lists(st.sampled_from(list(kinds)), unique=True)) if kinds else []
+    declared |= {name: VarInfo(name, draw(types), kinds[name]) for name in typed}
+    return Body(params, results, declared, tuple(inside))
+
+
+programs = st.builds(ProgramDef, bodies(), st.dictionaries(names, names, max_size=3))
+
+
+def exact(value: Any) -> Any:
+    """What tells any two values, operators, blocks or programs apart, to types and bits."""
+    match value:
+        case float():
+            return "float", "nan" if math.isnan(value) else struct.pack("<d", value)
+        case Op():
+            return (
+                "op",
+                value.type,
+                value.name,
+                _items(value.inputs),
+                _items(value.outputs),
+                {name: exact(one) for name, one in value.attrs.items()},
+                value.source,
+            )
+        case Body():
+            return (
+                "body",
+                value.params,
+                value.results,
+                dict(value.vars),
+                tuple(map(exact, value.ops)),
+            )
+        case ProgramDef():
+            return "program", exact(value.main), _items(value.updates)
+        case tuple():
+            return "tuple", tuple(map(exact, value))
+        case Literal(dtype, shape, data):
+            return "literal", dtype, shape, data
+        case _:
+            return type(value).__name__, value
+
+
+def _items(mapping: Any) -> tuple[Any, ...]:
+    return tuple(mapping.items())

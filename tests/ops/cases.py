@@ -1,0 +1,253 @@
+"""Examples of operators as test cases: read, built as programs, fed and run."""
+
+from __future__ import annotations
+
+import ast
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from references import SIZES, Reference, Values, collect, is_float, numbers
+
+import braces.ops  # noqa: F401 - registers the operators
+from braces.dims import Dim, Size, parse_size, substitute
+from braces.dtypes import FLOAT64, SHORT_NAMES, DType, TensorType, parse_type
+from braces.executor.executor import Executor
+from braces.frontend.variables import data
+from braces.ir.program import Program
+from braces.ops.build import Var, apply
+from braces.ops.control.base import BlockOp
+from braces.ops.define import OPS, OpDef
+from braces.scope import Scope
+
+REFERENCES = collect()
+MODES = ("compile", "interpret")
+
+
+def definitions() -> list[OpDef]:
+    """All operators on arrays: those that own blocks or handle lists have tests of their own."""
+    kernels = [d for d in OPS.definitions.values() if not isinstance(d, BlockOp) and not d.lists]
+    return sorted(kernels, key=lambda d: d.type)
+
+
+# ---- reading examples ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """One example of one operator.
+
+    Attributes:
+        op: The operator's type.
+        example: As in its definition: `x=f32[b,4] axis=1`; a slot that holds many is repeated.
+        floats: The dtype that replaces all float dtypes, for gradients.
+    """
+
+    op: str
+    example: str
+    floats: DType | None = None
+
+    def __str__(self) -> str:
+        return f"{self.op}({self.example})"
+
+    @property
+    def definition(self) -> OpDef:
+        return OPS.get(self.op)
+
+    @property
+    def reference(self) -> Reference:
+        return REFERENCES[self.op]
+
+    @cached_property
+    def parts(self) -> list[tuple[str, str]]:
+        """Names and texts: `x` and `f32[b,4]`, and so on."""
+        pairs = (token.partition("=") for token in self.example.split())
+        return [(name, text) for name, _, text in pairs]
+
+    @cached_property
+    def types(self) -> dict[str, tuple[TensorType, ...]]:
+        """The types of the inputs by slot."""
+        found: dict[str, tuple[TensorType, ...]] = {}
+        for name, text in self.parts:
+            if self.definition.input(name) is not None:
+                type_ = parse_type(text)
+                assert isinstance(type_, TensorType)
+                found[name] = (*found.get(name, ()), self.adapt(type_))
+        return found
+
+    def adapt(self, type_: TensorType) -> TensorType:
+        """A type with its float dtype replaced."""
+        if self.floats is None or not is_float(type_.dtype):
+            return type_
+        return type_.with_dtype(self.floats)
+
+    @cached_property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes, defaults included."""
+        kinds = {spec.name: spec.kind for spec in self.definition.attrs}
+        texts = [(name, text) for name, text in self.parts if name not in self.types]
+        given = {name: read_attr(kinds.get(name, "?"), text) for name, text in texts}
+        return self.definition.bind_attrs(given)
+
+    @cached_property
+    def symbols(self) -> list[str]:
+        """The names of symbolic dimensions."""
+        sizes = [size for types in self.types.values() for t in types for size in t.shape]
+        sizes += [size for value in self.attrs.values() for size in sizes_in(value)]
+        return sorted({name for size in sizes if isinstance(size, Dim) for name in size.names()})
+
+    def sizes(self, zero: bool = False) -> dict[str, int]:
+        """A number for each symbolic dimension."""
+        known = SIZES | dict(self.reference.sizes)
+        return {name: 0 if zero else known.get(name, 4) for name in self.symbols}
+
+    def rng(self) -> np.random.Generator:
+        """A generator of random numbers, the same on every run."""
+        return np.random.default_rng(zlib.crc32(str(self).encode()))
+
+    def values(self, sizes: Mapping[str, int]) -> Values:
+        """Suitable inputs."""
+        rng, makers = self.rng(), self.reference.inputs
+        made = {
+            slot: tuple(
+                makers.get(slot, numbers)(rng, number(t.shape, sizes), t.dtype) for t in types
+            )
+            for slot, types in self.types.items()
+        }
+        adjust = self.reference.adjust
+        return adjust(made, numbered(self.attrs, sizes)) if adjust else made
+
+    def expected(self, values: Values, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """What the reference computes, by output slot."""
+        with np.errstate(all="ignore"):
+            results = self.reference.function(
+                *self.definition.arrange(values), **numbered(self.attrs, sizes)
+            )
+        return self.definition.by_slot(results)
+
+
+def cases(floats: DType | None = None) -> list[Case]:
+    """All examples of all operators that have a reference; to lack one is a failure by itself."""
+    known = [d for d in definitions() if d.type in REFERENCES]
+    return [Case(d.type, example, floats) for d in known for example in d.examples]
+
+
+def differentiable_cases() -> list[Case]:
+    """Examples with a gradient, in float64; those that differ in nothing else come once."""
+    found: dict[Any, Case] = {}
+    for case in cases(FLOAT64):
+        dtypes = [t.dtype for types in case.types.values() for t in types]
+        if case.definition.differentiable and any(map(is_float, dtypes)):
+            key = case.op, str(case.types), str(case.attrs)
+            found.setdefault(key, case)
+    return list(found.values())
+
+
+def read_attr(kind: str, text: str) -> Any:
+    """The value of an attribute from its text."""
+    text = text.strip("'\"")
+    base = kind.removesuffix(" | None")
+    if text == "None":
+        return None
+    if base in ("str", "DType"):
+        return text
+    if base == "Size":
+        return parse_size(text)
+    if base == "Shape":
+        inside = parse_type(f"f32[{text.strip('()').rstrip(',')}]")
+        assert isinstance(inside, TensorType)
+        return inside.shape
+    try:
+        return ast.literal_eval(text)
+    except ValueError:
+        return text
+
+
+def sizes_in(value: Any) -> Iterator[Size]:
+    """The symbolic sizes in an attribute."""
+    if isinstance(value, Dim):
+        yield value
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from sizes_in(one)
+
+
+def number(value: Any, sizes: Mapping[str, int]) -> Any:
+    """An attribute or shape with its symbolic sizes as numbers."""
+    if isinstance(value, Dim):
+        return substitute(value, sizes)
+    return tuple(number(one, sizes) for one in value) if isinstance(value, tuple) else value
+
+
+def numbered(attrs: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Attributes with their symbolic sizes as numbers."""
+    return {name: number(value, sizes) for name, value in attrs.items()}
+
+
+# ---- building and running --------------------------------------------------------------------
+
+
+@dataclass
+class Built:
+    """A program made of a case.
+
+    Attributes:
+        inputs: By slot.
+        outputs: By slot.
+        fetch: What a run returns, by a name of the test's choice.
+    """
+
+    case: Case
+    program: Program
+    inputs: dict[str, tuple[Var, ...]]
+    outputs: dict[str, tuple[Var, ...]] = field(default_factory=dict[str, tuple[Var, ...]])
+    fetch: dict[str, Var] = field(default_factory=dict[str, Var])
+    extra: dict[str, Var] = field(default_factory=dict[str, Var])
+
+    def declare(self, name: str, type_: TensorType) -> Var:
+        """One more variable that is fed."""
+        self.extra[name] = data(name, type_.shape, type_.dtype)
+        return self.extra[name]
+
+    def feed(self, values: Values, extra: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
+        """Values by the names of the variables; the first one tells the sizes."""
+        fed: dict[str, Any] = {}
+        if sizes:
+            fed["sizes"] = np.zeros([sizes[name] for name in self.case.symbols], bool)
+        for slot, vars_ in self.inputs.items():
+            fed |= {var.name: value for var, value in zip(vars_, values[slot], strict=True)}
+        return fed | dict(extra)
+
+    def run(self, executor: Executor, feed: Mapping[str, Any]) -> dict[str, Any]:
+        """Run and fetch."""
+        fetch = dict(self.fetch)
+        if "sizes" in feed:
+            fetch["sizes"] = self.extra["sizes"]
+        return executor.run(self.program, Scope(), feed=feed, fetch=fetch)
+
+
+def build(case: Case) -> Built:
+    """A program that computes a case from fed inputs."""
+    with Program() as program:
+        built = Built(case, program, {})
+        if case.symbols:
+            shape = tuple(map(Dim.named, case.symbols))
+            built.declare("sizes", TensorType(SHORT_NAMES["bool"], shape))
+        for slot, types in case.types.items():
+            names = [slot if len(types) == 1 else f"{slot}_{i}" for i in range(len(types))]
+            built.inputs[slot] = tuple(
+                data(name, t.shape, t.dtype) for name, t in zip(names, types, strict=True)
+            )
+        built.outputs = apply(case.op, built.inputs, case.attrs)
+    built.fetch = {
+        f"{slot}.{i}": var for slot, vars_ in built.outputs.items() for i, var in enumerate(vars_)
+    }
+    return built
+
+
+def with_floats(case: Case, dtype: DType) -> Case:
+    """The case with all its floats in another dtype."""
+    return replace(case, floats=dtype)

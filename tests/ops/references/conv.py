@@ -1,0 +1,93 @@
+"""References of `braces.ops.conv`: window by window."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from references import Array, Reference, floating
+
+CHANNELS_FIRST = {"NCW": (0, 1, 2), "NWC": (0, 2, 1), "NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}
+"""The axes of an array in this layout, in the order batch, channels, space."""
+OUTPUTS_FIRST = {"NCW": (0, 1, 2), "NWC": (2, 1, 0), "NCHW": (0, 1, 2, 3), "NHWC": (3, 2, 0, 1)}
+"""The axes of a weight, in the order outputs, inputs, window."""
+
+
+def each(values: Any, count: int) -> list[int]:
+    """One number for each axis."""
+    return list(np.broadcast_to(values, count))
+
+
+def edges(
+    padding: Any, sizes: Any, window: Any, stride: Any, dilation: Any
+) -> list[tuple[int, int]]:
+    """How much padding there is before and after each spatial axis."""
+    if padding == "valid":
+        return [(0, 0)] * len(sizes)
+    if padding == "same":
+        found = list[tuple[int, int]]()
+        for size, k, s, d in zip(sizes, window, stride, dilation, strict=True):
+            missing = max((-(-size // s) - 1) * s + (k - 1) * d + 1 - size, 0)
+            found.append((missing // 2, missing - missing // 2))
+        return found
+    numbers = list(np.ravel(padding))
+    if len(numbers) == 2 * len(sizes):
+        return [(numbers[2 * i], numbers[2 * i + 1]) for i in range(len(sizes))]
+    return [(n, n) for n in each(numbers, len(sizes))]
+
+
+def windows(
+    x: Array, pads: Any, window: Any, stride: Any, dilation: Any, fill: Any
+) -> tuple[tuple[int, ...], Any]:
+    """The number of windows along each spatial axis, and a function that cuts one out."""
+    padded = np.pad(x, [(0, 0), (0, 0), *pads], constant_values=fill)
+    reach = [(k - 1) * d + 1 for k, d in zip(window, dilation, strict=True)]
+    counts = tuple(
+        max((n - r) // s + 1, 0)
+        for n, r, s in zip(padded.shape[2:], reach, stride, strict=True)
+    )
+
+    def cut(place: tuple[int, ...]) -> Array:
+        slices = [
+            slice(i * s, i * s + r, d)
+            for i, s, r, d in zip(place, stride, reach, dilation, strict=True)
+        ]
+        return padded[(slice(None), slice(None), *slices)]
+
+    return counts, cut
+
+
+def convolution(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    *,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    layout: str,
+) -> Array:
+    dtype = floating(np.zeros((), np.result_type(x, weight))).dtype
+    x, weight = x.transpose(CHANNELS_FIRST[layout]), weight.transpose(OUTPUTS_FIRST[layout])
+    count = x.ndim - 2
+    stride, dilation = each(stride, count), each(dilation, count)
+    pads = edges(padding, x.shape[2:], weight.shape[2:], stride, dilation)
+    counts, cut = windows(x, pads, weight.shape[2:], stride, dilation, 0)
+    out = np.zeros((x.shape[0], weight.shape[0], *counts), dtype)
+    taken, given = weight.shape[1], weight.shape[0] // groups
+    for group, *place in product(range(groups), *map(range, counts)):
+        seen = cut(tuple(place))[:, group * taken : (group + 1) * taken]
+        outputs = slice(group * given, (group + 1) * given)
+        axes = list(range(1, x.ndim))
+        out[(slice(None), outputs, *place)] = np.tensordot(seen, weight[outputs], (axes, axes))
+    if bias is not None:
+        out += bias.reshape(-1, *[1] * count)
+    return out.transpose(np.argsort(CHANNELS_FIRST[layout]))
+
+
+REFERENCES = {
+    "conv1d": Reference(convolution),
+    "conv2d": Reference(convolution),
+}

@@ -1,0 +1,13 @@
+"""References of `braces.ops.einsum`."""
+
+from __future__ import annotations
+
+import numpy as np
+from references import Array, Reference
+
+
+def einsum(*xs: Array, equation: str) -> Array:
+    return np.asarray(np.einsum(equation, *xs))
+
+
+REFERENCES = {"einsum": Reference(einsum)}

@@ -1,0 +1,410 @@
+"""What every operator promises, checked on every example of every operator.
+
+    types       the inferred types are those of the results, whatever the float dtype
+    values      both modes compute what the NumPy reference does, symbolic and empty sizes too
+    gradients   equal the kernel's own by `jax.vjp`, and finite differences; to second order
+    tangents    equal finite differences
+    documents   every slot and attribute is described; there are a reference and examples
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+from cases import (
+    MODES,
+    REFERENCES,
+    Built,
+    Case,
+    build,
+    cases,
+    definitions,
+    differentiable_cases,
+    number,
+    numbered,
+    with_floats,
+)
+from references import is_float
+
+from braces.dtypes import SHORT_NAMES, TensorType
+from braces.errors import DTypeError
+from braces.executor.executor import Executor
+from braces.ir.program import Program
+from braces.ops.build import Var, apply
+from braces.ops.define import OPS, OpDef
+from braces.passes.backward import gradients
+
+STEP = 1e-5
+by_name = pytest.mark.parametrize("definition", definitions(), ids=lambda d: d.type)
+by_case = pytest.mark.parametrize("case", cases(), ids=str)
+by_differentiable_case = pytest.mark.parametrize("case", differentiable_cases(), ids=str)
+
+
+# ---- comparing -------------------------------------------------------------------------------
+
+
+def assert_close(got: Any, want: Any, tolerance: float, what: str) -> None:
+    """Equal up to rounding; integers and bools are equal."""
+    want = np.asarray(want)
+    assert got.shape == want.shape, f"{what}: shape {got.shape}, expected {want.shape}"
+    if not is_float(got.dtype):
+        np.testing.assert_array_equal(got, want, err_msg=what)
+        return
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    epsilon = ml_dtypes.finfo(got.dtype).eps / np.finfo(np.float32).eps
+    allowed = max(tolerance * float(epsilon), 1e-12)
+    np.testing.assert_allclose(
+        got.astype(wide), want.astype(wide), allowed, allowed, err_msg=what
+    )
+
+
+def assert_type(got: Any, var: Var, sizes: Mapping[str, int]) -> None:
+    """A result has the inferred type of its variable."""
+    type_ = var.type
+    assert isinstance(type_, TensorType)
+    want = (type_.dtype, number(type_.shape, sizes))
+    assert (got.dtype, got.shape) == want, f"{var.name} is {got.dtype}{got.shape}, not {want}"
+
+
+def sizes_to_try(case: Case) -> list[dict[str, int]]:
+    """Numbers for the symbolic dimensions, and zeros where the operator takes those."""
+    if case.symbols and case.reference.empty:
+        return [case.sizes(), case.sizes(zero=True)]
+    return [case.sizes()]
+
+
+def run_in_both(built: Built, feed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The results of both modes, with implicit promotion of dtypes forbidden."""
+    with jax.numpy_dtype_promotion("strict"):
+        return {mode: built.run(Executor(mode=mode), feed) for mode in MODES}
+
+
+# ---- documents -------------------------------------------------------------------------------
+
+
+@by_name
+def test_every_slot_and_attribute_is_described(definition: OpDef) -> None:
+    for part in (*definition.inputs, *definition.attrs, *definition.outputs):
+        entry = rf"^\s+(`?\w+`?, )*`?{part.name}`?(, `?\w+`?)*:"
+        assert re.search(entry, definition.doc, re.MULTILINE), f"`{part.name}` is not described"
+
+
+@by_name
+def test_every_operator_has_a_reference_and_examples(definition: OpDef) -> None:
+    assert definition.type in REFERENCES
+    found = [Case(definition.type, example) for example in definition.examples]
+    assert len(found) >= 2
+    if definition.inputs and not definition.random:
+        assert any(case.symbols for case in found), "no example has a symbolic dimension"
+
+
+def test_every_reference_is_of_an_operator() -> None:
+    assert REFERENCES.keys() <= OPS.definitions.keys()
+
+
+# ---- types -----------------------------------------------------------------------------------
+
+
+@by_case
+def test_types_are_those_of_the_kernel(case: Case) -> None:
+    for floats in (None, *map(SHORT_NAMES.get, ("f16", "bf16", "f64"))):
+        typed = case if floats is None else with_floats(case, floats)
+        try:
+            built = build(typed)
+        except DTypeError:
+            assert floats is not None, "the example itself has a dtype that is refused"
+            continue
+        for sizes in sizes_to_try(case):
+            assert_types_of_kernel(built, sizes)
+
+
+def assert_types_of_kernel(built: Built, sizes: Mapping[str, int]) -> None:
+    """The inferred types are what JAX says of the kernel at these sizes."""
+    case = built.case
+    attrs = numbered(case.attrs, sizes)
+    structs = {
+        slot: tuple(jax.ShapeDtypeStruct(number(t.shape, sizes), t.dtype) for t in types)
+        for slot, types in case.types.items()
+    }
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
+        found = jax.eval_shape(lambda v: case.definition.compute(v, attrs, ()), structs)
+    assert found.keys() == built.outputs.keys()
+    for slot, vars_ in built.outputs.items():
+        for struct, var in zip(found[slot], vars_, strict=True):
+            assert_type(struct, var, sizes)
+
+
+# ---- values ----------------------------------------------------------------------------------
+
+
+@by_case
+def test_both_modes_compute_what_the_reference_does(case: Case) -> None:
+    built = build(case)
+    for sizes in sizes_to_try(case):
+        values = case.values(sizes)
+        results = run_in_both(built, built.feed(values, {}, sizes))
+        for name, var in built.fetch.items():
+            compiled, interpreted = (results[mode][name] for mode in MODES)
+            assert_type(compiled, var, sizes)
+            assert_type(interpreted, var, sizes)
+            assert_close(interpreted, compiled, case.reference.tolerance, f"modes: {name}")
+        if not case.definition.random:
+            expected = case.expected(values, sizes)
+            for slot, wanted in expected.items():
+                for i, want in enumerate(wanted):
+                    got = results["compile"][f"{slot}.{i}"]
+                    assert_close(got, want, case.reference.tolerance, f"{slot} at {sizes}")
+
+
+@by_case
+def test_programs_survive_files(case: Case) -> None:
+    program = build(case).program
+    assert Program.from_bytes(program.to_bytes()).definition == program.definition
+
+
+RANDOM = [case for case in cases() if case.definition.random]
+
+
+@pytest.mark.parametrize("case", RANDOM, ids=str)
+def test_draws_follow_from_the_state_alone(case: Case) -> None:
+    built, sizes = build(case), case.sizes()
+    values = case.values(sizes)
+    feed = built.feed(values, {}, sizes)
+    first, again = (built.run(Executor(), feed) for _ in range(2))
+    for name in built.fetch:
+        np.testing.assert_array_equal(first[name], again[name])
+
+
+@pytest.mark.parametrize("case", RANDOM, ids=str)
+def test_draws_have_the_moments_of_their_distribution(case: Case) -> None:
+    moments = case.reference.moments
+    expected = moments(case.attrs) if moments else None
+    if expected is None or "shape" not in case.attrs:
+        return
+    attrs = case.attrs | {"shape": (200, 200)}
+    with jax.enable_x64(True):
+        values = case.values(case.sizes())
+        (out,) = case.definition.compute(values, attrs, ("out",))["out"]
+    drawn = np.asarray(out, np.float64)
+    mean, deviation = expected
+    assert abs(drawn.mean() - mean) < 0.03 * max(deviation, abs(mean))
+    assert abs(drawn.std() - deviation) < 0.03 * deviation
+
+
+# ---- gradients -------------------------------------------------------------------------------
+
+
+class Differentiated:
+    """A case with its gradient, second-order gradient and tangents, all in one program.
+
+        first = J(x)^T c,   second = (d/dx (first . u)),   tangent = J(x) u
+    """
+
+    def __init__(self, case: Case, sizes: Mapping[str, int]) -> None:
+        self.case, self.sizes, self.built = case, sizes, build(case)
+        built, rng = self.built, case.rng()
+        self.inputs = [v for vars_ in built.inputs.values() for v in vars_ if is_float(v.dtype)]
+        outputs = [v for vars_ in built.outputs.values() for v in vars_ if is_float(v.dtype)]
+        self.outputs = outputs
+        with built.program:
+            self.c = {v.name: built.declare(f"{v.name}_c", v.type) for v in outputs}
+            self.u = {v.name: built.declare(f"{v.name}_u", v.type) for v in self.inputs}
+            self.differentiate()
+        self.values = case.values(sizes)
+        self.extra = {
+            name: rng.normal(size=number(var.shape, sizes)).astype(var.dtype)
+            for name, var in built.extra.items()
+            if name != "sizes"
+        }
+
+    def differentiate(self) -> None:
+        """Add gradients of both orders, and tangents."""
+        fetch, inputs = self.built.fetch, self.inputs
+        first = gradients(self.outputs, inputs, list(self.c.values()))
+        reached = [(g, self.u[v.name]) for g, v in zip(first, inputs, strict=True) if g is not None]
+        second: list[Var | None] = [None] * len(inputs)
+        if reached:
+            second = gradients([g for g, _ in reached], inputs, [u for _, u in reached])
+        for var, one, two in zip(inputs, first, second, strict=True):
+            for order, grad in (("first", one), ("second", two)):
+                if grad is not None:
+                    assert grad.type == var.type, f"the gradient of {var.name} is {grad.type}"
+                    fetch[f"{order}.{var.name}"] = grad
+        self.add_tangents()
+
+    def add_tangents(self) -> None:
+        """The derived operator for forward mode."""
+        slots = {
+            slot: tuple(self.u[v.name] for v in vars_)
+            for slot, vars_ in self.built.inputs.items()
+            if all(is_float(v.dtype) for v in vars_)
+        }
+        tangents = {f"{slot}_tangent": vars_ for slot, vars_ in slots.items() if vars_}
+        if not tangents:
+            return
+        wanted = [s for s, vars_ in self.built.outputs.items() if is_float(vars_[0].dtype)]
+        made = apply(
+            f"{self.case.op}.jvp",
+            self.built.inputs | tangents,
+            self.case.attrs,
+            wanted=[f"{slot}_tangent" for slot in wanted],
+        )
+        for slot in wanted:
+            pairs = zip(self.built.outputs[slot], made[f"{slot}_tangent"], strict=True)
+            for var, tangent in pairs:
+                assert tangent.type == var.type, f"the tangent of {var.name} is {tangent.type}"
+                self.built.fetch[f"tangent.{var.name}"] = tangent
+
+    def direction(self, var: Var) -> Any:
+        """The direction of differences for one input; zero where it takes no part."""
+        return self.extra[f"{var.name}_u"]
+
+    def moved(self, by: float, directions: Mapping[str, Any]) -> Any:
+        """The inputs, moved along a direction."""
+        return {
+            slot: tuple(
+                value + by * directions[var.name] if var.name in directions else value
+                for value, var in zip(values, self.built.inputs[slot], strict=True)
+            )
+            for slot, values in self.values.items()
+        }
+
+    def run(self, executor: Executor, values: Any) -> dict[str, Any]:
+        """Run at other inputs."""
+        return self.built.run(executor, self.built.feed(values, self.extra, self.sizes))
+
+
+@by_differentiable_case
+def test_gradients(case: Case) -> None:
+    found = Differentiated(case, case.sizes())
+    executor = Executor()
+    with jax.numpy_dtype_promotion("strict"):
+        results = found.run(executor, found.values)
+        interpreted = found.run(Executor(mode="interpret"), found.values)
+    for name, var in found.built.fetch.items():
+        assert_type(results[name], var, found.sizes)
+        assert_close(interpreted[name], results[name], 1e-3, f"modes: {name}")
+    if is_written(case.definition):
+        assert_equals_derived(found, results)
+    if case.reference.smooth and not case.definition.random:
+        assert_equals_differences(found, results)
+        if case.reference.second:
+            assert_second_equals_differences(found, results, executor)
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in differentiable_cases() if c.symbols and c.reference.empty], ids=str
+)
+def test_gradients_of_nothing(case: Case) -> None:
+    found = Differentiated(case, case.sizes(zero=True))
+    results = found.run(Executor(), found.values)
+    for name, var in found.built.fetch.items():
+        assert_type(results[name], var, found.sizes)
+
+
+@by_name
+def test_what_is_not_differentiable_has_no_gradient(definition: OpDef) -> None:
+    if definition.differentiable:
+        return
+    for example in definition.examples:
+        built = build(Case(definition.type, example))
+        inputs = [v for vars_ in built.inputs.values() for v in vars_ if is_float(v.dtype)]
+        outputs = [v for vars_ in built.outputs.values() for v in vars_ if is_float(v.dtype)]
+        if inputs and outputs:
+            with built.program:
+                assert gradients(outputs, inputs) == [None] * len(inputs)
+
+
+def is_written(definition: OpDef) -> bool:
+    """Whether the gradient is not simply the kernel's own."""
+    return definition.vjp_rule is not None or definition.gradient_rule is not None
+
+
+def assert_equals_derived(found: Differentiated, results: Mapping[str, Any]) -> None:
+    """The gradient is that of the kernel."""
+    case = found.case
+    attrs = numbered(case.attrs, found.sizes)
+    floats = {v.name for v in found.inputs}
+    named = {
+        v.name: value
+        for slot, vars_ in found.built.inputs.items()
+        for v, value in zip(vars_, found.values[slot], strict=True)
+    }
+
+    def forward(chosen: dict[str, Any]) -> dict[str, Any]:
+        given = {
+            slot: tuple(chosen.get(v.name, named[v.name]) for v in vars_)
+            for slot, vars_ in found.built.inputs.items()
+        }
+        computed = case.definition.compute(given, attrs, ())
+        return {
+            v.name: value
+            for slot, vars_ in found.built.outputs.items()
+            for v, value in zip(vars_, computed[slot], strict=True)
+            if v.name in found.c
+        }
+
+    with jax.enable_x64(True):
+        _, pull = jax.vjp(jax.jit(forward), {name: named[name] for name in floats})
+        (derived,) = pull({n: found.extra[f"{n}_c"] for n in found.c})
+    for name, want in derived.items():
+        got = results.get(f"first.{name}", np.zeros_like(named[name]))
+        np.testing.assert_allclose(got, want, 1e-6, 1e-8, err_msg=f"derived: {name}")
+
+
+def assert_equals_differences(found: Differentiated, results: Mapping[str, Any]) -> None:
+    """Gradient and tangent are what the reference does along one direction."""
+    case = found.case
+    directions = {v.name: found.direction(v) for v in found.inputs}
+    ahead = case.expected(found.moved(STEP, directions), found.sizes)
+    behind = case.expected(found.moved(-STEP, directions), found.sizes)
+    total = 0.0
+    for slot, vars_ in found.built.outputs.items():
+        for i, var in enumerate(vars_):
+            if var.name not in found.c:
+                continue
+            slope = (np.asarray(ahead[slot][i]) - np.asarray(behind[slot][i])) / (2 * STEP)
+            total += np.sum(slope * found.extra[f"{var.name}_c"])
+            if f"tangent.{var.name}" in results and all_move(found):
+                tangent = results[f"tangent.{var.name}"]
+                np.testing.assert_allclose(tangent, slope, 1e-5, 1e-6, err_msg="tangent")
+    assert_slope(along(found, results, "first"), total, "first order")
+
+
+def all_move(found: Differentiated) -> bool:
+    """Whether the tangents are along the same direction as the differences."""
+    mixed = [
+        {is_float(v.dtype) for v in vars_} for vars_ in found.built.inputs.values() if vars_
+    ]
+    return all(len(kinds) == 1 for kinds in mixed)
+
+
+def assert_second_equals_differences(
+    found: Differentiated, results: Mapping[str, Any], executor: Executor
+) -> None:
+    """The gradient of the gradient is what the gradient does along one direction."""
+    directions = {v.name: found.direction(v) for v in found.inputs}
+    ahead = found.run(executor, found.moved(STEP, directions))
+    behind = found.run(executor, found.moved(-STEP, directions))
+    slope = (along(found, ahead, "first") - along(found, behind, "first")) / (2 * STEP)
+    assert_slope(along(found, results, "second"), slope, "second order")
+
+
+def along(found: Differentiated, results: Mapping[str, Any], order: str) -> float:
+    """A gradient times the direction."""
+    return sum(
+        float(np.sum(results[f"{order}.{v.name}"] * found.direction(v)))
+        for v in found.inputs
+        if f"{order}.{v.name}" in results
+    )
+
+
+def assert_slope(got: float, want: float, what: str) -> None:
+    """Equal as far as finite differences tell."""
+    np.testing.assert_allclose(got, want, 2e-5, 2e-6, err_msg=what)

@@ -1,0 +1,220 @@
+"""What holds for the repository as a whole: layers, sizes, light imports, clean text."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lock import normal, wanted
+from packaging.requirements import Requirement
+from size import ROOT, functions, length, sources
+
+SRC = ROOT / "src"
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+FILE_LINES = 500
+FUNCTION_LINES = 60
+TEXT = {".json", ".lock", ".md", ".prog", ".proto", ".py", ".pyi", ".textproto", ".toml"}
+GENERATED = {"build", "dist"}
+HEAVY = {"jax", "jaxlib", "optax", "scipy", "sklearn"}
+
+# Brackets keep these patterns from finding themselves.
+LEFTOVER = re.compile(r"\b(TO[D]O|FIX[M]E|XX[X])\b")
+MACHINE_PATH = re.compile(r"(?<![\w.])/(work|farm|root)/")
+
+
+def python(
+    *arguments: str, source: Path = SRC, cwd: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Run a fresh interpreter that finds packages in `source` first."""
+    path = os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": path.strip(os.pathsep)}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def files() -> Iterator[Path]:
+    """Every file of the repository, less what git and the tools keep for themselves."""
+    for top in sorted(ROOT.iterdir()):
+        if top.is_file():
+            yield top
+        elif top.name == ".ci" or not (top.name.startswith(".") or top.name in GENERATED):
+            yield from (path for path in sorted(top.rglob("*")) if path.is_file())
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Name and content of every text file of the repository."""
+    for path in files():
+        if path.suffix in TEXT or path.name == "Makefile" or path.parent.name == ".ci":
+            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
+def lines_with(pattern: re.Pattern[str]) -> list[str]:
+    """Every line of the repository that a pattern finds, with its place."""
+    return [
+        f"{name}:{number}: {line.strip()}"
+        for name, text in texts()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if pattern.search(line)
+    ]
+
+
+# ---- layers ----
+
+
+def lint_imports(cwd: Path, source: Path) -> subprocess.CompletedProcess[str]:
+    """Check the import contracts of the pyproject.toml in `cwd`."""
+    program = "from importlinter.cli import lint_imports_command as main; main()"
+    return python("-c", program, "--no-cache", source=source, cwd=cwd)
+
+
+def plant(root: Path, modules: dict[str, str]) -> None:
+    """Write a package `braces` of stubs, under the project's own contracts."""
+    (root / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for name, text in {"errors": "", "lazy": "", **modules}.items():
+        path = root / "src/braces" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    for folder in [root / "src/braces", *(root / "src/braces").rglob("*/")]:
+        (folder / "__init__.py").touch()
+
+
+def test_imports_point_down() -> None:
+    done = lint_imports(ROOT, SRC)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_contracts_accept_the_layers(tmp_path: Path) -> None:
+    modules = {
+        "cli/main": "from braces.storage import model",
+        "storage/model": "from braces.frontend import layers",
+        "frontend/layers": "from braces.ops import define",
+        "executor/executor": "from braces.lazy import jax\nfrom braces.passes import prune",
+        "passes/prune": "from braces.ops import define",
+        "ops/define": "from braces.lazy import jax\nfrom braces.ir import serde",
+        "ir/serde": "import google.protobuf\nfrom braces import errors",
+    }
+    plant(tmp_path, modules)
+    done = lint_imports(tmp_path, tmp_path / "src")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("importer", "line", "found"),
+    [
+        ("frontend/layers", "from braces.executor import run", "braces.executor.run"),
+        ("ir/text", "from braces.executor import run", "braces.executor.run"),
+        ("passes/prune", "from braces.lazy import jax", "braces.lazy"),
+        ("cli/main", "def main():\n    import jax", "jax"),
+        ("storage/model", "import google.protobuf", "google"),
+    ],
+)
+def test_the_contracts_report_a_planted_import(
+    tmp_path: Path, importer: str, line: str, found: str
+) -> None:
+    plant(tmp_path, {"executor/run": "", importer: line})
+    done = lint_imports(tmp_path, tmp_path / "src")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"braces.{importer.replace('/', '.')} -> {found}" in done.stdout
+
+
+def modules() -> list[str]:
+    """The name of every module of the package, the command-line entry aside."""
+    paths = [path.relative_to(SRC) for path in sources() if path.is_relative_to(SRC)]
+    names = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    return [name for name in names if not name.endswith("__main__")]
+
+
+def imported_by(*names: str) -> set[str]:
+    """The top-level packages that a fresh interpreter holds once `names` are imported."""
+    program = "import sys, importlib\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
+    done = python(
+        "-c", program + "print(*{name.split('.')[0] for name in sys.modules})", *names
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_does_not_import_jax() -> None:
+    assert HEAVY.isdisjoint(imported_by("braces"))
+
+
+def test_no_module_imports_jax_before_it_computes() -> None:
+    assert HEAVY.isdisjoint(imported_by(*modules()))
+
+
+# ---- sizes and text ----
+
+
+def test_files_are_short_enough_to_read() -> None:
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in sources()}
+    long = [f"{path.relative_to(ROOT)}: {n}" for path, n in lengths.items() if n > FILE_LINES]
+    assert not long
+
+
+def test_functions_are_short_enough_to_read() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{function.lineno} {function.name}: {length(function)} lines"
+        for path in sources()
+        for function in functions(ast.parse(path.read_text(encoding="utf-8")))
+        if length(function) > FUNCTION_LINES
+    ]
+    assert not long
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in sources()
+        if path.is_relative_to(SRC)
+        and ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) is None
+    ]
+    assert not silent
+
+
+def test_nothing_is_left_for_later() -> None:
+    assert not lines_with(LEFTOVER)
+
+
+def test_no_path_of_one_machine_is_named() -> None:
+    assert not lines_with(MACHINE_PATH)
+
+
+# ---- packaging ----
+
+
+def locked() -> dict[str, str]:
+    """The exact version of each package in requirements.lock."""
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    pins = [line.partition("==") for line in lines if not line.startswith("#")]
+    assert all(separator for _, separator, _ in pins)
+    return {name: version for name, _, version in pins}
+
+
+def test_the_lock_names_no_place_to_download_from() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in text
+    assert "\n-" not in text
+
+
+def test_the_lock_fits_pyproject() -> None:
+    pins = locked()
+    for line in wanted(PYPROJECT):
+        requirement = Requirement(line)
+        assert pins[normal(requirement.name)] in requirement.specifier, line
+
+
+def test_the_package_is_typed() -> None:
+    assert (SRC / "braces/py.typed").is_file()
