@@ -340,6 +340,7 @@ DAMAGES: dict[str, Any] = {
     "odd parameter": lambda d: d.main.params.append(""),
     "odd result": lambda d: d.main.results.append("-"),
     "no such location": lambda d: setattr(op(d), "location", 9),
+    "negative line": lambda d: d.locations.add(file="a.py", line=-1),
     "short data": lambda d: op(d).attrs.append(literal([2], b"1234")),
     "long data": lambda d: op(d).attrs.append(literal([], b"12345")),
     "negative shape": lambda d: op(d).attrs.append(literal([-1, -1], b"1234")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -122,7 +123,7 @@ class Case:
 
     def expected(self, values: Values, sizes: Mapping[str, int]) -> dict[str, Any]:
         """What the reference computes, by output slot."""
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             results = self.reference.function(
                 *self.definition.arrange(values), **numbered(self.attrs, sizes)
             )

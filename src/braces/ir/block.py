@@ -24,11 +24,13 @@ class Block:
     Attributes:
         desc: The content as an immutable record.
         parent: The enclosing block; `None` for a main block.
+        prepared: What the executor keeps from run to run.
     """
 
     def __init__(self, desc: Any, parent: Block | None = None) -> None:
         self.desc: Body = desc if isinstance(desc, Body) else serde.body_from_desc(desc)
         self.parent = parent
+        self.prepared: dict[Any, Any] = {}
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -60,15 +62,15 @@ class Block:
         """
         return late.call("infer_block", self, scope)
 
-    def run(self, scope: Any, device: str = "cpu:0", *, seed: int = 0) -> None:
+    def run(self, scope: Any, device: str = "cpu:0") -> None:
         """Run all operators in a scope: reads its variables, and leaves all values in it."""
-        late.call("run_block", self, scope, device, seed=seed)
+        late.call("run_block", self, scope, device)
 
     def eval(
-        self, targets: Iterable[Any], scope: Any, device: str = "cpu:0", *, seed: int = 0
+        self, targets: Iterable[Any], scope: Any, device: str = "cpu:0"
     ) -> list[np.ndarray[Any, Any]]:
         """Prune to `targets`, run in `scope`, and return their latest values."""
-        return late.call("eval_block", self, list(targets), scope, device, seed=seed)
+        return late.call("eval_block", self, list(targets), scope, device)
 
     def __str__(self) -> str:
         return text.print_body(self.desc)

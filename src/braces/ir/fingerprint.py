@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -49,9 +49,9 @@ def fingerprint(program: ProgramDef) -> str:
         True
     """
     numbering = _Numbering()
-    names = numbering.bind(program.main, {})
+    names = numbering.bind(program.main, None)
     main = numbering.body(program.main, names)
-    updates = [[target, names.get(v, _FREE + v)] for target, v in program.updates.items()]
+    updates = [[target, names[value]] for target, value in program.updates.items()]
     said = json.dumps([_VERSION, main, sorted(updates)], separators=(",", ":"))
     return hashlib.sha256(said.encode("ascii")).hexdigest()
 
@@ -67,7 +67,26 @@ def canonical_names(program: ProgramDef) -> dict[str, str]:
         >>> canonical_names(parse_program("program { data x: f32[]  y: f32[] = tanh(x=x) }"))
         {'x': 'x', 'y': '%0'}
     """
-    return _Numbering().bind(program.main, {})
+    return _Numbering().bind(program.main, None).local
+
+
+class _Names:
+    """The canonical names of what is visible in a block."""
+
+    def __init__(self, outside: _Names | None) -> None:
+        self.outside = outside
+        self.local: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        scope: _Names | None = self
+        while scope is not None:
+            if name in scope.local:
+                return scope.local[name]
+            scope = scope.outside
+        return _FREE + name
+
+    def all(self, names: Iterable[str]) -> list[str]:
+        return [self[name] for name in names]
 
 
 class _Numbering:
@@ -76,28 +95,28 @@ class _Numbering:
     def __init__(self) -> None:
         self.count = 0
 
-    def bind(self, body: Body, outside: Mapping[str, str]) -> dict[str, str]:
+    def bind(self, body: Body, outside: _Names | None) -> _Names:
         """The canonical names of all that is visible in a block."""
-        names = dict(outside) | {name: name for name in body.vars}
-        bound = dict.fromkeys((*body.params, *(n for op in body.ops for n in _binds(op))))
-        for name in bound:
+        names = _Names(outside)
+        names.local = {name: name for name in body.vars}
+        for name in (*body.params, *(name for op in body.ops for name in _binds(op))):
             info = body.vars.get(name)
-            if info is None or info.kind in (VALUE, ARGUMENT):
-                names[name] = f"%{self.count}"
+            if names.local.get(name, name) == name and _temporary(info):
+                names.local[name] = f"%{self.count}"
                 self.count += 1
         return names
 
-    def body(self, body: Body, names: Mapping[str, str]) -> list[Any]:
+    def body(self, body: Body, names: _Names) -> list[Any]:
         """A block as nested lists, the same for the same meaning."""
         declared = sorted([names[name], *_said(info)] for name, info in body.vars.items())
         return [
-            _refer(body.params, names),
+            names.all(body.params),
             declared,
             [self.op(op, names) for op in body.ops],
-            _refer(body.results, names),
+            names.all(body.results),
         ]
 
-    def op(self, op: Op, names: Mapping[str, str]) -> list[Any]:
+    def op(self, op: Op, names: _Names) -> list[Any]:
         attrs = sorted(op.attrs.items())
         return [
             op.type,
@@ -106,7 +125,7 @@ class _Numbering:
             [[name, self.attr(value, names)] for name, value in attrs],
         ]
 
-    def attr(self, value: Attr, names: Mapping[str, str]) -> list[Any]:
+    def attr(self, value: Attr, names: _Names) -> list[Any]:
         if isinstance(value, Body):
             return ["block", self.body(value, self.bind(value, names))]
         if isinstance(value, tuple):
@@ -123,12 +142,12 @@ def _said(info: VarInfo) -> tuple[str, str, bool]:
     return info.kind, str(info.type), info.trainable
 
 
-def _refer(given: Iterable[str], names: Mapping[str, str]) -> list[str]:
-    return [names.get(name, _FREE + name) for name in given]
+def _temporary(info: VarInfo | None) -> bool:
+    return info is None or info.kind in (VALUE, ARGUMENT)
 
 
-def _slots(slots: Slots, names: Mapping[str, str]) -> list[Any]:
-    return [[slot, _refer(given, names)] for slot, given in sorted(slots.items())]
+def _slots(slots: Slots, names: _Names) -> list[Any]:
+    return [[slot, names.all(given)] for slot, given in sorted(slots.items())]
 
 
 def _plain(value: object) -> list[Any]:

@@ -51,6 +51,7 @@ import re
 from braces.dims import LONGEST_TEXT, Size
 from braces.dtypes import SHORT_NAMES, DType, TensorType, Type
 from braces.ir import limits
+from braces.ir.files import stored_path
 from braces.ir.records import (
     ARGUMENT,
     CAPTURES,
@@ -314,7 +315,7 @@ class _Parser(Tokens):
             return None
         file, text, line = match.groups()
         try:
-            return Source(_string(text) if text else file, int(line))
+            return Source(stored_path(_string(text) if text else file), int(line))
         except ValueError:
             return None
 

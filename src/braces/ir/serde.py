@@ -100,11 +100,11 @@ def program_from_bytes(
     desc = pb.ProgramDesc()
     try:
         desc.ParseFromString(data)
-    except (DecodeError, RecursionError):
+    except (DecodeError, ValueError, RecursionError):
         raise _foreign(data) from None
     _check_header(desc, data)
     _check_versions(desc.op_versions, known or {})
-    reader = _Reader([Source(one.file, one.line) for one in desc.locations])
+    reader = _Reader([_source(one) for one in desc.locations])
     startup = reader.program(desc.startup) if desc.HasField("startup") else None
     return reader.program(desc), startup
 
@@ -384,6 +384,12 @@ class _Reader:
     def items(self, descs: Iterable[pb.AttrDesc], depth: int) -> tuple[Attr, ...]:
         _check_depth(depth, FileFormatError)
         return tuple(self.attr(one, depth) for one in descs)
+
+
+def _source(desc: pb.LocationDesc) -> Source:
+    if desc.line < 0:
+        raise FileFormatError(f"{desc.line} is not the number of a line.")
+    return Source(stored_path(desc.file), desc.line)
 
 
 def _slots(descs: Iterable[pb.SlotDesc], what: str) -> dict[str, tuple[str, ...]]:

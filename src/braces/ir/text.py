@@ -80,12 +80,11 @@ def derived_outputs(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         >>> derived_outputs(["loop_0.final.0", "loop_0.final.1", "loop_0.rows"])
         {'final': ('loop_0.final.0', 'loop_0.final.1'), 'rows': ('loop_0.rows',)}
     """
-    slots: dict[str, tuple[str, ...]] = {}
+    slots: dict[str, list[str]] = {}
     for name in names:
         match = _SLOT_IN_NAME.fullmatch(name) if len(names) > 1 else None
-        slot = match.group(1) if match else "out"
-        slots[slot] = (*slots.get(slot, ()), name)
-    return slots
+        slots.setdefault(match.group(1) if match else "out", []).append(name)
+    return {slot: tuple(given) for slot, given in slots.items()}
 
 
 def derived_name(outputs: Slots) -> str:

@@ -12,10 +12,10 @@ def all_bodies(body: Body) -> Iterator[tuple[Body, Body | None]]:
     """Every block with its parent, outermost first, in program order."""
     pending: list[tuple[Body, Body | None]] = [(body, None)]
     while pending:
-        current, parent = pending.pop(0)
+        current, parent = pending.pop()
         yield current, parent
         inner = [(sub, current) for op in current.ops for sub in op.bodies().values()]
-        pending[:0] = inner
+        pending.extend(reversed(inner))
 
 
 def all_ops(body: Body) -> Iterator[tuple[str, Op]]:

@@ -331,6 +331,8 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
 
         out[i] = sqrt(x[i]^2 + y[i]^2)
 
+    The gradient at the origin is zero.
+
     Inputs:
         x: real[*shape].
         y: real[*shape], broadcast against `x`.
@@ -343,6 +345,14 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
         DTypeError: Complex numbers.
     """
     return jnp.hypot(*map(floating, promoted(x, y)))
+
+
+@hypot.gradient
+def hypot_gradient(g: Backward) -> dict[str, Var]:
+    """Each input receives the cotangent times its share of the length; zero at the origin."""
+    over = g.out_grad / choose(g["out"] != 0, g["out"], 1.0)
+    slots = [slot for slot in ("x", "y") if g.wants(slot)]
+    return {slot: sum_to(over * g[slot], g[slot]) for slot in slots}
 
 
 @op(infer=real_function, examples=BINARY)

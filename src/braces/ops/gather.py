@@ -1,8 +1,7 @@
-"""Reading and adding at indices that are values of the program.
+"""Slices along one axis, by indices that are values of the program.
 
-What reads has an adjoint that adds, and the other way round, so gradients of any order stay in
-this family: `take` and `scatter_add`, `take_along_axis` and `put_along_axis_add`, `gather_nd` and
-`scatter_nd_add`. An index out of range is an error in the run; where repeated, updates add up.
+What reads has an adjoint that adds, and the other way round, so gradients of any order stay
+here: `take` and `scatter_add`. An index out of range is an error in the run.
 """
 
 from __future__ import annotations
@@ -18,10 +17,12 @@ from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.rules import AddInto, Backward, axis_index, broadcast_shapes
+from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import check_update
 
 OUT_OF_RANGE = "An index is out of range."
+IN_RANGE: Any = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
+"""How arrays are read and written once indices are positions within the axis."""
 
 # ---- indices ---------------------------------------------------------------------------------
 
@@ -58,7 +59,7 @@ def from_front(indices: Tensor, size: int) -> Tensor:
     return jnp.clip(narrow, 0, max(size - 1, 0)).astype(narrow.dtype)
 
 
-# ---- along one axis --------------------------------------------------------------------------
+# ---- slices ----------------------------------------------------------------------------------
 
 
 @op(
@@ -101,7 +102,7 @@ def take(x: Tensor, indices: Tensor, *, axis: int | None = None) -> Tensor:
     if indices.ndim == 0:
         return lax.dynamic_index_in_dim(x, positions, axis, keepdims=False)
     whole = (slice(None),) * axis
-    return x.at[(*whole, positions)].get(mode="promise_in_bounds")
+    return x.at[(*whole, positions)].get(**IN_RANGE)
 
 
 def taken(context: Context, x: TensorType, indices: TensorType, axis: int | None) -> TensorType:
@@ -145,9 +146,7 @@ def take_gradient(g: Backward) -> dict[str, AddInto]:
         "x=f32[0,3] indices=i32[2] updates=f32[0,2] axis=1",
     )
 )
-def scatter_add(
-    x: Tensor, indices: Tensor, updates: Tensor, *, axis: int | None = 0
-) -> Tensor:
+def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int | None = 0) -> Tensor:
     """An array with updates added to slices of it: the adjoint of `take`.
 
         out = x; then for each i: out[..., indices[*i], ...] += updates[..., *i, ...]
@@ -181,7 +180,7 @@ def _scatter(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
         total = lax.dynamic_index_in_dim(x, positions, axis) + jnp.expand_dims(updates, axis)
         return lax.dynamic_update_index_in_dim(x, total, positions, axis)
     whole = (slice(None),) * axis
-    return x.at[(*whole, positions)].add(updates, mode="promise_in_bounds")
+    return x.at[(*whole, positions)].add(updates, **IN_RANGE)
 
 
 @scatter_add.infer
@@ -249,7 +248,8 @@ def infer_embedding(context: Context, table: TensorType, ids: TensorType) -> Ten
     """The sizes of the ids, and the width of the table."""
     if table.rank != 2:
         raise ShapeError(
-            f"embedding needs a table of rows, not {table}.", fix="Use br.take for other arrays."
+            f"embedding needs a table of rows, not {table}.",
+            fix="Use br.take for other arrays.",
         )
     return taken(context, table, ids, 0)
 
@@ -315,283 +315,3 @@ def one_hot_outside(ids: Tensor, *, num_classes: Size, dtype: DType = FLOAT32) -
     """Where an id is no class."""
     del dtype
     return outside(ids, int(num_classes), lowest=0)
-
-
-# ---- one index for each place ----------------------------------------------------------------
-
-
-@op(
-    examples=(
-        "x=f32[3,5] indices=i32[3,2] axis=1",
-        "x=f32[b,4] indices=i64[b,1] axis=-1",
-        "x=f64[3,t] indices=i32[2,t] axis=0",
-        "x=f64[2,3,b] indices=i32[2,1,b] axis=1",
-        "x=f32[0,3] indices=i32[0,1] axis=1",
-        "x=f32[3] indices=i32[0] axis=0",
-    )
-)
-def take_along_axis(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
-    """For each place, the element of its line along one axis that an index says.
-
-        out[i, j, k] = x[i, indices[i, j, k], k], for the axis in the middle
-
-    Inputs:
-        x: any[*shape].
-        indices: int, the sizes of `x` but on the axis; negative ones count from the end.
-
-    Attributes:
-        axis: The axis that is indexed.
-
-    Outputs:
-        out: any, the sizes of the indices.
-
-    Raises:
-        ShapeError: There is no such axis, or another size differs.
-        DTypeError: The indices are no integers.
-        IndexRangeError: In a run, an index is out of range.
-    """
-    axis %= x.ndim
-    if x.size == 0:
-        return jnp.zeros(indices.shape, x.dtype)
-    positions = from_front(indices, x.shape[axis])
-    return jnp.take_along_axis(x, positions, axis, mode="promise_in_bounds")
-
-
-def along(context: Context, x: TensorType, indices: TensorType, axis: int) -> TensorType:
-    """The type of `take_along_axis`."""
-    check_integers(context, indices)
-    axis = axis_index(axis, x.rank, context.type)
-    problem = f"{context.type} needs indices of the shape of x but on axis {axis}, not {indices}."
-    if x.rank != indices.rank:
-        raise ShapeError(problem, fix="Add axes to the indices with br.expand_dims.")
-    pairs = enumerate(zip(x.shape, indices.shape, strict=True))
-    sizes = [i if at == axis else context.unify(n, i, problem) for at, (n, i) in pairs]
-    return x.with_shape(tuple(sizes))
-
-
-@take_along_axis.infer
-def infer_take_along_axis(
-    context: Context, x: TensorType, indices: TensorType, *, axis: int
-) -> TensorType:
-    """The sizes of the indices."""
-    return along(context, x, indices, axis)
-
-
-@take_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
-def take_along_axis_outside(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
-    """Where an index is out of range."""
-    return outside(indices, x.shape[axis])
-
-
-@take_along_axis.gradient
-def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the elements of zeros that were taken."""
-    grad, indices, axis = g.out_grad, g["indices"], g.attrs["axis"]
-    return {
-        "x": AddInto(lambda total: one("put_along_axis_add", total, indices, grad, axis=axis))
-    }
-
-
-@op(
-    examples=(
-        "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
-        "x=f32[b,4] indices=i64[b,1] updates=f32[b,1] axis=-1",
-        "x=f64[3,t] indices=i32[2,t] updates=f64[2,t] axis=0",
-        "x=f32[0,3] indices=i32[0,1] updates=f32[0,1] axis=1",
-    )
-)
-def put_along_axis_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Tensor:
-    """An array with an update added for each place: the adjoint of `take_along_axis`.
-
-        out = x; then for each i, j, k: out[i, indices[i, j, k], k] += updates[i, j, k]
-
-    Inputs:
-        x: number[*shape].
-        indices: int, the sizes of `x` but on the axis; repeated ones add up.
-        updates: The dtype of `x` and the sizes of the indices.
-
-    Attributes:
-        axis: The axis that is indexed.
-
-    Outputs:
-        out: number[*shape].
-
-    Raises:
-        ShapeError: There is no such axis, or a size differs.
-        DTypeError: The indices are no integers, or the updates have another dtype.
-        IndexRangeError: In a run, an index is out of range.
-    """
-    axis %= x.ndim
-    if x.size == 0 or updates.size == 0:
-        return x
-    positions = from_front(indices, x.shape[axis])
-    grid = [
-        positions if i == axis else lax.broadcasted_iota(positions.dtype, indices.shape, i)
-        for i in range(x.ndim)
-    ]
-    return x.at[tuple(grid)].add(updates, mode="promise_in_bounds")
-
-
-@put_along_axis_add.infer
-def infer_put_along_axis_add(
-    context: Context, x: TensorType, indices: TensorType, updates: TensorType, *, axis: int
-) -> TensorType:
-    """The type of `x`."""
-    check_update(context, updates, along(context, x, indices, axis))
-    return x
-
-
-@put_along_axis_add.checked(IndexRangeError, OUT_OF_RANGE)
-def put_along_axis_add_outside(
-    x: Tensor, indices: Tensor, updates: Tensor, *, axis: int
-) -> Tensor:
-    """Where an index is out of range."""
-    del updates
-    return outside(indices, x.shape[axis])
-
-
-@put_along_axis_add.gradient
-def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
-    """`x` receives the cotangent, the updates what is taken of it."""
-    grads = {"x": g.out_grad}
-    if g.wants("updates"):
-        axis = g.attrs["axis"]
-        grads["updates"] = one("take_along_axis", g.out_grad, g["indices"], axis=axis)
-    return grads
-
-
-# ---- several axes at once --------------------------------------------------------------------
-
-
-@op(
-    examples=(
-        "x=f32[3,4,2] indices=i32[5] indices=i32[5]",
-        "x=f32[b,3,4] indices=i64[b,1] indices=i64[2]",
-        "x=f64[2,3] indices=i32[] indices=i32[]",
-        "x=f64[3,b] indices=i32[t]",
-        "x=f32[2,2,0] indices=i32[4] indices=i32[4]",
-        "x=f32[2,3] indices=i32[0] indices=i32[0]",
-    )
-)
-def gather_nd(x: Tensor, *indices: Tensor) -> Tensor:
-    """Slices of an array, by an index for each of its first axes.
-
-        out[*i, ...] = x[indices[0][*i], indices[1][*i], ..., ...]
-
-    Inputs:
-        x: any[*indexed, *rest].
-        indices: int, one for each of the first axes; they broadcast to `chosen`. Negative ones
-            count from the end.
-
-    Outputs:
-        out: any[*chosen, *rest].
-
-    Raises:
-        ShapeError: There are more indices than axes, or none, or they do not broadcast.
-        DTypeError: An index is no integer.
-        IndexRangeError: In a run, an index is out of range.
-    """
-    if x.size == 0:
-        chosen = jnp.broadcast_shapes(*(i.shape for i in indices))
-        return jnp.zeros((*chosen, *x.shape[len(indices) :]), x.dtype)
-    return x.at[_positions(x, indices)].get(mode="promise_in_bounds")
-
-
-def _positions(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    return tuple(from_front(i, size) for i, size in zip(indices, x.shape, strict=False))
-
-
-def gathered(context: Context, x: TensorType, indices: tuple[TensorType, ...]) -> TensorType:
-    """The type of `gather_nd`."""
-    if not 0 < len(indices) <= x.rank:
-        raise ShapeError(
-            f"{context.type} needs 1 to {x.rank} indices for {x}, not {len(indices)}.",
-            fix="Give one index for each of the first axes.",
-        )
-    for one_index in indices:
-        check_integers(context, one_index)
-    chosen = broadcast_shapes(context, *(i.shape for i in indices))
-    return x.with_shape((*chosen, *x.shape[len(indices) :]))
-
-
-@gather_nd.infer
-def infer_gather_nd(context: Context, x: TensorType, *indices: TensorType) -> TensorType:
-    """The common sizes of the indices, then those of the other axes."""
-    return gathered(context, x, indices)
-
-
-def any_outside(x: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
-    """Whether any index is out of range."""
-    wrong = [jnp.any(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
-    return jnp.any(jnp.stack(wrong))
-
-
-@gather_nd.checked(IndexRangeError, OUT_OF_RANGE)
-def gather_nd_outside(x: Tensor, *indices: Tensor) -> Tensor:
-    """Whether any index is out of range."""
-    return any_outside(x, indices)
-
-
-@gather_nd.gradient
-def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the slices of zeros that were taken."""
-    grad, indices = g.out_grad, g.inputs["indices"]
-    return {"x": AddInto(lambda total: one("scatter_nd_add", total, grad, *indices))}
-
-
-@op(
-    examples=(
-        "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
-        "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]",
-        "x=f64[2,3] updates=f64[] indices=i32[] indices=i32[]",
-        "x=f32[2,3] updates=f32[0] indices=i32[0] indices=i32[0]",
-    )
-)
-def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Tensor) -> Tensor:
-    """An array with updates added to slices of it: the adjoint of `gather_nd`.
-
-        out = x; then for each i: out[indices[0][*i], indices[1][*i], ..., ...] += updates[*i, ...]
-
-    Inputs:
-        x: number[*indexed, *rest].
-        updates: number[*chosen, *rest], the type of `gather_nd(x, *indices)`.
-        indices: int, one for each of the first axes; they broadcast. Repeated ones add up.
-
-    Outputs:
-        out: number[*indexed, *rest].
-
-    Raises:
-        ShapeError: The indices do not fit, or the updates have another shape.
-        DTypeError: An index is no integer, or the updates have another dtype.
-        IndexRangeError: In a run, an index is out of range.
-    """
-    if x.size == 0 or updates.size == 0:
-        return x
-    return x.at[_positions(x, indices)].add(updates, mode="promise_in_bounds")
-
-
-@scatter_nd_add.infer
-def infer_scatter_nd_add(
-    context: Context, x: TensorType, updates: TensorType, *indices: TensorType
-) -> TensorType:
-    """The type of `x`."""
-    check_update(context, updates, gathered(context, x, indices))
-    return x
-
-
-@scatter_nd_add.checked(IndexRangeError, OUT_OF_RANGE)
-def scatter_nd_add_outside(x: Tensor, updates: Tensor, *indices: Tensor) -> Tensor:
-    """Whether any index is out of range."""
-    del updates
-    return any_outside(x, indices)
-
-
-@scatter_nd_add.gradient
-def scatter_nd_add_gradient(g: Backward) -> dict[str, Any]:
-    """`x` receives the cotangent, the updates what is taken of it."""
-    grads = {"x": g.out_grad}
-    if g.wants("updates"):
-        grads["updates"] = one("gather_nd", g.out_grad, *g.inputs["indices"])
-    return grads
-
-

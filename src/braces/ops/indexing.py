@@ -1,425 +1,304 @@
-"""Indexing with `x[...]`: integers, slices, `...`, `None`, and variables as indices.
+"""`x[...]` on variables: integers, slices, `...`, `None`, and variables as indices.
 
-`getitem` holds an index that is known and in range for every size; it cannot fail in a run:
+| index | becomes |
+|---|---|
+| integers, slices with known bounds, `...`, `None` | `getitem` |
+| a slice with symbolic bounds; an integer on an axis that may be too short | `window` |
+| an integer variable, a list or array of integers | `take` |
+| several of them | `gather_nd` |
 
-    index := "[" entry ("," entry)* "]", axes that are left out are kept whole
-    entry := INTEGER              one element; the axis goes; negative counts from the end
-           | ":"                  the whole axis
-           | "new"                a new axis of size 1
-           | [start, stop]        a slice as in Python, clipped to the axis; none: the end
-           | [start, stop, step]  ... with a step, which may be negative
-
-What depends on sizes is a `window`, an operator of its own: its start and length may be symbolic,
-and it is an error in a run where it does not lie within the axis. So `x[:3]` of `f32[b]` is clipped
-and has size `min(b, 3)`, while `x[:t]`, with a symbolic `t`, has size `t`. An integer on a symbolic
-axis is a window of one element. Variables as indices become `take` or `gather_nd`.
+Slices with known bounds are clipped, as in Python: `x[:3]` of `f32[b]` has size `min(b, 3)`.
+Symbolic bounds must lie within the axis, which is checked in the run: `x[:t]` has size `t`. A
+bound such as `-t` counts from the end, any other symbolic bound from the front. Where indices
+are variables, axes come in NumPy's order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import EllipsisType
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.dims import Call, Dim, Shape, Size, call
-from braces.dtypes import TensorType, is_integer
+from braces.dims import Dim, Size
+from braces.dtypes import is_integer
 from braces.errors import (
     BracesError,
     DTypeError,
-    IndexRangeError,
     ProgramError,
     ShapeError,
     SymbolicValueError,
 )
-from braces.lazy import jnp, lax
 from braces.ops.build import INDEXING, Var, as_var, one, user_source
-from braces.ops.define import KINDS, Tensor, op
-from braces.ops.inference import Context
-from braces.ops.rules import AddInto, Backward, axis_index
+from braces.ops.slicing import (
+    NEW,
+    WHOLE,
+    Entry,
+    at_least_zero,
+    check_in_range,
+    holds,
+    never_negative,
+    too_many,
+)
 
-Slice: TypeAlias = "tuple[int | None, int | None, int]"
-Entry: TypeAlias = "int | str | tuple[int | None, ...]"
-Index: TypeAlias = "tuple[Entry, ...]"
-
-WHOLE, NEW = ":", "new"
+Item: TypeAlias = "int | Dim | slice | Var | None | EllipsisType"
+"""One entry of an index, as a user writes it, once arrays are variables."""
 
 
-def _entry(given: Any) -> Entry:
-    if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        return int(given)
-    if given in (WHOLE, NEW):
+def getitem(x: Var, index: Any) -> Var:
+    """What `x[index]` means.
+
+    Raises:
+        ShapeError: There are more entries than axes.
+        IndexRangeError: An integer is out of range of an axis whose size is known.
+        DTypeError: A mask, or an index that is no integer.
+        SymbolicValueError: A slice with a variable as a bound.
+    """
+    try:
+        items = list(index) if isinstance(index, tuple) else [index]
+        return _indexed(
+            x, expanded([_resolved(x, _item(one_item)) for one_item in items], x.ndim)
+        )
+    except BracesError as error:
+        error.given = error.given or f"{x.name}: {x.type}"
+        source = user_source()
+        raise error.located(f"`{x.name}[...]`" + (f", built at {source}" if source else ""))
+
+
+INDEXING["getitem"] = getitem
+
+
+# ---- reading the index -----------------------------------------------------------------------
+
+
+def _item(given: Any) -> Item:
+    if isinstance(given, bool | np.bool_):
+        raise DTypeError(
+            f"{given} is not an index.", fix="Use 0 or 1, None for a new axis, or br.where."
+        )
+    if given is None or given is Ellipsis or isinstance(given, Dim):
         return given
-    if isinstance(given, tuple | list) and len(cast("Sequence[Any]", given)) in (2, 3):
-        bounds = tuple(None if one is None else _bound(one) for one in cast("Sequence[Any]", given))
-        if len(bounds) == 2 or bounds[2]:
-            return bounds[:2] if bounds[2:] == (1,) else bounds
-    raise TypeError(f"{given!r} is not an entry of an index")
+    if isinstance(given, int | np.integer):
+        return int(given)
+    if isinstance(given, slice):
+        return slice(*map(_bound, (given.start, given.stop, given.step)))
+    if isinstance(given, Var | list | np.ndarray):
+        return _array(cast("Any", given))
+    raise DTypeError(
+        f"{given!r:.80} is not an index.",
+        fix="Use integers, slices, `...`, None, integer variables or arrays.",
+    )
 
 
-def _bound(given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer):
-        raise TypeError(f"{given!r} is not an integer")
+def _resolved(x: Var, item: Item) -> Item:
+    """The entry with all that is known of unnamed dimensions put in."""
+    resolve = x.table.unifier.resolve
+    if isinstance(item, Dim):
+        return resolve(item)
+    if isinstance(item, slice):
+        bounds = (item.start, item.stop, item.step)
+        return slice(*(resolve(one) if isinstance(one, Dim) else one for one in bounds))
+    return item
+
+
+def _bound(given: Any) -> Size | None:
+    if given is None or isinstance(given, Dim):
+        return given
+    if isinstance(given, Var):
+        raise SymbolicValueError(
+            f"`{given.name}` cannot bound a slice: the size of the result would depend on a value.",
+            fix="For n elements from i on use br.take(x, i + br.arange(n), axis=…); else br.where.",
+        )
+    if isinstance(given, bool | np.bool_) or not isinstance(given, int | np.integer):
+        raise DTypeError(f"{given!r:.80} cannot bound a slice.", fix="Use integers or sizes.")
     return int(given)
 
 
-def _index(given: Any) -> Index:
-    return tuple(map(_entry, given)) if isinstance(given, tuple | list) else (_entry(given),)
+def _array(given: Any) -> Var:
+    if isinstance(given, list) and not given:
+        given = np.zeros(0, np.int64)
+    var = as_var(given)
+    if var.dtype.kind == "b":
+        raise DTypeError(
+            "A mask cannot be an index: the size of the result would depend on values.",
+            given=f"index: {var.type}",
+            fix="Use br.where, or br.create_if_else with a condition for each row.",
+        )
+    if not is_integer(var.dtype):
+        raise DTypeError(
+            "Indices must be integers.",
+            given=f"index: {var.type}",
+            fix="Use br.cast(i, 'int64').",
+        )
+    return var
 
 
-KINDS["Index"] = _index
+def expanded(items: Sequence[Item], rank: int) -> list[Item]:
+    """The index with an entry for each axis in place of `...`.
 
-
-# ---- how long a slice is ---------------------------------------------------------------------
-
-
-def never_negative(size: Size) -> bool:
-    """Whether this is at least 0 for all sizes, as far as signs alone tell."""
-    if isinstance(size, int):
-        return size >= 0
-    return all(n > 0 and all(map(_atom_never_negative, atoms)) for atoms, n in size.terms)
-
-
-def _atom_never_negative(atom: str | Call) -> bool:
-    if isinstance(atom, str):
-        return True
-    signs = [never_negative(one) for one in atom.arguments]
-    return any(signs) if atom.name == "max" else all(signs)
-
-
-def at_least_zero(size: Size) -> Size:
-    """`max(size, 0)`, as simple as possible.
-
-    Example:
-        >>> b = Dim.named("b")
-        >>> print(at_least_zero(b), at_least_zero(b - 1), at_least_zero(call("max", b - 1, 0) - 1))
-        b max(b - 1, 0) max(b - 2, 0)
+    Raises:
+        ShapeError: There are more entries than axes, or `...` twice.
     """
-    if never_negative(size):
-        return size
-    if never_negative(-size):
-        return 0
-    inner = _shifted_maximum(size)
-    return call("max", size, 0) if inner is None else at_least_zero(inner)
+    given = sum(1 for item in items if item is not None and item is not Ellipsis)
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1:
+        raise ShapeError("An index has `...` more than once.", fix="Write `:` for single axes.")
+    if given > rank:
+        raise too_many(items, rank)
+    at = dots[0] if dots else len(items)
+    return [*items[:at], *[slice(None)] * (rank - given), *items[at + 1 :]]
 
 
-def _shifted_maximum(size: Size) -> Size | None:
-    """`e - k` where the size is `max(e, 0) - k`."""
-    match size.terms if isinstance(size, Dim) else ():
-        case (((Call(name="max", arguments=(inner, 0)),), 1), ((), k)) if k < 0:
-            return inner + k
-        case _:
-            return None
+# ---- building --------------------------------------------------------------------------------
 
 
-def slice_length(size: Size, given: Slice) -> Size:
-    """How many elements a slice has on an axis.
+def _indexed(x: Var, items: Sequence[Item]) -> Var:
+    variables = [item for item in items if isinstance(item, Var)]
+    known = [slice(None) if isinstance(item, Var) else item for item in items]
+    part = _known(x, known)
+    if not variables:
+        return part
+    # The axes of `part` that variables index; integers are gone by then.
+    left = [item for item in items if not isinstance(item, int | Dim)]
+    axes = [axis for axis, item in enumerate(left) if isinstance(item, Var)]
+    first = None if _scattered(items) else axes[0]
+    if len(variables) == 1:
+        return _taken(part, variables[0], axes[0], first)
+    to_front = one("moveaxis", part, source=axes, destination=range_of(len(axes)))
+    found = one(
+        "gather_nd", to_front if axes != list(range_of(len(axes))) else part, *variables
+    )
+    chosen = found.ndim - (part.ndim - len(axes))
+    return _moved(found, 0, first or 0, chosen)
 
-    Example:
-        >>> b = Dim.named("b")
-        >>> slices = (1, None, 1), (None, -1, 1), (None, 3, 1), (-3, None, 1), (None, None, 2)
-        >>> [slice_length(b, one) for one in slices]
-        [max(b - 1, 0), max(b - 1, 0), min(b, 3), min(b, 3), floordiv(b + 1, 2)]
-    """
-    start, stop, step = given
+
+def range_of(count: int) -> tuple[int, ...]:
+    """0, 1, … as a tuple."""
+    return tuple(range(count))
+
+
+def _scattered(items: Sequence[Item]) -> bool:
+    """Whether slices or new axes lie between indices; NumPy then puts these axes first."""
+    at = [i for i, item in enumerate(items) if isinstance(item, int | Dim | Var)]
+    return at[-1] - at[0] != len(at) - 1
+
+
+def _taken(x: Var, index: Var, axis: int, first: int | None) -> Var:
+    found = one("take", x, index, axis=axis)
+    return found if first is not None else _moved(found, axis, 0, index.ndim)
+
+
+def _moved(x: Var, source: int, destination: int, count: int) -> Var:
+    """Some neighbouring axes moved to another place."""
+    if source == destination or count == 0:
+        return x
+    sources = tuple(range(source, source + count))
+    return one(
+        "moveaxis",
+        x,
+        source=sources,
+        destination=tuple(range(destination, destination + count)),
+    )
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window on one axis, and what `getitem` takes of it."""
+
+    start: Size
+    size: Size
+    from_end: bool
+    then: Entry
+
+
+def _known(x: Var, items: Sequence[Item]) -> Var:
+    """An index without variables: windows where bounds are symbolic, then `getitem`."""
+    entries, axis = list[Entry](), 0
+    for item in items:
+        if item is None:
+            entries.append(NEW)
+            continue
+        entry = _entry(item, axis, x.shape[axis])
+        if isinstance(entry, Window):
+            x = one(
+                "window",
+                x,
+                start=entry.start,
+                size=entry.size,
+                axis=axis,
+                from_end=entry.from_end,
+            )
+            entry = entry.then
+        entries.append(entry)
+        axis += 1
+    while entries and entries[-1] == WHOLE:
+        entries.pop()
+    return one("getitem", x, index=tuple(entries)) if entries else x
+
+
+def _entry(item: Item, axis: int, size: Size) -> Entry | Window:
+    item = _before_end(item, size) if isinstance(item, Dim) else item
+    if isinstance(item, int):
+        return _one_element(item, axis, size)
+    if isinstance(item, Dim):
+        return Window(-item, 1, True, 0) if backwards(item) else Window(item, 1, False, 0)
+    assert isinstance(item, slice)
+    start, stop = (_before_end(bound, size) for bound in (item.start, item.stop))
+    step = 1 if item.step is None else item.step
+    if isinstance(step, Dim) or step == 0:
+        raise ProgramError(f"A slice cannot have the step {step}.", fix="Use a number, not 0.")
+    stop = None if stop == size and step > 0 else stop
+    if isinstance(start, Dim) or isinstance(stop, Dim):
+        return _symbolic(start, stop, step, size)
+    if start in (None, 0) and stop is None and step == 1:
+        return WHOLE
+    return (start, stop) if step == 1 else (start, stop, step)
+
+
+def _one_element(index: int, axis: int, size: Size) -> Entry | Window:
     if isinstance(size, int):
-        return len(range(*slice(start, stop, step).indices(size)))
-    low, high = _ascending(size, given)
-    if never_negative(size - high):
-        room = high - low if never_negative(low) else _smaller(high, high - low)
-    elif never_negative(low):
-        room = _smaller(size - low, high - low)
-    else:
-        room = call("min", size, high) - call("max", low, 0)
-    length = at_least_zero(room)
-    return length if step in (1, -1) else (length + (abs(step) - 1)) // abs(step)
+        check_in_range(index, axis, size)
+    if holds(size, index):
+        return index
+    return Window(index, 1, False, 0) if index >= 0 else Window(-index, 1, True, 0)
 
 
-def _ascending(size: Size, given: Slice) -> tuple[Size, Size]:
-    """The first position and the one after the last, before they are clipped to the axis."""
-    start, stop, step = given
+def _before_end(bound: Any, size: Size) -> Any:
+    """A symbolic bound that is a number of elements before the end, as that negative number."""
+    behind = bound - size if isinstance(bound, Dim) else 0
+    return behind if isinstance(behind, int) and behind < 0 else bound
+
+
+def backwards(bound: Dim) -> bool:
+    """Whether a bound is minus a size, and so counts from the end."""
+    return never_negative(-bound)
+
+
+def _symbolic(start: Size | None, stop: Size | None, step: int, size: Size) -> Entry | Window:
+    """A slice with at least one symbolic bound."""
     low, high = (start, stop) if step > 0 else (stop, start)
     shift = 0 if step > 0 else 1
-    return (
-        0 if low is None else _from_front(size, low) + shift,
-        size if high is None else _from_front(size, high) + shift,
-    )
+    first: Size = 0 if low is None else _position(low, size) + shift
+    last: Size = size if high is None else _position(high, size) + shift
+    count = _count(last - first)
+    then: Entry = WHOLE if step == 1 else (None, None, step)
+    if first == 0 and count == size:
+        return then
+    if isinstance(low, Dim) and backwards(low) and shift == 0:
+        return Window(-low, count, True, then)
+    return Window(first, count, False, then)
 
 
-def _from_front(size: Size, bound: int) -> Size:
-    return bound if bound >= 0 else size + bound
+def _position(bound: Size, size: Size) -> Size:
+    from_end = backwards(bound) if isinstance(bound, Dim) else bound < 0
+    return size + bound if from_end else bound
 
 
-def _smaller(left: Size, right: Size) -> Size:
-    if never_negative(left - right):
-        return right
-    return left if never_negative(right - left) else call("min", left, right)
-
-
-# ---- known indices ---------------------------------------------------------------------------
-
-
-def _as_slice(entry: tuple[int | None, ...]) -> Slice:
-    start, stop, step = (*entry, 1)[:3]
-    return start, stop, 1 if step is None else step
-
-
-def indexed_shape(shape: Shape, index: Index) -> Shape:
-    """The sizes of `x[index]`.
-
-    Raises:
-        ShapeError: There are more entries than axes.
-        IndexRangeError: An integer is out of range, or the axis may be too short for it.
-    """
-    axes, result = list(enumerate(shape)), list[Size]()
-    for entry in index:
-        if entry == NEW:
-            result.append(1)
-            continue
-        if not axes:
-            raise too_many(index, len(shape))
-        axis, size = axes.pop(0)
-        if isinstance(entry, int):
-            check_in_range(entry, axis, size)
-        elif entry == WHOLE:
-            result.append(size)
-        else:
-            result.append(slice_length(size, _as_slice(cast("tuple[int | None, ...]", entry))))
-    return (*result, *(size for _, size in axes))
-
-
-def too_many(index: Sequence[Any], rank: int) -> ShapeError:
-    """What is said when there are more entries than axes."""
-    count = sum(1 for entry in index if entry is not None and entry != NEW)
-    return ShapeError(
-        f"An index of {count} entries needs as many axes, but there are {rank}.",
-        fix="Index each axis once; None adds an axis.",
-    )
-
-
-def holds(size: Size, index: int) -> bool:
-    """Whether every axis of this size has this index."""
-    return never_negative(size - (index + 1 if index >= 0 else -index))
-
-
-def check_in_range(index: int, axis: int, size: Size) -> None:
-    """Refuse an integer that is out of range.
-
-    Raises:
-        IndexRangeError: It is, or it may be where the size is symbolic.
-    """
-    if not holds(size, index):
-        known = isinstance(size, int)
-        raise IndexRangeError(
-            f"Index {index} is out of range on axis {axis}, "
-            + (f"which has size {size}." if known else f"which may be shorter: its size is {size}."),
-            fix="Indices count from 0, or from -1 backwards from the end.",
-        )
-
-
-class Cut:
-    """A known index on known sizes: a strided block of the array, and axes that are reversed.
-
-    Attributes:
-        starts, stops, steps: By axis; each step is positive.
-        reversed: The axes that run backwards.
-        block: The shape of the block.
-        result: The shape without the axes of integers and with new ones.
-    """
-
-    def __init__(self, shape: tuple[int, ...], index: Index) -> None:
-        entries = [entry for entry in index if entry != NEW]
-        entries += [WHOLE] * (len(shape) - len(entries))
-        ranges = [_positions(entry, n) for entry, n in zip(entries, shape, strict=True)]
-        self.reversed = tuple(i for i, r in enumerate(ranges) if r.step < 0)
-        ranges = [r[::-1] if r.step < 0 else r for r in ranges]
-        self.starts = [r.start if len(r) else 0 for r in ranges]
-        self.stops = [r[-1] + 1 if len(r) else 0 for r in ranges]
-        self.steps = [r.step if len(r) > 1 else 1 for r in ranges]
-        self.block = tuple(map(len, ranges))
-        self.result = tuple(map(int, cast("tuple[int, ...]", indexed_shape(shape, index))))
-
-
-def _positions(entry: Entry, size: int) -> range:
-    if isinstance(entry, int):
-        at = entry % size
-        return range(at, at + 1)
-    if entry == WHOLE:
-        return range(size)
-    return range(*slice(*_as_slice(cast("tuple[int | None, ...]", entry))).indices(size))
-
-
-@op(
-    examples=(
-        "x=f32[3,4] index=(1,-1)",
-        "x=f32[b,4] index=(':',0)",
-        "x=f32[b,4] index=((1,None),)",
-        "x=f64[b,t] index=((None,-1),(None,None,2))",
-        "x=f32[b,3] index=((None,None,-1),(-1,0,-2))",
-        "x=f32[b] index=((None,3),'new')",
-        "x=f64[b] index=((-3,None),)",
-        "x=f32[] index=('new',)",
-        "x=f32[0,2] index=(':',1)",
-    )
-)
-def getitem(x: Tensor, *, index: Index) -> Tensor:
-    """A part of an array, by an index that is known: `x[1, :, 2:5]`.
-
-        out[i, j, …] = x[start_0 + i * step_0, start_1 + j * step_1, …]
-
-    Inputs:
-        x: any[*shape].
-
-    Attributes:
-        index: What to take of each axis; the module's docstring has the grammar.
-
-    Outputs:
-        out: any, the sizes that NumPy's basic indexing gives.
-
-    Raises:
-        ShapeError: There are more entries than axes.
-        IndexRangeError: An integer is out of range.
-    """
-    cut = Cut(tuple(x.shape), index)
-    block = lax.slice(x, cut.starts, cut.stops, cut.steps)
-    return lax.reshape(lax.rev(block, cut.reversed) if cut.reversed else block, cut.result)
-
-
-@getitem.infer
-def infer_getitem(context: Context, x: TensorType, *, index: Index) -> TensorType:
-    """The sizes of the slices."""
-    del context
-    return x.with_shape(indexed_shape(x.shape, index))
-
-
-@getitem.gradient
-def getitem_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the part of zeros that was taken."""
-    grad, index = g.out_grad, g.attrs["index"]
-    return {"x": AddInto(lambda total: one("setitem_add", total, grad, index=index))}
-
-
-@op(
-    examples=(
-        "x=f32[3,4] update=f32[4] index=1",
-        "x=f32[b,4] update=f32[b] index=(':',0)",
-        "x=f32[5] update=f32[2] index=((1,3),)",
-        "x=f64[5,b] update=f64[3,b] index=((None,None,-2),)",
-        "x=f32[2] update=f32[1,2] index=('new',)",
-        "x=f32[0,2] update=f32[0] index=(':',1)",
-    )
-)
-def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
-    """An array with an update added to a part of it: the adjoint of `getitem`.
-
-        out = x, but out[index] = x[index] + update
-
-    Inputs:
-        x: number[*shape].
-        update: The type of `x[index]`.
-
-    Attributes:
-        index: As for `getitem`.
-
-    Outputs:
-        out: number[*shape].
-
-    Raises:
-        ShapeError: The update has not the shape of `x[index]`.
-        DTypeError: The update has another dtype.
-        IndexRangeError: An integer is out of range.
-    """
-    cut = Cut(tuple(x.shape), index)
-    block = lax.reshape(update, cut.block)
-    block = lax.rev(block, cut.reversed) if cut.reversed else block
-    if all(step == 1 for step in cut.steps):
-        return _added(x, block, cut.starts)
-    gaps = zip(cut.starts, cut.stops, cut.steps, x.shape, strict=True)
-    widths = [(start, size - stop, step - 1) for start, stop, step, size in gaps]
-    return x + lax.pad(block, jnp.zeros((), x.dtype), widths)
-
-
-def _added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
-    """A dense block added in place."""
-    if x.shape == block.shape:
-        return x + block
-    stops = [start + size for start, size in zip(starts, block.shape, strict=True)]
-    total = lax.slice(x, starts, stops) + block
-    return lax.dynamic_update_slice(x, total, [np.int32(start) for start in starts])
-
-
-@setitem_add.infer
-def infer_setitem_add(
-    context: Context, x: TensorType, update: TensorType, *, index: Index
-) -> TensorType:
-    """The type of `x`."""
-    check_update(context, update, x.with_shape(indexed_shape(x.shape, index)))
-    return x
-
-
-def check_update(context: Context, update: TensorType, wanted: TensorType) -> None:
-    """Refuse an update of another type.
-
-    Raises:
-        ShapeError: The shape differs.
-        DTypeError: The dtype differs.
-    """
-    problem = f"{context.type} needs an update of the type {wanted}, not {update}."
-    if update.rank != wanted.rank:
-        raise ShapeError(problem)
-    for got, want in zip(update.shape, wanted.shape, strict=True):
-        context.unify(got, want, problem)
-    if update.dtype != wanted.dtype:
-        raise DTypeError(problem, fix="Use br.cast on it.")
-
-
-@setitem_add.gradient
-def setitem_add_gradient(g: Backward) -> dict[str, Var]:
-    """`x` receives the cotangent, the update its part of it."""
-    grads = {"x": g.out_grad}
-    if g.wants("update"):
-        grads["update"] = one("getitem", g.out_grad, index=g.attrs["index"])
-    return grads
-
-
-# ---- windows ---------------------------------------------------------------------------------
-
-
-@op(
-    examples=(
-        "x=f32[5] start=1 size=3",
-        "x=f32[b,9] start=0 size=t axis=1",
-        "x=f32[b,3] start=b size=b from_end=True",
-        "x=f64[2,6] start=2 size=2 axis=-1 from_end=True",
-        "x=f32[0,2] start=0 size=0",
-    )
-)
-def window(
-    x: Tensor, *, start: Size, size: Size, axis: int = 0, from_end: bool = False
-) -> Tensor:
-    """Consecutive elements along one axis, whose place and number may be symbolic.
-
-        out[..., i, ...] = x[..., start + i, ...]
-
-    Inputs:
-        x: any[*shape].
-
-    Attributes:
-        start: The first position.
-        size: How many.
-        axis: The axis that is cut; negative counts from the end.
-        from_end: Whether `start` counts backwards from the end of the axis, as in `x[-start:]`.
-
-    Outputs:
-        out: any, with `size` on `axis`.
-
-    Raises:
-        ShapeError: There is no such axis, or it is too short for every value of its size.
-        IndexRangeError: In a run, the window does not lie within the axis.
-    """
-    count = max(0, cast("int", size))
-    shape = (*x.shape[:axis], count, *x.shape[axis:][1:]) if axis >= 0 else _replaced(x, axis, count)
-    if _outside(x.shape[axis], start, size, from_end):
-        return jnp.zeros(shape, x.dtype)
-    first = _first(x.shape[axis], cast("int", start), from_end) if count else 0
-    return lax.slice_in_dim(x, first, first + count, axis=axis)
+def _count(length: Size) -> Size:
+    """The size of a window: what the bounds say, and not below zero because of a mere number."""
+    if isinstance(length, Dim):
+        number = sum(n for atoms, n in length.terms if not atoms)
+        return at_least_zero(length) if never_negative(length - number) else length
+    return max(length, 0)

@@ -27,6 +27,7 @@ SALTS = 2**32
 
 DRAWS = (
     "state=u32[2] shape=(2,3) salt=1",
+    "state=u32[2] shape=(b,4) salt=1",
     "state=u32[2] trips=i32[] trips=i64[] shape=(4,) salt=4000000000",
     "state=u32[2] shape=(0,3) salt=2",
     "state=u32[2] shape=() salt=3",
@@ -120,14 +121,19 @@ def drawn(
 # ---- the state -------------------------------------------------------------------------------
 
 
-@op(differentiable=False, examples=("state=u32[2]",))
-def next_random_state(state: Tensor) -> Tensor:
-    """The random state of the next run: the same seed, the counter one higher.
+@op(
+    random=True, differentiable=False, examples=("state=u32[2]", "state=u32[2] runs=4294967295")
+)
+def next_random_state(state: Tensor, *, runs: int = 1) -> Tensor:
+    """The random state of a later run: the same seed, a higher counter.
 
-        out = [state[0], state[1] + 1]
+        out = [state[0], state[1] + runs]
 
     Inputs:
         state: u32[2]. Seed and run counter.
+
+    Attributes:
+        runs: How many runs later; 1 is the next one.
 
     Outputs:
         out: u32[2]. After 2^32 runs the counter starts again.
@@ -136,12 +142,13 @@ def next_random_state(state: Tensor) -> Tensor:
         ShapeError: `state` is not two numbers.
         DTypeError: `state` is not u32.
     """
-    return state + np.asarray([0, 1], STATE)
+    return state + np.asarray([0, runs % 2**32], STATE)
 
 
 @next_random_state.infer
-def infer_next_random_state(context: Context, state: TensorType) -> TensorType:
+def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -> TensorType:
     """The type of the state."""
+    del runs
     check_key(context, state, 0, ())
     return state
 

@@ -1,6 +1,6 @@
-"""Parts of arrays, cut by slices: known ones (`getitem`) and ones of symbolic sizes (`window`).
+"""Parts of arrays by a known index, as `x[1, :, 2:5]`.
 
-`getitem` holds an index that is in range for every size; it cannot fail in a run:
+The index is in range for every size, so it cannot fail in a run:
 
     index := "[" entry ("," entry)* "]"; axes that are left out are kept whole
     entry := INTEGER              one element; the axis goes; negative counts from the end
@@ -9,9 +9,7 @@
            | [start, stop]        a slice as in Python, clipped to the axis; none: the end
            | [start, stop, step]  ... with a step, which may be negative
 
-`window` has a start and a size that may be symbolic; where it does not lie within the axis, that
-is an error in the run. Each has its adjoint, which adds into the part: `setitem_add` and
-`window_add`.
+Bounds that are symbolic need a `window` instead.
 """
 
 from __future__ import annotations
@@ -43,7 +41,9 @@ def _entry(given: Any) -> Entry:
     if given in (WHOLE, NEW):
         return given
     if isinstance(given, tuple | list) and len(cast("Sequence[Any]", given)) in (2, 3):
-        bounds = tuple(None if one is None else _bound(one) for one in cast("Sequence[Any]", given))
+        bounds = tuple(
+            None if one is None else _bound(one) for one in cast("Sequence[Any]", given)
+        )
         if len(bounds) == 2 or bounds[2]:
             return bounds[:2] if bounds[2:] == (1,) else bounds
     raise TypeError(f"{given!r} is not an entry of an index")
@@ -118,9 +118,9 @@ def slice_length(size: Size, given: Slice) -> Size:
         return len(range(*slice(start, stop, step).indices(size)))
     low, high = _ascending(size, given)
     if never_negative(size - high):
-        room = high - low if never_negative(low) else _smaller(high, high - low)
+        room = high - low if never_negative(low) else smaller(high, high - low)
     elif never_negative(low):
-        room = _smaller(size - low, high - low)
+        room = smaller(size - low, high - low)
     else:
         room = call("min", size, high) - call("max", low, 0)
     length = at_least_zero(room)
@@ -142,7 +142,7 @@ def _from_front(size: Size, bound: int) -> Size:
     return bound if bound >= 0 else size + bound
 
 
-def _smaller(left: Size, right: Size) -> Size:
+def smaller(left: Size, right: Size) -> Size:
     if never_negative(left - right):
         return right
     return left if never_negative(right - left) else call("min", left, right)
@@ -204,7 +204,11 @@ def check_in_range(index: int, axis: int, size: Size) -> None:
         known = isinstance(size, int)
         raise IndexRangeError(
             f"Index {index} is out of range on axis {axis}, "
-            + (f"which has size {size}." if known else f"which may be shorter: its size is {size}."),
+            + (
+                f"which has size {size}."
+                if known
+                else f"which may be shorter: its size is {size}."
+            ),
             fix="Indices count from 0, or from -1 backwards from the end.",
         )
 
@@ -325,13 +329,13 @@ def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
     block = lax.reshape(update, cut.block)
     block = lax.rev(block, cut.reversed) if cut.reversed else block
     if all(step == 1 for step in cut.steps):
-        return _added(x, block, cut.starts)
+        return added(x, block, cut.starts)
     gaps = zip(cut.starts, cut.stops, cut.steps, x.shape, strict=True)
     widths = [(start, size - stop, step - 1) for start, stop, step, size in gaps]
     return x + lax.pad(block, jnp.zeros((), x.dtype), widths)
 
 
-def _added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
+def added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
     """A dense block added in place."""
     if x.shape == block.shape:
         return x + block
@@ -371,173 +375,4 @@ def setitem_add_gradient(g: Backward) -> dict[str, Var]:
     grads = {"x": g.out_grad}
     if g.wants("update"):
         grads["update"] = one("getitem", g.out_grad, index=g.attrs["index"])
-    return grads
-
-
-# ---- windows ---------------------------------------------------------------------------------
-
-
-@op(
-    examples=(
-        "x=f32[5] start=1 size=3",
-        "x=f32[t,9] start=0 size=t axis=1",
-        "x=f32[b,3] start=b size=b from_end=True",
-        "x=f64[2,6] start=2 size=2 axis=-1 from_end=True",
-        "x=f32[0,2] start=0 size=0",
-    )
-)
-def window(
-    x: Tensor, *, start: Size, size: Size, axis: int = 0, from_end: bool = False
-) -> Tensor:
-    """Consecutive elements along one axis, whose place and number may be symbolic.
-
-        out[..., i, ...] = x[..., start + i, ...]
-
-    Inputs:
-        x: any[*shape].
-
-    Attributes:
-        start: The first position.
-        size: How many.
-        axis: The axis that is cut; negative counts from the end.
-        from_end: Whether `start` counts backwards from the end of the axis, as in `x[-start:]`.
-
-    Outputs:
-        out: any, with `size` on `axis`.
-
-    Raises:
-        ShapeError: There is no such axis.
-        IndexRangeError: The window does not lie within the axis, at build or in the run.
-    """
-    axis %= x.ndim
-    first, count = place(x.shape[axis], number(start), number(size), from_end)
-    if first is None:
-        return jnp.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype)
-    return lax.slice_in_dim(x, first, first + count, axis=axis)
-
-
-def number(size: Size) -> int:
-    """For kernels: a size, which is a number by then."""
-    assert isinstance(size, int)
-    return size
-
-
-def place(have: int, start: int, size: int, from_end: bool) -> tuple[int | None, int]:
-    """The first position of a window, `None` where it is outside, and its size."""
-    if size == 0:
-        return 0, 0
-    first = have - start if from_end else start
-    inside = size > 0 and first >= 0 and first + size <= have
-    return (first if inside else None), max(size, 0)
-
-
-@window.infer
-def infer_window(
-    context: Context, x: TensorType, *, start: Size, size: Size, axis: int, from_end: bool
-) -> TensorType:
-    """The size of the window on its axis."""
-    axis = axis_index(axis, x.rank, context.type)
-    have, start, size = map(context.unifier.resolve, (x.shape[axis], start, size))
-    if isinstance(have, int) and isinstance(start, int) and isinstance(size, int):
-        if place(have, start, size, from_end)[0] is None:
-            raise IndexRangeError(
-                f"{size} elements from {start} on do not fit into an axis of {have}.",
-                fix="Slices with numbers are clipped; windows must lie within the axis.",
-            )
-    return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :]))
-
-
-OUTSIDE = "A slice with symbolic bounds, or an index, does not lie within its axis."
-
-
-@window.checked(IndexRangeError, OUTSIDE)
-def window_outside(
-    x: Tensor, *, start: Size, size: Size, axis: int = 0, from_end: bool = False
-) -> bool:
-    """Whether the window does not lie within the axis."""
-    return place(x.shape[axis], number(start), number(size), from_end)[0] is None
-
-
-@window.gradient
-def window_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the window of zeros that was taken."""
-    grad = g.out_grad
-    kept = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
-    return {"x": AddInto(lambda total: one("window_add", total, grad, **kept))}
-
-
-@op(
-    examples=(
-        "x=f32[5] update=f32[3] start=1",
-        "x=f32[t,9] update=f32[t,t] start=0 axis=1",
-        "x=f32[b,3] update=f32[b,3] start=b from_end=True",
-        "x=f64[2,6] update=f64[2,2] start=2 axis=-1 from_end=True",
-        "x=f32[0,2] update=f32[0,2] start=0",
-    )
-)
-def window_add(
-    x: Tensor, update: Tensor, *, start: Size, axis: int = 0, from_end: bool = False
-) -> Tensor:
-    """An array with an update added to a window of it: the adjoint of `window`.
-
-        out = x, but out[..., start + i, ...] = x[..., start + i, ...] + update[..., i, ...]
-
-    Inputs:
-        x: number[*shape].
-        update: The type of `x`, with the size of the window on `axis`.
-
-    Attributes:
-        start: The first position; may be symbolic.
-        axis: The axis of the window; negative counts from the end.
-        from_end: Whether `start` counts backwards from the end of the axis.
-
-    Outputs:
-        out: number[*shape].
-
-    Raises:
-        ShapeError: There is no such axis, or another size differs.
-        DTypeError: The update has another dtype.
-        IndexRangeError: The window does not lie within the axis, at build or in the run.
-    """
-    axis %= x.ndim
-    first, _ = place(x.shape[axis], number(start), update.shape[axis], from_end)
-    if first is None:
-        return x
-    return _added(x, update, [first if i == axis else 0 for i in range(x.ndim)])
-
-
-@window_add.infer
-def infer_window_add(
-    context: Context,
-    x: TensorType,
-    update: TensorType,
-    *,
-    start: Size,
-    axis: int,
-    from_end: bool,
-) -> TensorType:
-    """The type of `x`."""
-    axis = axis_index(axis, x.rank, context.type)
-    size = update.shape[axis] if update.rank == x.rank else 0
-    part = infer_window(context, x, start=start, size=size, axis=axis, from_end=from_end)
-    check_update(context, update, part)
-    return x
-
-
-@window_add.checked(IndexRangeError, OUTSIDE)
-def window_add_outside(
-    x: Tensor, update: Tensor, *, start: Size, axis: int = 0, from_end: bool = False
-) -> bool:
-    """Whether the window does not lie within the axis."""
-    return place(x.shape[axis], number(start), update.shape[axis], from_end)[0] is None
-
-
-@window_add.gradient
-def window_add_gradient(g: Backward) -> dict[str, Var]:
-    """`x` receives the cotangent, the update its window of it."""
-    grads = {"x": g.out_grad}
-    if g.wants("update"):
-        attrs = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
-        size = g["update"].shape[axis_index(int(attrs["axis"]), g["x"].ndim, "window_add")]
-        grads["update"] = one("window", g.out_grad, size=size, **attrs)
     return grads

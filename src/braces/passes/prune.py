@@ -7,8 +7,11 @@ outputs, memories, captures and sub-block operators that nobody needs go, at any
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from braces.ir.records import Body, Op
+from braces.errors import UnknownNameError, suggest
+from braces.ir.program import Program
+from braces.ir.records import Body, Op, ProgramDef
 from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS
 
@@ -52,3 +55,47 @@ def ancestors(ops: Iterable[Op], names: Iterable[str]) -> set[str]:
         if not found.isdisjoint(op.binds()):
             found.update(op.reads())
     return found
+
+
+# ---- the public function ---------------------------------------------------------------------
+
+
+def prune(program: Program, targets: Any) -> Program:
+    """The smallest program that still gives the targets.
+
+    Operators, variables, memories and sub-block operators that no target needs are gone, in
+    nested blocks at any depth, and so are all updates and the startup operators of variables
+    that are not read any more. A target that is persistable keeps its update.
+
+    Args:
+        program: Left as it is.
+        targets: Variables of the main block, or their names.
+
+    Raises:
+        UnknownNameError: A target does not exist.
+    """
+    names = _target_names(program, targets)
+    definition = program.definition
+    updates = {n: v for n, v in definition.updates.items() if n in names}
+    small = Program(ProgramDef(_without_results(definition.main, [*names, *updates.values()]), updates))
+    startup = program.startup.definition
+    first = {n: v for n, v in startup.updates.items() if n in small.vars}
+    small.startup = Program(ProgramDef(_without_results(startup.main, [*first.values(), *first]), first))
+    return small
+
+
+def _without_results(main: Body, names: Sequence[str]) -> Body:
+    body = eliminate(main, names)
+    return Body((), (), body.vars, body.ops)
+
+
+def _target_names(program: Program, targets: Any) -> list[str]:
+    several = targets if isinstance(targets, list | tuple | set) else [targets]
+    names = [one if isinstance(one, str) else one.name for one in several]
+    for name in names:
+        if name not in program.definition.main.vars:
+            raise UnknownNameError(
+                f"There is no variable `{name}` in the main block.",
+                fix=suggest(name, program.definition.main.vars),
+            )
+    return names

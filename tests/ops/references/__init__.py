@@ -14,6 +14,7 @@ every operator against its reference; an operator without one fails.
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -85,7 +86,7 @@ def between(low: float, high: float) -> Maker:
 
     def make(rng: Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         if dtype.kind in "iu":
-            return rng.integers(int(low), int(high), shape).astype(dtype)
+            return rng.integers(math.ceil(low), math.ceil(high), shape).astype(dtype)
         return np.asarray(rng.uniform(low, high, shape)).astype(dtype)
 
     return make

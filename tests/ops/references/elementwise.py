@@ -49,6 +49,6 @@ REFERENCES = {
     "arctan2": Reference(binary(np.arctan2, real=True)),
     "hypot": Reference(binary(np.hypot, real=True)),
     "logaddexp": Reference(binary(np.logaddexp, real=True)),
-    "cast": Reference(lambda x, dtype: x.astype(dtype)),
+    "cast": Reference(lambda x, dtype: x.astype(dtype), smooth=False),
     "stop_gradient": Reference(lambda x: x),
 }

@@ -122,8 +122,8 @@ def random_orthogonal(
     return (scale * (q if rows >= columns else q.T).reshape(shape)).astype(dtype)
 
 
-def next_random_state(state: Array) -> Array:
-    return np.array([state[0], (int(state[1]) + 1) % 2**32], np.uint32)
+def next_random_state(state: Array, *, runs: int) -> Array:
+    return np.array([state[0], (int(state[1]) + runs) % 2**32], np.uint32)
 
 
 # ---- moments ---------------------------------------------------------------------------------

@@ -71,9 +71,9 @@ def dropout(
     return np.where(kept, x / np.asarray(1 - rate, x.dtype), 0).astype(x.dtype)
 
 
-def of_bernoulli(attrs: Any) -> tuple[float, float]:
+def of_bernoulli(attrs: Any) -> tuple[float, float] | None:
     p = attrs["probability"]
-    return p, np.sqrt(p * (1 - p))
+    return (p, np.sqrt(p * (1 - p))) if 0 < p < 1 else None
 
 
 def of_integers(attrs: Any) -> tuple[float, float]:

@@ -1,0 +1,33 @@
+"""The inference form of a program: no updates, and nothing that only training does.
+
+An operator that behaves differently in training says so with an attribute `training`; this pass
+sets it to false, in every block.
+"""
+
+from __future__ import annotations
+
+from braces.ir.program import Program
+from braces.ir.records import Body, Op, ProgramDef
+from braces.ir.walk import map_bodies
+
+
+def for_test(program: Program) -> Program:
+    """A copy of a program for inference.
+
+    Dropout passes its input through, normalisation uses running statistics, and no persistable
+    variable changes. Gradients and losses stay as variables; prune to what is wanted.
+    """
+    main = program.definition.main
+    test = Program(ProgramDef(_calm(main), {}))
+    test.startup = program.startup
+    return test
+
+
+def _calm(body: Body) -> Body:
+    return Body(body.params, body.results, body.vars, tuple(map(_calm_op, body.ops)))
+
+
+def _calm_op(op: Op) -> Op:
+    if "training" in op.attrs:
+        op = op.with_(attrs={**op.attrs, "training": False})
+    return map_bodies(op, _calm)

@@ -1,0 +1,161 @@
+"""Edge cases of convolution and pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import DTypeError, ShapeError
+
+NCHW = ("b", 3, "h", "w")
+
+
+def shapes_of(*shape: Any, weight: Any = (4, 3, 3, 3), **attrs: Any) -> str:
+    """The inferred type of a convolution, as text."""
+    with br.Program():
+        return str(br.conv2d(br.data("x", shape), br.data("k", weight), **attrs).type)
+
+
+def evaluate(mode: str, function: Any, *arrays: Any) -> Any:
+    """Build with one symbolic input for each array, and run."""
+    with br.Program() as program:
+        vars_ = [
+            br.data(f"x{i}", [f"x{i}_{n}" for n in range(a.ndim)], dtype=a.dtype)
+            for i, a in enumerate(arrays)
+        ]
+        out = function(*vars_)
+    feed = {var.name: a for var, a in zip(vars_, arrays, strict=True)}
+    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=[out])[0]
+
+
+# ---- inference -------------------------------------------------------------------------------
+
+
+def test_symbolic_sizes_pass_through_windows() -> None:
+    assert shapes_of(*NCHW) == "f32[b,4,max(h - 2, 0),max(w - 2, 0)]"
+    assert shapes_of(*NCHW, padding="same") == "f32[b,4,h,w]"
+    assert shapes_of(*NCHW, padding=1) == "f32[b,4,h,w]"
+    found = shapes_of(*NCHW, padding="same", stride=2)
+    assert found == "f32[b,4,floordiv(h + 1, 2),floordiv(w + 1, 2)]"
+
+
+def test_an_unnamed_channel_dimension_becomes_that_of_the_weight() -> None:
+    with br.Program():
+        x = br.data("x", ["b", None, 8, 8])
+        br.conv2d(x, br.data("k", [4, 3, 3, 3]))
+        assert str(x.type) == "f32[b,3,8,8]"
+
+
+def test_a_bias_must_have_the_output_channels() -> None:
+    with br.Program(), pytest.raises(ShapeError, match="4 output channels, but bias has 5"):
+        br.conv2d(br.data("x", NCHW), br.data("k", [4, 3, 3, 3]), br.data("c", [5]))
+
+
+@pytest.mark.parametrize(
+    ("shape", "attrs", "message"),
+    [
+        ((1, 2, 8, 8), {}, "2 input channels, but weight takes 3"),
+        ((1, 6, 8, 8), {"groups": 2}, None),
+        ((1, 9, 8, 8), {"groups": 3}, "cannot divide 4 output channels into 3 groups"),
+        ((1, 3, 2, 8), {}, "spans 3 elements and does not fit into 2"),
+        ((1, 3, 4, 8), {"dilation": 2}, "spans 5 elements and does not fit into 4"),
+        ((1, 3, 8), {}, "x of conv2d has 3 axes, not 4"),
+        ((1, 3, 8, 8), {"stride": 0}, "stride must be at least 1"),
+        ((1, 3, 8, 8), {"stride": (1, 1, 1)}, "stride has 3 numbers for 2 spatial axes"),
+        ((1, 3, 8, 8), {"padding": -1}, "padding must be at least 0"),
+        ((1, 3, 8, 8), {"padding": "full"}, "no padding 'full'"),
+        ((1, 3, 8, 8), {"layout": "CHWN"}, "no layout 'CHWN'"),
+        ((1, 3, 8, 8), {"groups": 0}, "cannot have 0 groups"),
+    ],
+)
+def test_what_does_not_fit_is_refused(shape: Any, attrs: Any, message: str | None) -> None:
+    if message is None:
+        assert shapes_of(*shape, **attrs)
+        return
+    with pytest.raises(ShapeError, match=message):
+        shapes_of(*shape, **attrs)
+
+
+def test_a_window_of_unknown_size_is_refused() -> None:
+    with pytest.raises(ShapeError, match="must have known sizes"):
+        shapes_of(*NCHW, weight=(4, 3, "k", 3))
+
+
+# ---- values ----------------------------------------------------------------------------------
+
+
+def test_a_window_larger_than_a_symbolic_axis_gives_nothing(mode: str) -> None:
+    x, weight = np.ones((2, 3, 2, 5), np.float32), np.ones((4, 3, 3, 3), np.float32)
+    with br.Program() as program:
+        x_var = br.data("x", NCHW)
+        out = br.conv2d(x_var, br.constant(weight))
+        (grad,) = br.gradients([br.sum(out)], [x_var])
+    run = br.Executor(mode=mode).run
+    out, grad = run(program, br.Scope(), feed={"x": x}, fetch=[out, grad])
+    assert out.shape == (2, 4, 0, 3)
+    np.testing.assert_array_equal(grad, np.zeros_like(x))
+
+
+def test_layouts_agree(mode: str, rng: Any) -> None:
+    x = rng.normal(size=(2, 3, 6, 5)).astype(np.float32)
+    weight = rng.normal(size=(4, 3, 3, 2)).astype(np.float32)
+
+    def both(padding: Any) -> Any:
+        first = br.conv2d(br.constant(x), br.constant(weight), padding=padding)
+        last = br.conv2d(
+            br.constant(x.transpose(0, 2, 3, 1)),
+            br.constant(weight.transpose(2, 3, 1, 0)),
+            padding=padding,
+            layout="NHWC",
+        )
+        return first, last
+
+    with br.Program() as program:
+        pairs = [both(padding) for padding in ("valid", "same", 1, (0, 1), (1, 0, 2, 1))]
+    for first, last in pairs:
+        got, other = br.Executor(mode=mode).run(program, br.Scope(), fetch=[first, last])
+        np.testing.assert_allclose(got, other.transpose(0, 3, 1, 2), 1e-5, 1e-5)
+
+
+def test_integers_convolve_as_float32() -> None:
+    with br.Program():
+        x, weight = br.data("x", NCHW, dtype="int32"), br.data("k", [1, 3, 1, 1], dtype="int8")
+        assert str(br.conv2d(x, weight).dtype) == "float32"
+
+
+def test_max_pool_passes_nan_on_and_ignores_padding(mode: str) -> None:
+    x = np.array([[[[-3.0, np.nan], [-2.0, -1.0]]]], np.float32)
+    got = evaluate(mode, lambda v: br.max_pool2d(v, window=2, stride=1, padding=(1, 0, 1, 0)), x)
+    np.testing.assert_array_equal(got, [[[[-3.0, np.nan], [-2.0, np.nan]]]])
+
+
+def test_the_gradient_of_equal_elements_goes_to_the_first(mode: str) -> None:
+    with br.Program() as program:
+        x = br.data("x", [1, 1, "h", 4])
+        (grad,) = br.gradients([br.sum(br.max_pool2d(x, window=2))], [x])
+    feed = {"x": np.zeros((1, 1, 2, 4), np.float32)}
+    (got,) = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=[grad])
+    np.testing.assert_array_equal(got[0, 0], [[1, 0, 1, 0], [0, 0, 0, 0]])
+
+
+def test_avg_pool_counts_padding_only_when_told(mode: str) -> None:
+    x = np.ones((1, 1, 2, 2), np.float32)
+
+    def corner(**attrs: Any) -> float:
+        out = evaluate(mode, lambda v: br.avg_pool2d(v, window=2, padding=1, **attrs), x)
+        return float(out[0, 0, 0, 0])
+
+    assert (corner(), corner(count_include_pad=True)) == (1.0, 0.25)
+
+
+def test_padding_as_wide_as_the_window_is_refused() -> None:
+    with br.Program(), pytest.raises(ShapeError, match="a padding of 2 for a window of 2"):
+        br.max_pool2d(br.data("x", NCHW), window=2, padding=2)
+
+
+def test_complex_numbers_have_no_maximum() -> None:
+    with br.Program(), pytest.raises(DTypeError, match="cannot order complex numbers"):
+        br.max_pool2d(br.data("x", NCHW, dtype="complex64"), window=2)
