@@ -377,8 +377,13 @@ def test_an_ended_variable_holds_no_value_even_where_its_handle_is_kept(scope: S
     gone = weakref.ref(array)
     for handle in handles:
         handle.put(array)
+    del array
     scope.erase("erased")
+    assert gone() is not None
     scope.close()
+    assert gone() is None
+    array = np.zeros(3)
+    gone = weakref.ref(array)
     for handle in handles:
         raised(ScopeClosedError, handle.put, array)
     del array
@@ -578,6 +583,19 @@ def test_a_finalizer_of_a_value_may_use_the_scope(scope: Scope) -> None:
     del array
     scope.erase("w")
     assert seen == [["b"]]
+
+
+@pytest.mark.timeout(20)
+def test_code_that_runs_inside_an_insert_may_use_the_scope(scope: Scope) -> None:
+    class Name(str):  # stands for a finalizer that the collector runs just then
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            assert scope.names() == []
+            return str.__hash__(self)
+
+    scope.new_var(Name("w"))
+    assert scope.names() == ["w"]
 
 
 # ---- texts ----

@@ -128,7 +128,9 @@ def test_integers_convolve_as_float32() -> None:
 
 def test_max_pool_passes_nan_on_and_ignores_padding(mode: str) -> None:
     x = np.array([[[[-3.0, np.nan], [-2.0, -1.0]]]], np.float32)
-    got = evaluate(mode, lambda v: br.max_pool2d(v, window=2, stride=1, padding=(1, 0, 1, 0)), x)
+    got = evaluate(
+        mode, lambda v: br.max_pool2d(v, window=2, stride=1, padding=(1, 0, 1, 0)), x
+    )
     np.testing.assert_array_equal(got, [[[[-3.0, np.nan], [-2.0, np.nan]]]])
 
 

@@ -107,6 +107,7 @@ class OpDef:
         infer_rule: Output types from input types; `None` derives them from the kernel.
         vjp_rule: A written gradient kernel, as an operator of its own.
         gradient_rule: A gradient written as a program; wins over kernels.
+        jvp_rule: A directional derivative written as a program.
         differentiable: False where gradients are zero or make no sense.
         check: What is an error at run time.
         random: Whether it draws random numbers.
@@ -125,6 +126,7 @@ class OpDef:
     infer_rule: Callable[..., Any] | None = None
     vjp_rule: OpDef | None = None
     gradient_rule: Callable[..., Any] | None = None
+    jvp_rule: Callable[..., Any] | None = None
     differentiable: bool = True
     check: Check | None = None
     random: bool = False
@@ -242,6 +244,15 @@ class OpDef:
     def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Write the gradient as a program: `rule(op)` gives cotangents by input slot."""
         self.gradient_rule = rule
+        return rule
+
+    def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the directional derivative as a program.
+
+        `rule(values, tangents, attrs)` takes variables and tangents by slot, and gives the
+        tangents of the outputs by slot.
+        """
+        self.jvp_rule = rule
         return rule
 
     def checked(

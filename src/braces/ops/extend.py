@@ -40,7 +40,7 @@ KINDS["Widths"] = _widths
         "x=f32[2,3] widths=((1,0),(0,2))",
         "x=f32[b,4] widths=((0,0),(1,1)) value=-1.5",
         "x=f64[b,2] widths=1",
-        "x=f64[b] widths=((t,0),)",
+        "x=f64[b] widths=((2,0),)",
         "x=f32[0,2] widths=((1,1),(0,0))",
         "x=i32[3] widths=(2,1) value=7",
     )

@@ -254,7 +254,8 @@ def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
 def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Tensor) -> Tensor:
     """An array with updates added to slices of it: the adjoint of `gather_nd`.
 
-        out = x; then for each i: out[indices[0][*i], indices[1][*i], ..., ...] += updates[*i, ...]
+        out = x; then for each i:
+        out[indices[0][*i], indices[1][*i], ..., ...] += updates[*i, ...]
 
     Inputs:
         x: number[*indexed, *rest].

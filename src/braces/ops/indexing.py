@@ -43,7 +43,7 @@ from braces.ops.slicing import (
     too_many,
 )
 
-Item: TypeAlias = "int | Dim | slice | Var | None | EllipsisType"
+Item: TypeAlias = "int | Dim | slice | Var | EllipsisType | None"
 """One entry of an index, as a user writes it, once arrays are variables."""
 
 
@@ -64,7 +64,8 @@ def getitem(x: Var, index: Any) -> Var:
     except BracesError as error:
         error.given = error.given or f"{x.name}: {x.type}"
         source = user_source()
-        raise error.located(f"`{x.name}[...]`" + (f", built at {source}" if source else ""))
+        error.located(f"`{x.name}[...]`" + (f", built at {source}" if source else ""))
+        raise
 
 
 INDEXING["getitem"] = getitem
@@ -108,8 +109,8 @@ def _bound(given: Any) -> Size | None:
         return given
     if isinstance(given, Var):
         raise SymbolicValueError(
-            f"`{given.name}` cannot bound a slice: the size of the result would depend on a value.",
-            fix="For n elements from i on use br.take(x, i + br.arange(n), axis=…); else br.where.",
+            f"`{given.name}` cannot bound a slice: the size would depend on a value.",
+            fix="For n elements from i on use br.take(x, i + br.arange(n)); else br.where.",
         )
     if isinstance(given, bool | np.bool_) or not isinstance(given, int | np.integer):
         raise DTypeError(f"{given!r:.80} cannot bound a slice.", fix="Use integers or sizes.")
@@ -297,7 +298,7 @@ def _position(bound: Size, size: Size) -> Size:
 
 
 def _count(length: Size) -> Size:
-    """The size of a window: what the bounds say, and not below zero because of a mere number."""
+    """The size of a window: what the bounds say, but a mere number takes it not below 0."""
     if isinstance(length, Dim):
         number = sum(n for atoms, n in length.terms if not atoms)
         return at_least_zero(length) if never_negative(length - number) else length

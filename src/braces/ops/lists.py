@@ -7,7 +7,7 @@ grows; compiled, it is a buffer with a capacity, chosen by the executor, and a c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from braces.dims import Shape
@@ -233,6 +233,35 @@ def list_add(x: Tensor, y: Tensor) -> Tensor:
 def list_add_gradient(g: Backward) -> dict[str, Var]:
     """Each list receives the cotangent."""
     return {"x": g.out_grad, "y": g.out_grad}
+
+
+Slots = Mapping[str, tuple[Var, ...]]
+
+
+@list_push.jvp
+def list_push_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    """Push the tangent of the value on that of the list."""
+    (rest,) = tangents.get("list") or (zero_list(values["list"][0]),)
+    element = values["value"][0].type
+    assert isinstance(element, TensorType)
+    (value,) = tangents.get("value") or (zeros_of(element),)
+    return {"out": (push(rest, value, str(attrs["history"])),)}
+
+
+@list_pop.jvp
+def list_pop_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    """Pop the tangent of the list."""
+    del values
+    value, rest = pop(tangents["list"][0], str(attrs["history"]))
+    return {"value": (value,), "rest": (rest,)}
+
+
+@list_add.jvp
+def list_add_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    """The sum of the tangents."""
+    del attrs
+    x, y = (tangents.get(s) or (zero_list(values[s][0]),) for s in ("x", "y"))
+    return {"out": (add_lists(x[0], y[0]),)}
 
 
 def _same_list(context: Context, first: ListType, *others: ListType) -> ListType:

@@ -17,13 +17,11 @@ from braces.lazy import jax, jnp, optax
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.norm import result_dtype, wide
+from braces.ops.norm import real_dtype, result_dtype, wide
 from braces.ops.rules import (
     Backward,
     axis_index,
-    float_dtype,
     floating,
-    promote,
     promoted,
     sum_to,
 )
@@ -65,7 +63,7 @@ def elementwise_loss(
     """Inference: one float for each element."""
     del attrs
     shape = same_shape(context, prediction, target)
-    return TensorType(float_dtype(promote(prediction.dtype, target.dtype)), shape)
+    return TensorType(real_dtype(context, prediction, target), shape)
 
 
 def example_loss(
@@ -106,7 +104,7 @@ def labelled(
         raise ShapeError(problem, fix="One label for each row of logits.")
     pairs = zip(wanted.shape, labels.shape, strict=True)
     shape = tuple(context.unify(left, right, problem) for left, right in pairs)
-    return TensorType(float_dtype(logits.dtype), shape)
+    return TensorType(real_dtype(context, logits), shape)
 
 
 def out_of_range(logits: Any, labels: Any, axis: int) -> Any:

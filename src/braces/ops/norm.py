@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from braces.dims import Size
-from braces.dtypes import FLOAT32, TensorType, is_float
+from braces.dtypes import FLOAT32, DType, TensorType, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.define import Axes, Tensor, op
@@ -71,9 +71,16 @@ def check_along(
         context.unify(got, want, problem)
 
 
-def _normalised(x: TensorType, *parameters: TensorType | None) -> TensorType:
-    dtypes = [x.dtype, *(p.dtype for p in parameters if p is not None)]
-    return x.with_dtype(float_dtype(promote(*dtypes)))
+def real_dtype(context: Context, *types: TensorType | None) -> DType:
+    """The floating dtype of a result of these, of which some may be `None`.
+
+    Raises:
+        DTypeError: One of them is complex.
+    """
+    dtype = float_dtype(promote(*(t.dtype for t in types if t is not None)))
+    if dtype.kind == "c":
+        raise DTypeError(f"{context.type} needs real numbers, not {dtype}.")
+    return dtype
 
 
 # ---- along the axes of each example ----------------------------------------------------------
@@ -141,7 +148,7 @@ def infer_layer_norm(
     sizes = [x.shape[a] for a in axis_indices(axis, x.rank, "layer_norm")]
     check_along(context, scale, sizes, "scale")
     check_along(context, bias, sizes, "bias")
-    return _normalised(x, scale, bias)
+    return x.with_dtype(real_dtype(context, x, scale, bias))
 
 
 @op(
@@ -190,7 +197,7 @@ def infer_rms_norm(
     del attrs
     sizes = [x.shape[a] for a in axis_indices(axis, x.rank, "rms_norm")]
     check_along(context, scale, sizes, "scale")
-    return _normalised(x, scale)
+    return x.with_dtype(real_dtype(context, x, scale))
 
 
 @op(
@@ -267,7 +274,7 @@ def infer_group_norm(
         )
     check_along(context, scale, [channels], "scale")
     check_along(context, bias, [channels], "bias")
-    return _normalised(x, scale, bias)
+    return x.with_dtype(real_dtype(context, x, scale, bias))
 
 
 @op(
@@ -307,9 +314,9 @@ def infer_l2_normalize(
     context: Context, x: TensorType, *, axis: Axes, **attrs: Any
 ) -> TensorType:
     """The shape of `x`."""
-    del context, attrs
+    del attrs
     axis_indices(axis, x.rank, "l2_normalize")
-    return _normalised(x)
+    return x.with_dtype(real_dtype(context, x))
 
 
 # ---- along the batch -------------------------------------------------------------------------
@@ -410,4 +417,4 @@ def infer_batch_norm(
     for name, statistic in statistics.items():
         if not is_float(statistic.dtype):
             raise DTypeError(f"{name} of batch_norm must be floating point, not {statistic}.")
-    return _normalised(x, scale, bias), running_mean, running_var
+    return x.with_dtype(real_dtype(context, x, scale, bias)), running_mean, running_var

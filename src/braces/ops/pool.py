@@ -120,17 +120,21 @@ def max_pool2d(
 
     Raises:
         ShapeError: The window does not fit, or an attribute has too many numbers.
+        DTypeError: `x` is complex.
     """
     return _pool(x, _smallest(x.dtype), lax.max, window, stride, padding, layout)
 
 
-max_pool2d.infer(pooling_type)
+@max_pool2d.infer
+def infer_max_pool2d(context: Context, x: TensorType, **attrs: Any) -> TensorType:
+    """As pooling; of numbers that have an order."""
+    if x.dtype.kind == "c":
+        raise DTypeError("max_pool2d cannot order complex numbers.", fix="Use br.abs first.")
+    return pooling_type(context, x, **attrs)
 
 
 def _smallest(dtype: Any) -> Any:
     dtype = np.dtype(dtype)
-    if dtype.kind == "c":
-        raise DTypeError("max_pool2d cannot order complex numbers.", fix="Use br.abs first.")
     if dtype.kind == "b":
         return np.asarray(False)
     return np.asarray(-np.inf if is_float(dtype) else np.iinfo(dtype).min, dtype)

@@ -16,7 +16,7 @@ from braces.lazy import jax, jnp, lax
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.norm import wide
+from braces.ops.norm import real_dtype, wide
 from braces.ops.random import DRAWS, check_key, check_shape, concrete, drawn, key_of
 from braces.ops.rules import Backward, axis_index, float_dtype, floating
 
@@ -193,6 +193,7 @@ def infer_random_categorical(
     """One class number for each row."""
     check_key(context, state, salt, trips)
     at = axis_index(axis, logits.rank, "random_categorical")
+    real_dtype(context, logits)
     if logits.shape[at] == 0:
         raise ShapeError(f"random_categorical needs at least one class along axis {axis}.")
     return TensorType(INT64, logits.shape[:at] + logits.shape[at + 1 :])

@@ -26,7 +26,7 @@ from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
 from braces.ops.define import KINDS, Tensor, op
 from braces.ops.inference import Context
-from braces.ops.rules import AddInto, Backward, axis_index
+from braces.ops.rules import AddInto, Backward
 
 Slice: TypeAlias = "tuple[int | None, int | None, int]"
 Entry: TypeAlias = "int | str | tuple[int | None, ...]"
@@ -84,8 +84,8 @@ def at_least_zero(size: Size) -> Size:
 
     Example:
         >>> b = Dim.named("b")
-        >>> print(at_least_zero(b), at_least_zero(b - 1), at_least_zero(call("max", b - 1, 0) - 1))
-        b max(b - 1, 0) max(b - 2, 0)
+        >>> at_least_zero(b), at_least_zero(b - 1), at_least_zero(at_least_zero(b - 1) - 1)
+        (b, max(b - 1, 0), max(b - 2, 0))
     """
     if never_negative(size):
         return size
@@ -143,6 +143,7 @@ def _from_front(size: Size, bound: int) -> Size:
 
 
 def smaller(left: Size, right: Size) -> Size:
+    """`min(left, right)`, as simple as possible."""
     if never_negative(left - right):
         return right
     return left if never_negative(right - left) else call("min", left, right)

@@ -1,8 +1,8 @@
 """Consecutive elements along one axis, where start or size is symbolic.
 
-Slices with known bounds are clipped to the axis, as in Python. A window has just the size that it
-says, and it is an error in the run where it does not lie within the axis: `x[:t]` of `f32[512]`
-is `f32[t]`, so that it fits to what else has the size `t`.
+Slices with known bounds are clipped to the axis, as in Python. A window has just the size that
+it says, and it is an error in the run where it does not lie within the axis: `x[:t]` of
+`f32[512]` is `f32[t]`, so that it fits to what else has the size `t`.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def infer_window(
     """The size of the window on its axis."""
     axis = axis_index(axis, x.rank, context.type)
     have, start, size = map(context.unifier.resolve, (x.shape[axis], start, size))
-    if isinstance(have, int) and isinstance(start, int) and isinstance(size, int):
-        if place(have, start, size, from_end)[0] is None:
-            raise IndexRangeError(
-                f"{size} elements from {start} on do not fit into an axis of {have}.",
-                fix="Slices with numbers are clipped; windows must lie within the axis.",
-            )
+    known = isinstance(have, int) and isinstance(start, int) and isinstance(size, int)
+    if known and place(have, start, size, from_end)[0] is None:
+        raise IndexRangeError(
+            f"{size} elements from {start} on do not fit into an axis of {have}.",
+            fix="Slices with numbers are clipped; windows must lie within the axis.",
+        )
     return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :]))
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
 from braces.ir.program import Program
-from braces.ir.records import Body, Op, Source
+from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
-from braces.ops.build import Var, append, one, tensor_type, var_of
+from braces.ops.build import Var, append, as_var, one, tensor_type, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import Lists, differentiable
 from braces.ops.define import OPS, OpDef
@@ -226,15 +226,15 @@ def gradients(
         GradientError: A target or input is not of a float dtype, or numbers or types of target
             gradients differ.
     """
-    targets, inputs = _as_list(targets), _as_list(inputs)
-    given = [None] * len(targets) if target_gradients is None else _as_list(target_gradients)
+    targets, inputs = as_list(targets), as_list(inputs)
+    given = [None] * len(targets) if target_gradients is None else as_list(target_gradients)
     if len(given) != len(targets) or not targets:
         raise GradientError(
             f"There are {len(targets)} targets and {len(given)} target gradients.",
             fix="Give one target gradient for each target, or none at all.",
         )
     for var in (*targets, *inputs):
-        _check_differentiable(var)
+        check_differentiable(var)
     program: Program = targets[0].program
     with program.transaction(), program.building(program.current):
         seeds: dict[str, Var] = {}
@@ -246,11 +246,17 @@ def gradients(
         return [found.get(var.name) for var in inputs]
 
 
-def _as_list(given: Any) -> list[Any]:
+def as_list(given: Any) -> list[Any]:
+    """A list of what is given, or of the one thing that is."""
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def _check_differentiable(var: Any) -> None:
+def check_differentiable(var: Any) -> None:
+    """Refuse what has no gradient.
+
+    Raises:
+        GradientError: It is no variable, or not of a float dtype.
+    """
     if not isinstance(var, Var):
         raise GradientError(f"{var!r:.80} is not a variable of a program.")
     if not differentiable(var.type):
@@ -265,8 +271,6 @@ def _seed(target: Var, grad: Any) -> Var:
     if grad is None:
         return one("full", shape=target.shape, value=1.0, dtype=target.dtype)
     if not isinstance(grad, Var):
-        from braces.ops.build import as_var
-
         grad = as_var(grad, target.dtype)
     if grad.type != target.type:
         raise GradientError(
@@ -290,7 +294,7 @@ def append_backward(loss: Var, parameters: Any = None) -> dict[Var, Var]:
     Raises:
         GradientError: The loss is not a float scalar.
     """
-    _check_differentiable(loss)
+    check_differentiable(loss)
     if loss.shape:
         raise GradientError(
             "A loss must be a scalar.",
@@ -303,6 +307,3 @@ def append_backward(loss: Var, parameters: Any = None) -> dict[Var, Var]:
         parameters = [var_of(program, program.table, info.name) for info in infos]
     grads = gradients([loss], list(parameters))
     return {p: g for p, g in zip(parameters, grads, strict=True) if g is not None}
-
-
-__all__ = ["Source", "append_backward", "gradients"]

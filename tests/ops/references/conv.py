@@ -6,9 +6,15 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+
 from references import Array, Reference, floating
 
-CHANNELS_FIRST = {"NCW": (0, 1, 2), "NWC": (0, 2, 1), "NCHW": (0, 1, 2, 3), "NHWC": (0, 3, 1, 2)}
+CHANNELS_FIRST = {
+    "NCW": (0, 1, 2),
+    "NWC": (0, 2, 1),
+    "NCHW": (0, 1, 2, 3),
+    "NHWC": (0, 3, 1, 2),
+}
 """The axes of an array in this layout, in the order batch, channels, space."""
 OUTPUTS_FIRST = {"NCW": (0, 1, 2), "NWC": (2, 1, 0), "NCHW": (0, 1, 2, 3), "NHWC": (3, 2, 0, 1)}
 """The axes of a weight, in the order outputs, inputs, window."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
 from references import Array, Reference, Values, apart, between, floating, positive
 
 
@@ -66,12 +67,8 @@ def kl_divergence(log_prediction: Array, target: Array, *, axis: int) -> Array:
     return (target * (np.log(target) - log_prediction)).sum(axis)
 
 
-def cosine_similarity(
-    prediction: Array, target: Array, *, axis: int, epsilon: float
-) -> Array:
-    lengths = [
-        np.sqrt(np.maximum((x * x).sum(axis), epsilon)) for x in (prediction, target)
-    ]
+def cosine_similarity(prediction: Array, target: Array, *, axis: int, epsilon: float) -> Array:
+    lengths = [np.sqrt(np.maximum((x * x).sum(axis), epsilon)) for x in (prediction, target)]
     return (prediction * target).sum(axis) / lengths[0] / lengths[1]
 
 

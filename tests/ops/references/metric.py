@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from references import Array, Reference, apart
 from references.loss import labels_in_range
 
@@ -25,5 +26,7 @@ def share(right: Array) -> Array:
 
 REFERENCES = {
     "accuracy": Reference(accuracy, inputs={"logits": apart}, adjust=labels_in_range),
-    "top_k_accuracy": Reference(top_k_accuracy, inputs={"logits": apart}, adjust=labels_in_range),
+    "top_k_accuracy": Reference(
+        top_k_accuracy, inputs={"logits": apart}, adjust=labels_in_range
+    ),
 }

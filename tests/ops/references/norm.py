@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from references import Array, Reference, floating, positive
 
 
@@ -49,9 +50,7 @@ def group_norm(
 ) -> Array:
     x, channel = floating(x), axis % x.ndim
     size = x.shape[channel] // groups
-    parts = [
-        np.take(x, range(g * size, (g + 1) * size), channel) for g in range(groups)
-    ]
+    parts = [np.take(x, range(g * size, (g + 1) * size), channel) for g in range(groups)]
     together = tuple(range(1, x.ndim))
     out = np.concatenate([normal(part, together, epsilon) for part in parts], channel)
     return scaled(out, scale, bias, (channel,)).astype(x.dtype)

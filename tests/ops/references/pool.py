@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+
 from references import Array, Reference, apart, floating
 from references.conv import CHANNELS_FIRST, each, edges, windows
 

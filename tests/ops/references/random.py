@@ -10,8 +10,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from references import Array, Reference
 from scipy import special
+
+from references import Array, Reference
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 

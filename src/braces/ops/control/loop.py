@@ -27,6 +27,7 @@ from braces.lazy import jnp, lax
 from braces.ops.control.base import OPS, BlockOp, Frame, Lowering, result_types
 from braces.ops.control.loop_gradient import loop_gradient
 from braces.ops.control.loop_parts import Parts, trip_count
+from braces.ops.control.tangents import loop_jvp
 from braces.ops.define import Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
 
@@ -185,7 +186,7 @@ class Loop(BlockOp):
 
     def jvp(self, differentiation: Any) -> None:
         """The same loop with a tangent beside each memory, slice and row."""
-        raise ProgramError("jvp of a loop is not there yet.")
+        loop_jvp(differentiation, Parts.of(differentiation.op))
 
 
 LOOP = OPS.add(Loop())

@@ -18,6 +18,7 @@ from braces.ir.walk import with_captures
 from braces.lazy import jnp, lax
 from braces.ops.control.base import OPS, BlockOp, Frame, Lowering, result_types
 from braces.ops.control.switch_gradient import cases_of, switch_gradient
+from braces.ops.control.tangents import switch_jvp
 from braces.ops.define import Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
 
@@ -112,7 +113,7 @@ class Switch(BlockOp):
 
     def jvp(self, differentiation: Any) -> None:
         """The same switch with a tangent beside each output."""
-        raise ProgramError("jvp of a switch is not there yet.")
+        switch_jvp(differentiation)
 
 
 SWITCH = OPS.add(Switch())

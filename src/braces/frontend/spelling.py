@@ -1,0 +1,279 @@
+"""Names that people type: arrays from nothing, the array API's other names, and hints.
+
+`add_two` is the design documents' name for `add`. What other libraries call otherwise is not
+repeated here; asking for it is an error that says what to type: `br.elementwise_add` names
+`br.add`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from braces.dims import Dim
+from braces.dtypes import SHORT_NAMES, DType, dtype_of
+from braces.errors import DTypeError, ProgramError, suggest
+from braces.frontend.functions import FUNCTIONS
+from braces.frontend.guard import looking
+from braces.frontend.sampling import sizes_of
+from braces.frontend.variables import constant
+from braces.ops.build import Var, as_var, call, one, scalar_dtype
+
+__all__ = ["arange", "asarray", "einsum", "full", "missing", "ones", "zeros"]
+
+# ---- arrays from nothing ---------------------------------------------------------------------
+
+
+@looking
+def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> Var:
+    """One number everywhere.
+
+    Args:
+        shape: Numbers or symbolic dimensions, as `[x.shape[0], 4]`.
+        value: A number, or a scalar variable.
+        dtype: That of the number where it is not said: float32, int64 or bool.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.full([2, 3], 7).type, br.full((2,), 0.5, "f64").type)
+        i64[2,3] f64[2]
+    """
+    sizes = sizes_of(shape)
+    if isinstance(value, Var):
+        filled = value if dtype is None else one("cast", value, dtype=dtype)
+        return one("broadcast_to", filled, shape=sizes)
+    if not np.isscalar(value) or isinstance(value, str | bytes):
+        raise DTypeError(
+            f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
+        )
+    number = value.item() if isinstance(value, np.generic) else value
+    kept = _dtype_for(value, number) if dtype is None else dtype_of(dtype)
+    if _inexact(number):
+        exact = as_var(np.asarray(number, kept))
+        return one("broadcast_to", exact, shape=sizes)
+    return one("full", shape=sizes, value=float(number), dtype=kept)
+
+
+def _inexact(number: Any) -> bool:
+    """Whether a float cannot hold this number, as the attribute of `full` must."""
+    return isinstance(number, complex) or (isinstance(number, int) and float(number) != number)
+
+
+def _dtype_for(value: Any, number: Any) -> DType:
+    return dtype_of(value.dtype) if isinstance(value, np.generic) else scalar_dtype(number, None)
+
+
+def zeros(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
+    """Zeros; see `full`."""
+    return full(shape, 0, dtype)
+
+
+def ones(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
+    """Ones; see `full`."""
+    return full(shape, 1, dtype)
+
+
+@looking
+def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64") -> Var:
+    """Evenly spaced integers: `arange(stop)`, or `arange(start, stop, step)`.
+
+    Args:
+        start: The first one; 0 where only one number is given, which is then `stop`.
+        stop: The end, which is not part of it.
+        step: The distance between two; negative to count down.
+        dtype: The dtype of the result.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["batch", 4])
+        ...     print(br.arange(x.shape[0]).type, br.arange(1, 10, 3).type)
+        i64[batch] i64[3]
+    """
+    first, end = (0, start) if stop is None else (start, stop)
+    for bound in (first, end, step):
+        if isinstance(bound, Var):
+            raise ProgramError(
+                f"arange needs bounds that are known from shapes; `{bound.name}` is a value.",
+                given=f"{bound.name}: {bound.type}",
+                fix="Use x.shape[0], or count in a memory of a loop.",
+            )
+        if isinstance(bound, float | np.floating):
+            raise DTypeError(
+                f"arange counts in integers, not {bound}.",
+                fix="Use br.linspace(start, stop, num), or br.arange(n, dtype='float32') * step.",
+            )
+    return one("arange", start=first, stop=end, step=step, dtype=dtype)
+
+
+def asarray(value: Any, dtype: object = None) -> Var:
+    """A number, nested list or array as a constant; a variable as it is."""
+    if not isinstance(value, Var):
+        return constant(value, dtype)
+    return value if dtype is None else one("cast", value, dtype=dtype)
+
+
+def einsum(equation: str, *xs: Any, name: str = "") -> Var:
+    """Products and sums in Einstein's notation.
+
+    Args:
+        equation: As `"bij,bjk->bik"`; see the operator in the reference.
+        xs: The operands.
+        name: For the operator.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["b", 3, 4])
+        ...     print(br.einsum("bij,bkj->bik", x, x).type)
+        f32[b,3,3]
+    """
+    if len(xs) == 1 and isinstance(xs[0], list | tuple):
+        xs = tuple(xs[0])
+    return call("einsum", *xs, equation=equation, name=name)
+
+
+# ---- other names -----------------------------------------------------------------------------
+
+ALIASES = {
+    "acos": "arccos",
+    "add_two": "add",
+    "asin": "arcsin",
+    "astype": "cast",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "permute_dims": "transpose",
+    "power": "pow",
+}
+CONSTANTS = {"e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None, "pi": math.pi}
+DTYPES = {dtype.name: dtype for dtype in SHORT_NAMES.values() if dtype.kind != "b"}
+globals().update({alias: FUNCTIONS[name] for alias, name in ALIASES.items()})
+globals().update(CONSTANTS)
+globals().update(DTYPES)
+__all__ += [*ALIASES, *CONSTANTS, *DTYPES]
+
+# ---- hints -----------------------------------------------------------------------------------
+
+_HINTS = """
+array br.constant(value), or br.data for what a run feeds
+assign the value itself: a name is bound once
+autograd br.gradients(targets, inputs)
+backward br.append_backward(loss)
+bitwise_and x & y
+bitwise_not ~x
+bitwise_or x | y
+bitwise_xor x ^ y
+bmm br.matmul(x, y)
+broadcast br.broadcast_to(x, shape)
+case br.create_switch()
+cat br.concat(xs, axis=0)
+clamp br.clip(x, min, max)
+clone the variable itself: values never change
+compile br.Executor(): it compiles
+concatenate br.concat(xs, axis=0)
+conv br.conv2d(x, weight), or br.layers.conv2d for a layer
+create_parameter br.parameter(name, shape)
+cross_entropy br.softmax_cross_entropy(logits, labels)
+default_main_program br.default_program()
+default_startup_program br.default_program().startup
+dense br.fc(x, size)
+detach br.stop_gradient(x)
+device br.Executor(device="cpu:0")
+div br.divide(x, y)
+dynamicrnn br.create_rnn()
+elementwise_add br.add(x, y), or x + y
+elementwise_div br.divide(x, y), or x / y
+elementwise_max br.maximum(x, y)
+elementwise_min br.minimum(x, y)
+elementwise_mul br.multiply(x, y), or x * y
+elementwise_pow br.pow(x, y), or x ** y
+elementwise_sub br.subtract(x, y), or x - y
+empty br.zeros(shape)
+empty_like br.zeros_like(x)
+eq br.equal(x, y), or x == y
+expand br.broadcast_to(x, shape)
+fill_constant br.full(shape, value, dtype)
+fori_loop br.scan(step_fn, init, length=n), or br.while_loop
+from_numpy br.constant(array), or br.data for what a run feeds
+gather br.take(x, indices, axis=0), or br.take_along_axis
+ge br.greater_equal(x, y), or x >= y
+grad br.gradients(targets, inputs)
+greater_than br.greater(x, y), or x > y
+gt br.greater(x, y), or x > y
+if_else br.create_if_else(predicate)
+ifelse br.create_if_else(predicate)
+index_select br.take(x, indices, axis=0)
+invert ~x
+jit br.Executor(): it compiles
+le br.less_equal(x, y), or x <= y
+less_than br.less(x, y), or x < y
+linear br.fc(x, size)
+lookup_table br.embedding(table, ids)
+lt br.less(x, y), or x < y
+manual_seed exe.init(prog, scope, seed=0)
+masked_fill br.where(mask, value, x)
+mm br.matmul(x, y)
+mod br.remainder(x, y), or x % y
+mse_loss br.mean(br.squared_error(prediction, target))
+mul br.multiply(x, y), or br.matmul for a product of matrices
+ndim x.ndim
+ne br.not_equal(x, y), or x != y
+neg br.negative(x), or -x
+nn br.layers
+no_grad br.stop_gradient(x)
+nonzero br.where(condition, x, y): the size of a result follows from shapes
+numpy exe.run(prog, scope, fetch=[x])
+optim br.optimizer
+permute br.transpose(x, axes)
+placeholder br.data(name, shape)
+print a listener of exe.run, or fetch the variable
+rand br.random.uniform(shape)
+rand_like br.random.uniform(x.shape)
+randint br.random.randint(shape, low, high)
+randn br.random.normal(shape)
+randn_like br.random.normal(x.shape)
+reduce_all br.all(x, axis)
+reduce_any br.any(x, axis)
+reduce_max br.max(x, axis)
+reduce_mean br.mean(x, axis)
+reduce_min br.min(x, axis)
+reduce_prod br.prod(x, axis)
+reduce_sum br.sum(x, axis)
+rnn br.create_rnn()
+scatter br.scatter_add(x, indices, updates)
+seed exe.init(prog, scope, seed=0)
+session br.Executor()
+shape x.shape
+sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
+staticrnn br.create_rnn()
+sub br.subtract(x, y), or x - y
+swish br.silu(x)
+tensor br.constant(value), or br.data for what a run feeds
+true_divide br.divide(x, y), or x / y
+uniform br.random.uniform(shape)
+unsqueeze br.expand_dims(x, axis)
+var_scope br.Scope()
+view br.reshape(x, shape)
+vmap a leading axis: operators broadcast
+while br.create_while(), or br.while_loop
+"""
+HINTS = dict(line.split(" ", 1) for line in _HINTS.strip().splitlines())
+
+
+def missing(name: str) -> NoReturn:
+    """Say what to type in place of `br.NAME`, which does not exist.
+
+    Raises:
+        AttributeError: Always.
+    """
+    hint = HINTS.get(name.lower()) if not name.startswith("_") else None
+    known = [public for public in vars(sys.modules["braces"]) if not public.startswith("_")]
+    near = suggest(name, known)
+    fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(braces)."
+    raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)

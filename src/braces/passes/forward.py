@@ -1,0 +1,189 @@
+"""Forward mode as a program.
+
+`push_forward` walks the operators of one block in order and gives each output the tangent that
+follows from those of the inputs. Operators that own blocks carry tangents through their bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from braces.errors import GradientError
+from braces.ir.program import Program
+from braces.ir.records import Op
+from braces.ir.table import SymbolTable
+from braces.ir.walk import producers
+from braces.ops.build import Var, append, as_var, var_of
+from braces.ops.control.base import BlockOp
+from braces.ops.control.keeping import differentiable
+from braces.ops.control.tangents import zero_tangent
+from braces.ops.define import OPS, OpDef
+from braces.passes.backward import as_list, check_differentiable, reachable
+
+
+class Pushing:
+    """One operator that owns blocks, as its directional derivative sees it.
+
+    Attributes:
+        op: The operator.
+        host: The table that it stands in.
+        tangents: What is known so far, by name; `declare` adds to it.
+    """
+
+    def __init__(self, program: Program, host: SymbolTable, op: Op, tangents: dict[str, Var]):
+        self.program = program
+        self.host = host
+        self.op = op
+        self.tangents = tangents
+
+    def push(self, body: SymbolTable, tangents: dict[str, Var]) -> dict[str, Var]:
+        """Push tangents through a sub-block that is being built."""
+        return push_forward(self.program, body, tangents)
+
+    def reachable(self, body: SymbolTable, names: set[str]) -> set[str]:
+        """All that depends on these names of a block."""
+        return reachable(body, names)
+
+    def declare(self, name: str) -> str:
+        """The new output that is the tangent of this output."""
+        made = self.host.names.unique(f"{name}_tangent")
+        self.host.new_var(made, self.host.type_of(name))
+        self.tangents[name] = var_of(self.program, self.host, made)
+        return made
+
+    def replace(self, op: Op) -> None:
+        """Put another operator in the place of this one."""
+        self.host.replace(self.op, op)
+
+
+def push_forward(
+    program: Program, host: SymbolTable, tangents: dict[str, Var]
+) -> dict[str, Var]:
+    """The tangents of all that moves in a block, which is the one being built."""
+    for op in list(host.ops):
+        if not any(name in tangents for name in op.reads()):
+            continue
+        definition = OPS.get(op.type)
+        with program.at(op.source):
+            if isinstance(definition, BlockOp):
+                definition.jvp(Pushing(program, host, op, tangents))
+            elif definition.differentiable:
+                _push_plain(program, host, definition, op, tangents)
+    in_order(host)
+    return tangents
+
+
+def _push_plain(
+    program: Program, host: SymbolTable, definition: OpDef, op: Op, tangents: dict[str, Var]
+) -> None:
+    outs = {
+        slot: names
+        for slot, names in op.outputs.items()
+        if names and differentiable(host.type_of(names[0]))
+    }
+    if not outs:
+        return
+    values = {slot: tuple(_var(program, host, n) for n in ns) for slot, ns in op.inputs.items()}
+    moves = {slot: _slot_tangents(given, tangents) for slot, given in values.items()}
+    if definition.jvp_rule is not None:
+        results = {slot: tuple(_var(program, host, n) for n in ns) for slot, ns in op.outputs.items()}
+        found: Mapping[str, Any] = definition.jvp_rule(values | results, moves, op.attrs)
+    else:
+        operands = dict(values) | {f"{s}_tangent": m for s, m in moves.items() if m}
+        derived = OPS.get(f"{definition.type}.jvp")
+        slots = [f"{slot}_tangent" for slot in outs]
+        made = append(program, derived, operands, op.attrs, slots, source=op.source)
+        found = {slot.removesuffix("_tangent"): vs for slot, vs in made.items()}
+    for slot, names in outs.items():
+        tangents.update(zip(names, found.get(slot, ()), strict=False))
+
+
+def _slot_tangents(values: tuple[Var, ...], tangents: dict[str, Var]) -> tuple[Var, ...]:
+    """The tangents of one slot: all of them, or none where nothing moves or can move."""
+    if not any(var.name in tangents for var in values):
+        return ()
+    return tuple(
+        tangents[var.name] if var.name in tangents else zero_tangent(var) for var in values
+    )
+
+
+def _var(program: Program, host: SymbolTable, name: str) -> Var:
+    table = host.table_of(name)
+    assert table is not None, name
+    return var_of(program, table, name)
+
+
+def in_order(host: SymbolTable) -> None:
+    """Sort the operators of a block so that each comes after what it reads; stable.
+
+    Raises:
+        GradientError: A tangent depends on the loop or branch that it is pushed through.
+    """
+    made, done, order = producers(host.ops), set[int](), list[Op]()
+    for start in host.ops:
+        stack: list[tuple[Op, bool]] = [(start, False)]
+        path: set[int] = set()
+        while stack:
+            op, visited = stack.pop()
+            if visited:
+                path.discard(id(op))
+                if id(op) not in done:
+                    done.add(id(op))
+                    order.append(op)
+                continue
+            if id(op) in done:
+                continue
+            if id(op) in path:
+                raise GradientError(
+                    "A tangent depends on the loop or branch that it is pushed through.",
+                    given=op.describe(),
+                    fix="Compute the tangents from something else.",
+                )
+            path.add(id(op))
+            stack.append((op, True))
+            needed = [made[n] for n in op.reads() if n in made and id(made[n]) not in done]
+            stack.extend((one, False) for one in reversed(needed))
+    host.ops = order
+    host.touch()
+
+
+def jvp(targets: Any, inputs: Any, tangents: Any) -> list[Var | None]:
+    """The directional derivatives of targets, as new operators of the program.
+
+        out[i] = sum over inputs x: (d targets[i] / dx) tangent of x
+
+    Args:
+        targets: Variables; a single one stands for a list of it.
+        inputs: Variables that move.
+        tangents: How they move: one variable of the same type for each input.
+
+    Returns:
+        One variable for each target; `None` where it does not depend on any input.
+
+    Raises:
+        GradientError: Numbers or types differ, or a variable is not of a float dtype.
+    """
+    targets, inputs, tangents = as_list(targets), as_list(inputs), as_list(tangents)
+    if len(inputs) != len(tangents) or not targets:
+        raise GradientError(f"There are {len(inputs)} inputs and {len(tangents)} tangents.")
+    for var in (*targets, *inputs):
+        check_differentiable(var)
+    program: Program = targets[0].program
+    with program.transaction(), program.building(program.current) as host:
+        moves: dict[str, Var] = {}
+        for var, tangent in zip(inputs, tangents, strict=True):
+            moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
+        pushed = push_forward(program, host, moves)
+        return [pushed.get(target.name) for target in targets]
+
+
+def _check_tangent(var: Var, tangent: Var) -> Var:
+    if tangent.type != var.type:
+        raise GradientError(
+            f"The tangent of `{var.name}` has another type.",
+            given=f"{var.name}: {var.type}   tangent: {tangent.type}",
+            fix="A tangent has the dtype and shape of its variable.",
+        )
+    return tangent
+

@@ -1,0 +1,18 @@
+"""References of `braces.ops.arrange`."""
+
+from __future__ import annotations
+
+import numpy as np
+from references import Array, Reference
+
+
+def roll(x: Array, shift: tuple[int, ...], axis: int | tuple[int, ...] | None) -> Array:
+    return np.roll(x, shift[0] if axis is None else shift, axis)
+
+
+REFERENCES = {
+    "moveaxis": Reference(np.moveaxis),
+    "swapaxes": Reference(np.swapaxes),
+    "flip": Reference(np.flip),
+    "roll": Reference(roll),
+}

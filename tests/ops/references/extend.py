@@ -1,0 +1,23 @@
+"""References of `braces.ops.extend`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from references import Array, Reference
+
+
+def pad(x: Array, widths: Any, value: float) -> Array:
+    return np.pad(x, widths, constant_values=x.dtype.type(value))
+
+
+def repeat(x: Array, repeats: int, axis: int | None) -> Array:
+    return np.repeat(x, repeats, axis)
+
+
+REFERENCES = {
+    "pad": Reference(pad),
+    "tile": Reference(np.tile),
+    "repeat": Reference(repeat),
+}
