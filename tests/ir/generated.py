@@ -82,15 +82,20 @@ slots = st.dictionaries(
 infos = st.builds(VarInfo, names, types, st.sampled_from(KINDS), st.booleans())
 
 
+tuples = st.recursive(
+    plain_attrs, lambda one: st.lists(one, max_size=2).map(tuple), max_leaves=3
+)
+
+
 @st.composite
 def attrs(draw: st.DrawFn, depth: int) -> Attr:
-    """An attribute: a plain value, a tuple, or a block with others inside."""
+    """An attribute: a plain value, tuples of such, a block, or a tuple with blocks in it."""
     kind = draw(st.sampled_from(["plain", "tuple", "block"] if depth else ["plain"]))
     if kind == "plain":
-        return draw(plain_attrs)
+        return draw(tuples)
     if kind == "block":
         return draw(bodies(depth - 1))
-    return tuple(draw(st.lists(attrs(depth - 1), max_size=3)))
+    return tuple(draw(st.lists(bodies(depth - 1) | tuples, max_size=3)))
 
 
 @st.composite

@@ -406,6 +406,7 @@ def test_an_error_shows_the_place(text: str) -> None:
         "program { return a return b }",
         "program { update a = b update a = c }",
         "program { x = f() {a=() {update a = b}} }",
+        "program { x = f() {a=[[() {}]]} }",
         "program { data x: f32[-1] }",
         "program { data x: f32[9223372036854775808] }",
         "program { data x: f32[" + "1," * 32 + "1] }",

@@ -30,7 +30,9 @@ MODES = ("compile", "interpret")
 
 def definitions() -> list[OpDef]:
     """All operators on arrays: those that own blocks or handle lists have tests of their own."""
-    kernels = [d for d in OPS.definitions.values() if not isinstance(d, BlockOp) and not d.lists]
+    kernels = [
+        d for d in OPS.definitions.values() if not isinstance(d, BlockOp) and not d.lists
+    ]
     return sorted(kernels, key=lambda d: d.type)
 
 
@@ -98,7 +100,9 @@ class Case:
         """The names of symbolic dimensions."""
         sizes = [size for types in self.types.values() for t in types for size in t.shape]
         sizes += [size for value in self.attrs.values() for size in sizes_in(value)]
-        return sorted({name for size in sizes if isinstance(size, Dim) for name in size.names()})
+        return sorted(
+            {name for size in sizes if isinstance(size, Dim) for name in size.names()}
+        )
 
     def sizes(self, zero: bool = False) -> dict[str, int]:
         """A number for each symbolic dimension."""
@@ -244,7 +248,9 @@ def build(case: Case) -> Built:
             )
         built.outputs = apply(case.op, built.inputs, case.attrs)
     built.fetch = {
-        f"{slot}.{i}": var for slot, vars_ in built.outputs.items() for i, var in enumerate(vars_)
+        f"{slot}.{i}": var
+        for slot, vars_ in built.outputs.items()
+        for i, var in enumerate(vars_)
     }
     return built
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from braces.dims import Dim
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
 from braces.ir.records import Attr, Body, Op
 from braces.lazy import jax, jnp
@@ -36,9 +37,18 @@ class Site:
     definition: OpDef
 
     @property
-    def history(self) -> bool:
-        """Whether it only says how much room a history needs."""
-        return self.definition.check is not None and not self.definition.check.stops
+    def history(self) -> str | None:
+        """The history of which it says how much room it needs."""
+        check = self.definition.check
+        return str(self.op.attrs["history"]) if check is not None and not check.stops else None
+
+    @property
+    def length(self) -> str | None:
+        """The dimension of which it says the size."""
+        if self.definition.learn_rule is None:
+            return None
+        length = self.op.attrs["length"]
+        return length.name if isinstance(length, Dim) else None
 
 
 def find_sites(body: Body, path: str = "") -> dict[str, Site]:
@@ -80,11 +90,21 @@ class Lowerer:
         self, definition: OpDef, op: Op, env: dict[str, Any], here: str, state: State
     ) -> tuple[dict[str, Any], State]:
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
+        if definition.learn_rule is not None:
+            found = definition.learn_rule(*definition.arrange(values), **op.attrs)
+            state = self._learn(found, here, state)
         attrs = self.attrs(op.attrs)
         if definition.check is not None:
             wrong = definition.check.kernel(*definition.arrange(values), **attrs)
             state = note(state, here, wrong, definition.check.stops)
         return definition.compute(values, attrs, op.outputs.keys()), state
+
+    def _learn(self, found: Mapping[str, Any], here: str, state: State) -> State:
+        """Hold the sizes that values tell against those that were assumed."""
+        for name, size in found.items():
+            assumed = self.sizes.setdefault(name, 0)
+            state = note(state, here, jnp.where(size == assumed, 0, size + 1), stops=True)
+        return state
 
     def attrs(self, attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """Attributes as numbers; the capacity of a history is the executor's affair."""
@@ -161,5 +181,3 @@ def start_state(sites: Mapping[str, Site]) -> State:
     zero = jnp.asarray(0, "int32")
     return State(jnp.asarray(True), dict.fromkeys(sites, zero))
 
-
-__all__ = ["FIRST_CAPACITY", "Lowerer", "Site", "State", "bind", "find_sites", "note", "replace", "start_state"]

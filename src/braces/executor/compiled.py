@@ -40,11 +40,19 @@ class Executable:
 
 
 @dataclass
+class Known:
+    """What only runs tell: the room that histories need, and sizes that values decide."""
+
+    capacities: dict[str, int] = field(default_factory=dict[str, int])
+    sizes: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass
 class Cache:
-    """Executables, and how much room histories needed so far."""
+    """Executables, and what runs have told so far, by plan."""
 
     executables: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
-    capacities: dict[Any, dict[str, int]] = field(default_factory=dict[Any, dict[str, int]])
+    known: dict[Any, Known] = field(default_factory=dict[Any, "Known"])
 
 
 def run(
@@ -84,12 +92,12 @@ def _prepare(
 ) -> tuple[Executable, tuple[Any, ...]]:
     states = read_states(plan.states, scope)
     signature = tuple((name, a.shape, a.dtype) for name, a in (*feeds.items(), *states.items()))
-    capacities = cache.capacities.setdefault(id(plan), {})
-    key = (id(plan), signature, tuple(capacities.items()))
+    known = cache.known.setdefault(id(plan), Known())
+    key = (id(plan), signature, tuple(known.capacities.items()), tuple(known.sizes.items()))
     executable = cache.executables.get(key)
     if executable is None:
         check_states(plan.states, states, sizes)
-        executable = cache.executables[key] = _compile(plan, states, feeds, sizes, capacities, device)
+        executable = cache.executables[key] = _compile(plan, states, feeds, sizes | known.sizes, known.capacities, device)
     donated = tuple(states[name] for name in executable.donated)
     kept = tuple(states[name] for name in executable.kept)
     return executable, (donated, kept, tuple(feeds[name] for name in plan.feeds))
@@ -138,30 +146,24 @@ def _call(executable: Executable, arguments: tuple[Any, ...], device: Any) -> An
 
 
 def _grow(cache: Cache, plan: Plan, sites: list[Site], status: np.ndarray[Any, Any]) -> None:
-    """Make room for histories that overflowed, or raise what failed.
+    """Make room for histories that overflowed and take over sizes that were told.
 
     Raises:
-        RunError: Something other than a history failed.
+        RunError: Something else failed.
     """
-    capacities = cache.capacities[id(plan)]
+    known = cache.known[id(plan)]
     grown = False
-    for site, found in zip(sites, status, strict=True):
+    for site, found in zip(sites, status.tolist(), strict=True):
         if found and site.history:
-            history = _history_of(plan, site)
-            room = 1 << int(found - 1).bit_length()
-            capacities[history] = max(capacities.get(history, FIRST_CAPACITY), room)
-            grown = True
+            room = max(known.capacities.get(site.history, FIRST_CAPACITY), 1 << (found - 1).bit_length())
+            known.capacities[site.history], grown = room, True
+        elif found and site.length:
+            known.sizes[site.length], grown = found - 1, True
     if not grown:
-        for site, found in zip(sites, status, strict=True):
-            if found:
-                raise _failure(site)
+        raise _failure(next(s for s, found in zip(sites, status, strict=True) if found))
 
 
 def _failure(site: Site) -> BracesError:
     path, _, _ = site.path.rpartition("/")
     error, message, fix = site.definition.failure(site.op.attrs)
     return error(message, at=place(path, site.op), fix=fix)
-
-
-def _history_of(plan: Plan, site: Site) -> str:
-    return str(site.op.attrs["history"])

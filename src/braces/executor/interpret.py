@@ -54,6 +54,8 @@ class Interpreter:
             bind(op, definition.interpret(OpFrame(self, op, env, path)), env)
             return
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
+        if definition.learn_rule is not None:
+            self.sizes.update(definition.learn_rule(*definition.arrange(values), **op.attrs))
         attrs = concrete_attrs(op.attrs, self.sizes)
         check(definition, values, attrs)
         bind(op, compute(definition, values, attrs, tuple(op.outputs)), env)

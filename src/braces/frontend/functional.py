@@ -167,6 +167,10 @@ def scan(
         ...     print(total.type, sums.type)
         f32[4] f32[t,4]
     """
+    if length is None and not values(xs):
+        raise ProgramError(
+            "scan has nothing that tells the number of steps.", fix="Pass xs, or length=10."
+        )
     rnn = create_rnn(reverse=reverse, steps=length)
     with rnn.stepnet() as net:
         memories = _memories(net, init)
@@ -174,7 +178,8 @@ def scan(
         result = _call(step_fn, "step_fn", rebuild(init, memories), slices)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ProgramError(
-                f"step_fn returns {type(result).__name__}, not a pair.",
+                "step_fn does not return a pair.",
+                given=f"{result!r:.80}",
                 fix="Return (carry, y); y is None where nothing is collected.",
             )
         after, ys = result

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.dtypes import BOOL, TensorType
+from braces.dims import Dim
+from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located
 from braces.frontend.rnn import final_of
 from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.walk import free_names
-from braces.ops.build import Var, apply, as_var
+from braces.ops.build import Var, apply, as_var, tensor_type
 from braces.ops.define import OPS
+from braces.ops.lists import push
+from braces.ops.rows_of_lists import stack
 from braces.passes.prune import eliminate
 
 
@@ -55,14 +58,36 @@ class WhileBlock(LoopBlock):
             raise ProgramError(
                 "The while has no condition.", fix="Call body.set_condition(...) in its block."
             )
+        if self.outputs and any(table.trip_index for table in self.outer.chain()):
+            raise ProgramError(
+                "A while inside another loop cannot collect rows: their number would change from "
+                "trip to trip.",
+                fix="Reduce them in a memory, or write them in the outer loop's outputs.",
+            )
         inits, params, results = self.carried()
+        memories = len(inits)
+        lists = [self._collect(var) for var in self.outputs]
+        inits += [start for start, _, _ in lists]
+        params += [inner.name for _, inner, _ in lists]
+        results += [after.name for _, _, after in lists]
         cond = self._cut_condition(params)
         self.table.params = [self.step.name, *params]
         body = self.table.freeze(results)
         attrs = {"body": eliminate(body, results), "cond": cond, "max_trips": self.loop.max_trips}
         made = apply("loop", {"init": inits}, attrs)
-        self.loop.finals = made["final"]
+        self.loop.finals = made["final"][:memories]
         self.loop.trips = made["trips"][0]
+        length = Dim.named(self.table.names.unique("trips"))
+        self.loop.rows = tuple(stack(rows, length) for rows in made["final"][memories:])
+
+    def _collect(self, var: Var) -> tuple[Var, Var, Var]:
+        """A list that takes one value each trip: before the loop, in the trip, and after it."""
+        row, history = tensor_type(var), self.table.names.unique("rows")
+        attrs = {"dtype": row.dtype, "shape": row.shape, "history": history}
+        start = apply("list_empty", {}, attrs)["out"][0]
+        inner = self.param("rows", ListType(row))
+        with self.program.building(self.table):
+            return start, inner, push(inner, var, history)
 
     def _cut_condition(self, params: list[str]) -> Body:
         assert self.condition is not None
@@ -94,6 +119,7 @@ class While:
         self.body: WhileBlock | None = None
         self.finals: tuple[Var, ...] | None = None
         self.trips: Var | None = None
+        self.rows: tuple[Var, ...] = ()
 
     def block(self) -> WhileBlock:
         """The body, for a `with` statement."""
@@ -105,8 +131,7 @@ class While:
         self.body = WhileBlock(self)
         return self.body
 
-    def final(self, memory: Memory) -> Var:
-        """The value of a memory after the loop; its initial value where it did not run."""
+    def _require_closed(self) -> None:
         if self.finals is None:
             raise located(
                 ProgramError(
@@ -115,6 +140,24 @@ class While:
                 ),
                 "while",
             )
+
+    def __call__(self) -> Any:
+        """What `add_output` collected, one row a trip: one variable, or a tuple.
+
+        The leading axis is a dimension of its own, whose size only the run tells; compiled, each
+        number of trips that occurs is compiled once.
+        """
+        self._require_closed()
+        if not self.rows:
+            raise located(
+                ProgramError("The while has no outputs.", fix="Use add_output, or final(memory)."),
+                "while",
+            )
+        return self.rows[0] if len(self.rows) == 1 else self.rows
+
+    def final(self, memory: Memory) -> Var:
+        """The value of a memory after the loop; its initial value where it did not run."""
+        self._require_closed()
         return final_of(self.body, self.finals, memory)
 
 

@@ -14,7 +14,7 @@ from braces.dims import FUNCTIONS, Size, parse_size
 from braces.dtypes import HIGHEST_RANK, DType, Type, parse_type
 from braces.errors import BracesError, FileFormatError, ShapeError
 from braces.ir.names import check_name
-from braces.ir.records import Body, Literal, Op, VarInfo
+from braces.ir.records import Attr, Body, Literal, Op, VarInfo
 
 DEEPEST_NESTING = 24
 """Blocks and tuples within each other; protobuf's own limit is a few levels beyond."""
@@ -92,6 +92,20 @@ def literal(dtype: DType, shape: tuple[int, ...], data: bytes) -> Literal:
     if dtype.kind == "b" and data.strip(b"\0\1"):
         raise FileFormatError("An array constant of bool has bytes other than 0 and 1.")
     return Literal(dtype, shape, data)
+
+
+def reachable(value: Attr) -> Attr:
+    """`value`, if all blocks in it are found by `Op.bodies`: itself, or elements of a tuple."""
+    if isinstance(value, tuple) and any(isinstance(one, tuple) and _owns(one) for one in value):
+        raise FileFormatError(
+            "A block lies in a tuple within a tuple.",
+            fix="An attribute is a block, or a tuple with blocks among its elements.",
+        )
+    return value
+
+
+def _owns(values: tuple[Attr, ...]) -> bool:
+    return any(isinstance(v, Body) or (isinstance(v, tuple) and _owns(v)) for v in values)
 
 
 def unique(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:

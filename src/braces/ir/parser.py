@@ -306,7 +306,7 @@ class _Parser(Tokens):
         value = self.value(depth)
         if name.text in attrs:
             raise self.error(f"The attribute `{name.text}` is given twice.", name)
-        attrs[name.text] = value
+        attrs[name.text] = self.checked(name, lambda: limits.reachable(value))
 
     def source(self) -> Source | None:
         """The source line that the comment behind the last token tells."""

@@ -264,6 +264,12 @@ class Program:
         return late.call("for_test", self)
 
 
+def program_in_with() -> Program | None:
+    """The program of the innermost `with`, or `None` outside of all."""
+    stack = _stack.get()
+    return stack[-1] if stack else None
+
+
 def default_program() -> Program:
     """The program that building goes to: the innermost `with`, else one per thread."""
     stack = _stack.get()

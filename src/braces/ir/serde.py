@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from braces.dims import LONGEST_TEXT, Dim, Size
 from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, short_name
-from braces.errors import DTypeError, FileFormatError, ProgramError
+from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir import limits
 from braces.ir.files import (
     read_bounded as read_bounded,
@@ -217,7 +217,7 @@ class _Writer:
         desc.outputs.extend(_slot_descs(op.outputs))
         for name, value in op.attrs.items():
             try:
-                self.attr(value, desc.attrs.add(name=name), depth)
+                self.attr(limits.reachable(value), desc.attrs.add(name=name), depth)
             except (ProgramError, DTypeError, ValueError) as error:
                 raise _unstorable(op, name, error) from error
 
@@ -265,7 +265,7 @@ def _write_plain(value: object, desc: pb.AttrDesc) -> None:
 def _unstorable(op: Op, name: str, error: Exception) -> ProgramError:
     if isinstance(error, ProgramError) and error.at:
         return error
-    what = error.what if isinstance(error, ProgramError | DTypeError) else str(error)
+    what = error.what if isinstance(error, BracesError) else str(error)
     return ProgramError(
         f"The attribute `{name}` cannot be stored. {what}",
         at=op.describe(),
@@ -348,7 +348,7 @@ class _Reader:
 
     def op(self, desc: pb.OpDesc, depth: int) -> Op:
         name = limits.readable_name(desc.name)
-        attrs = ((one.name, self.attr(one, depth)) for one in desc.attrs)
+        attrs = ((one.name, limits.reachable(self.attr(one, depth))) for one in desc.attrs)
         return Op(
             limits.readable_name(desc.type),
             name,

@@ -111,6 +111,24 @@ class SymbolTable:
         self.touch()
         return new
 
+    def mark(self) -> tuple[int, int, dict[str, int], int, int]:
+        """What `rewind` needs to come back to this moment."""
+        unifier = self.unifier
+        counts = dict(self.names.counts)
+        return len(self.ops), len(self.vars), counts, len(unifier.known), unifier.count
+
+    def rewind(self, mark: tuple[int, int, dict[str, int], int, int]) -> None:
+        """Drop what was appended here since a mark, and what it taught of dimensions."""
+        ops, variables, self.names.counts, known, self.unifier.count = mark
+        late = list(self.vars)[variables:]
+        self.names.taken.difference_update(late, (op.name for op in self.ops[ops:]))
+        for name in late:
+            del self.vars[name]
+        del self.ops[ops:]
+        for name in list(self.unifier.known)[known:]:
+            del self.unifier.known[name]
+        self.touch()
+
     # ---- looking up --------------------------------------------------------------------------
 
     def find_var(self, name: str, recursive: bool = True) -> VarInfo | None:

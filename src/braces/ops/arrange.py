@@ -8,6 +8,7 @@ from braces.lazy import jnp
 from braces.ops.build import Var, one
 from braces.ops.define import Axes, Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index, axis_indices
 
 
@@ -204,3 +205,6 @@ def roll_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent shifted back."""
     back = tuple(-shift for shift in g.attrs["shift"])
     return {"x": one("roll", g.out_grad, shift=back, axis=g.attrs["axis"])}
+
+
+linear(moveaxis, swapaxes, flip, roll)

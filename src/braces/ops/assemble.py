@@ -12,6 +12,7 @@ from braces.lazy import jnp, lax
 from braces.ops.build import Var, call, one, tensor_type
 from braces.ops.define import KINDS, Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index, promote, promoted, sum_to, zeros_of
 
 Sections: TypeAlias = "int | Shape"
@@ -317,3 +318,6 @@ def equal_part(size: Size, sections: int) -> Size:
 def split_gradient(g: Backward) -> dict[str, Var]:
     """The cotangents one after another, zeros where there is none."""
     return {"x": one("concat", *filled(g), axis=g.attrs["axis"])}
+
+
+linear(concat, stack, unstack, split)

@@ -16,7 +16,7 @@ import numpy as np
 from braces.dims import Shape
 from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, is_float
 from braces.errors import BracesError, DTypeError, ProgramError, SymbolicValueError
-from braces.ir.program import Program, default_program
+from braces.ir.program import Program, default_program, program_in_with
 from braces.ir.records import CAPTURES, Literal, Op, Source, VarInfo
 from braces.ir.table import SymbolTable
 from braces.ir.walk import captures_of
@@ -399,10 +399,14 @@ def apply(
     """
     definition = OPS.get(op_type)
     source = user_source()
+    program = program_of(inputs)
+    table = program.current
+    mark = table.mark()
     try:
-        return _apply(definition, inputs, attrs or {}, wanted, name, source)
+        with program.building(table):
+            return _apply(definition, inputs, attrs or {}, wanted, name, source)
     except BracesError as error:
-        program = default_program()
+        table.rewind(mark)
         where = "block 0" if program.current is program.table else "an inner block"
         raise error.located(f"{where}, {op_type}" + (f", built at {source}" if source else ""))
 
@@ -422,19 +426,21 @@ def _apply(
         for slot, values in inputs.items()
         if values
     }
-    program = program_of(operands)
+    program = default_program()
     for values in operands.values():
         for var in values:
             check_visible(program, var)
     return append(program, definition, operands, bound, wanted, name, source)
 
 
-def program_of(operands: Mapping[str, Sequence[Var]]) -> Program:
-    """The program that these operands belong to, or the default one."""
-    for values in operands.values():
-        for var in values:
-            return var.program
-    return default_program()
+def program_of(operands: Mapping[str, Sequence[Any]]) -> Program:
+    """The program of the innermost `with`; outside of all, the one of the first variable."""
+    found = program_in_with()
+    if found is not None:
+        return found
+    given = (var for values in operands.values() for var in values if isinstance(var, Var))
+    first = next(given, None)
+    return default_program() if first is None else first.program
 
 
 def append(

@@ -243,7 +243,7 @@ def linspace(
     Outputs:
         out: dtype[num].
     """
-    return jnp.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+    return jnp.linspace(start, stop, int(num), endpoint=endpoint, dtype=dtype)
 
 
 @linspace.infer

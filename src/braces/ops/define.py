@@ -108,6 +108,8 @@ class OpDef:
         vjp_rule: A written gradient kernel, as an operator of its own.
         gradient_rule: A gradient written as a program; wins over kernels.
         jvp_rule: A directional derivative written as a program.
+        learn_rule: Sizes that only values tell: from inputs and attributes to numbers by the
+            names of dimensions.
         differentiable: False where gradients are zero or make no sense.
         check: What is an error at run time.
         random: Whether it draws random numbers.
@@ -127,6 +129,7 @@ class OpDef:
     vjp_rule: OpDef | None = None
     gradient_rule: Callable[..., Any] | None = None
     jvp_rule: Callable[..., Any] | None = None
+    learn_rule: Callable[..., dict[str, Any]] | None = None
     differentiable: bool = True
     check: Check | None = None
     random: bool = False
@@ -153,7 +156,7 @@ class OpDef:
     def may_fail(self, attrs: Attrs) -> bool:
         """Whether a run can fail at an operator with these attributes."""
         del attrs
-        return self.check is not None
+        return self.check is not None or self.learn_rule is not None
 
     def failure(self, attrs: Attrs) -> tuple[type[BracesError], str, str | None]:
         """What is said when a run fails at this operator: error, message, and the way out."""
@@ -253,6 +256,11 @@ class OpDef:
         tangents of the outputs by slot.
         """
         self.jvp_rule = rule
+        return rule
+
+    def learned(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Write the sizes that only values tell."""
+        self.learn_rule = rule
         return rule
 
     def checked(

@@ -9,6 +9,7 @@ from braces.lazy import jnp
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import Backward
 from braces.ops.slicing import at_least_zero, smaller
 
@@ -124,3 +125,6 @@ def infer_diag(context: Context, x: TensorType, *, k: int) -> TensorType:
     rows: Size = x.shape[0] + min(k, 0)
     columns: Size = x.shape[1] - max(k, 0)
     return x.with_shape((at_least_zero(smaller(rows, columns)),))
+
+
+linear(tril, triu, diag)

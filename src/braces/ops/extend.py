@@ -13,6 +13,7 @@ from braces.ops.assemble import pieces
 from braces.ops.build import Var, one
 from braces.ops.define import KINDS, Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index
 
 Widths: TypeAlias = "tuple[tuple[Size, Size], ...]"
@@ -226,3 +227,7 @@ def repeat_gradient(g: Backward) -> dict[str, Var]:
     apart = (*shape[: at + 1], g.attrs["repeats"], *shape[at + 1 :])
     total = one("sum", one("reshape", g.out_grad, shape=apart), axis=at + 1, keepdims=False)
     return {"x": one("reshape", total, shape=g["x"].shape)}
+
+
+linear(tile, repeat)
+linear(pad, value=0.0)

@@ -17,6 +17,7 @@ from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import check_update
 
@@ -315,3 +316,6 @@ def one_hot_outside(ids: Tensor, *, num_classes: Size, dtype: DType = FLOAT32) -
     """Where an id is no class."""
     del dtype
     return outside(ids, int(num_classes), lowest=0)
+
+
+linear(take, scatter_add, embedding)

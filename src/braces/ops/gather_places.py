@@ -16,6 +16,7 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.gather import IN_RANGE, OUT_OF_RANGE, check_integers, from_front, outside
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import AddInto, Backward, axis_index, broadcast_shapes
 from braces.ops.slicing import check_update
 
@@ -298,3 +299,6 @@ def scatter_nd_add_gradient(g: Backward) -> dict[str, Any]:
     if g.wants("updates"):
         grads["updates"] = one("gather_nd", g.out_grad, *g.inputs["indices"])
     return grads
+
+
+linear(take_along_axis, put_along_axis_add, gather_nd, scatter_nd_add)

@@ -62,7 +62,7 @@ def getitem(x: Var, index: Any) -> Var:
             x, expanded([_resolved(x, _item(one_item)) for one_item in items], x.ndim)
         )
     except BracesError as error:
-        error.given = error.given or f"{x.name}: {x.type}"
+        error.given = f"{x.name}: {x.type}" + (f"   {error.given}" if error.given else "")
         source = user_source()
         error.located(f"`{x.name}[...]`" + (f", built at {source}" if source else ""))
         raise

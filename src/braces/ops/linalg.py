@@ -361,7 +361,8 @@ def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
         ShapeError: The contracted sizes differ, or there are not as many axes.
         DTypeError: Both are bools.
     """
-    return jnp.tensordot(*promoted(x, y), axes)
+    x, y = promoted(x, y)
+    return jnp.tensordot(x, y, axes)
 
 
 @tensordot.infer

@@ -7,7 +7,7 @@ grows; compiled, it is a buffer with a capacity, chosen by the executor, and a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from braces.dims import Shape
@@ -27,18 +27,32 @@ class HistoryOverflowError(RunError):
 
 
 class Stack:
-    """A list as the interpreter holds it: a chain of links, shared and never changed."""
+    """A list as the interpreter holds it: a chain of links, shared and never changed.
 
-    __slots__ = ("count", "rest", "value")
+    Attributes:
+        count: How many values there are.
+        zero: A value of the element's type, for lists that have none.
+    """
 
-    def __init__(self, value: Any = None, rest: Stack | None = None) -> None:
+    __slots__ = ("count", "rest", "value", "zero")
+
+    def __init__(self, zero: Any, value: Any = None, rest: Stack | None = None) -> None:
+        self.zero = zero
         self.value = value
         self.rest = rest
         self.count: int = 0 if rest is None else rest.count + 1
 
+    @staticmethod
+    def of(zero: Any, values: Iterable[Any]) -> Stack:
+        """The list of these values, the last one on top."""
+        found = Stack(zero)
+        for value in values:
+            found = found.push(value)
+        return found
+
     def push(self, value: Any) -> Stack:
         """This list with one more value on top."""
-        return Stack(value, self)
+        return Stack(self.zero, value, self)
 
     def pop(self) -> tuple[Any, Stack]:
         """The value on top, and the list below it."""
@@ -53,12 +67,14 @@ class Stack:
             link = link.rest
         return found[::-1]
 
+    def stacked(self) -> Any:
+        """All values as one array."""
+        return jnp.stack(self.values()) if self.count else self.zero[None][:0]
+
     def combine(self, change: Callable[..., Any], *others: Stack) -> Stack:
         """A list of the same length with `change` applied value by value."""
-        result = Stack()
-        for values in zip(self.values(), *(other.values() for other in others), strict=True):
-            result = result.push(change(*values))
-        return result
+        rows = zip(self.values(), *(other.values() for other in others), strict=True)
+        return Stack.of(self.zero, (change(*values) for values in rows))
 
 
 class Buffer(NamedTuple):
@@ -83,12 +99,22 @@ class Buffer(NamedTuple):
 
     def combine(self, change: Callable[..., Any], *others: Buffer) -> Buffer:
         """A list of the same length with `change` applied value by value."""
-        return Buffer(change(self.values, *(other.values for other in others)), self.count)
+        room = max(self.room, *(other.room for other in others), 0)
+        rows = (resized(one.values, room) for one in (self, *others))
+        return Buffer(change(*rows), self.count)
 
     @property
     def room(self) -> int:
         """How many values fit."""
         return self.values.shape[0]
+
+
+def resized(values: Any, room: int) -> Any:
+    """The first rows of a buffer, with zeros where there are fewer."""
+    missing = room - values.shape[0]
+    if missing <= 0:
+        return values[:room]
+    return jnp.pad(values, [(0, missing), *[(0, 0)] * (values.ndim - 1)])
 
 
 # ---- operators -------------------------------------------------------------------------------
@@ -111,7 +137,7 @@ def list_empty(
     """
     del history
     if capacity is None:
-        return Stack()
+        return Stack(jnp.zeros(shape, dtype))
     return Buffer(jnp.zeros((capacity, *shape), dtype), jnp.asarray(0, "int32"))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from braces.dims import Shape
 from braces.dtypes import TensorType, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
-from braces.lazy import jax, jnp, optax
+from braces.lazy import jnp, lax, optax
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
@@ -128,9 +128,15 @@ def is_label(x: Any, labels: Any, axis: int) -> Any:
     return jnp.expand_dims(classes, others) == jnp.expand_dims(labels.astype(np.int64), axis)
 
 
-def log_normaliser(logits: Any, axis: int) -> Any:
-    """`log(sum(exp(logits)))`; loss and gradient share the graph, so XLA computes it once."""
-    return jax.nn.logsumexp(logits, axis=axis, keepdims=True)
+def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
+    """The maximum, what `exp` gives of the distances to it, and the sum of that.
+
+    A loss and its gradient both start so; XLA then computes the exponentials once for both.
+    """
+    largest = jnp.max(logits, axis, keepdims=True, initial=-np.inf)
+    largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
+    powers = jnp.exp(logits - largest)
+    return largest, powers, jnp.sum(powers, axis, keepdims=True)
 
 
 # ---- classes ---------------------------------------------------------------------------------
@@ -171,8 +177,9 @@ def softmax_cross_entropy(logits: Tensor, labels: Tensor, *, axis: int = -1) -> 
         IndexRangeError: A label is not the number of a class.
     """
     wider = wide(logits)
-    loss = log_normaliser(wider, axis).squeeze(axis) - at_label(wider, labels, axis)
-    return loss.astype(result_dtype(logits))
+    largest, _, total = exponentials(wider, axis)
+    chosen = at_label(wider, labels, axis) - largest.squeeze(axis)
+    return (jnp.log(total).squeeze(axis) - chosen).astype(result_dtype(logits))
 
 
 @softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
@@ -187,9 +194,9 @@ def softmax_cross_entropy_vjp(
 ) -> Tensor:
     """logits_grad = out_grad * (softmax(logits) - [class is the label])."""
     wider = wide(logits)
-    softmax = jnp.exp(wider - log_normaliser(wider, axis))
+    _, powers, total = exponentials(wider, axis)
     grad = jnp.expand_dims(wide(out_grad), axis)
-    found = softmax * grad - jnp.where(is_label(wider, labels, axis), grad, 0)
+    found = powers * (grad / total) - jnp.where(is_label(wider, labels, axis), grad, 0)
     return found.astype(logits.dtype)
 
 
@@ -229,7 +236,8 @@ def softmax_cross_entropy_soft(logits: Tensor, target: Tensor, *, axis: int = -1
 
 def _log_softmax(logits: Any, target: Any, axis: int) -> Any:
     wider = wide(logits)
-    found = wider - log_normaliser(wider, axis)
+    largest, _, total = exponentials(wider, axis)
+    found = (wider - largest) - jnp.log(total)
     return jnp.where((target == 0) & jnp.isinf(found), 0, found)
 
 
@@ -238,10 +246,10 @@ def softmax_cross_entropy_soft_vjp(
     logits: Tensor, target: Tensor, out_grad: Tensor, *, axis: int = -1
 ) -> tuple[Tensor, Tensor]:
     """logits_grad = out_grad * (softmax * sum(target) - target); target_grad = -log_softmax."""
-    wider, weights = wide(logits), wide(target)
-    grad = jnp.expand_dims(wide(out_grad), axis)
-    softmax = jnp.exp(wider - log_normaliser(wider, axis))
-    logits_grad = grad * (softmax * weights.sum(axis, keepdims=True) - weights)
+    weights, grad = wide(target), jnp.expand_dims(wide(out_grad), axis)
+    _, powers, total = exponentials(wide(logits), axis)
+    share = weights.sum(axis, keepdims=True) / total
+    logits_grad = grad * (powers * share - weights)
     target_grad = -grad * _log_softmax(logits, target, axis)
     return logits_grad.astype(logits.dtype), target_grad.astype(target.dtype)
 

@@ -26,6 +26,7 @@ from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
 from braces.ops.define import KINDS, Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import AddInto, Backward
 
 Slice: TypeAlias = "tuple[int | None, int | None, int]"
@@ -377,3 +378,6 @@ def setitem_add_gradient(g: Backward) -> dict[str, Var]:
     if g.wants("update"):
         grads["update"] = one("getitem", g.out_grad, index=g.attrs["index"])
     return grads
+
+
+linear(getitem, setitem_add)

@@ -12,6 +12,7 @@ from braces.lazy import jnp
 from braces.ops.build import Var, one, tensor_type
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_indices, same_type, sum_to
 
 
@@ -105,6 +106,8 @@ def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorTyp
     resolve = context.unifier.resolve
     have, want = tuple(map(resolve, x.shape)), tuple(map(resolve, shape))
     want = settled(context.type, have, want)
+    if product(have) == product(want):
+        return x.with_shape(want)
     rest, others = _cancelled(have, want)
     (left, left_symbols), (right, right_symbols) = _parts(rest), _parts(others)
     problem = f"reshape cannot bring {product(have)} elements into {product(want)}."
@@ -349,3 +352,6 @@ def identity(x: Tensor) -> Tensor:
 def identity_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent passes through."""
     return {"x": g.out_grad}
+
+
+linear(reshape, flatten, expand_dims, squeeze, broadcast_to, identity)

@@ -14,6 +14,7 @@ from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import linear
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import added, check_update
 
@@ -182,3 +183,6 @@ def window_add_gradient(g: Backward) -> dict[str, Var]:
         size = g["update"].shape[axis_index(int(attrs["axis"]), g["x"].ndim, "window_add")]
         grads["update"] = one("window", g.out_grad, size=size, **attrs)
     return grads
+
+
+linear(window, window_add)

@@ -15,7 +15,7 @@ from braces.errors import GradientError
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
-from braces.ops.build import Var, append, as_var, one, tensor_type, var_of
+from braces.ops.build import Var, append, as_var, check_visible, one, tensor_type, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import Lists, differentiable
 from braces.ops.define import OPS, OpDef
@@ -237,6 +237,8 @@ def gradients(
         check_differentiable(var)
     program: Program = targets[0].program
     with program.transaction(), program.building(program.current):
+        for var in (*targets, *inputs):
+            check_visible(program, var)
         seeds: dict[str, Var] = {}
         for target, grad in zip(targets, given, strict=True):
             seed = _seed(target, grad)

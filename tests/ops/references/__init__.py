@@ -149,6 +149,8 @@ def collect() -> dict[str, Reference]:
     for module in pkgutil.iter_modules(__path__):
         held = importlib.import_module(f"{__name__}.{module.name}").REFERENCES
         if twice := found.keys() & held.keys():
-            raise ValueError(f"Two references for {sorted(twice)}; the second in {module.name}.")
+            raise ValueError(
+                f"Two references for {sorted(twice)}; the second in {module.name}."
+            )
         found |= held
     return found

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from references import Array, Reference, floating
 from references.functions import real
 

@@ -11,7 +11,8 @@ def spelled(index: tuple[Any, ...]) -> tuple[Any, ...]:
     """The index as NumPy wants it."""
     words = {":": slice(None), "new": None}
     return tuple(
-        slice(*entry) if isinstance(entry, tuple) else words.get(entry, entry) for entry in index
+        slice(*entry) if isinstance(entry, tuple) else words.get(entry, entry)
+        for entry in index
     )
 
 

@@ -1,0 +1,41 @@
+"""Operators that are linear in their numbers: the tangent is what they make of tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from braces.dtypes import is_float
+from braces.ops.build import Var, apply, tensor_type
+from braces.ops.define import OpDef
+from braces.ops.rules import zeros_of
+
+Slots: TypeAlias = "Mapping[str, tuple[Var, ...]]"
+
+
+def linear(*definitions: OpDef, **changed: Any) -> None:
+    """Say that operators are linear in all inputs that are no indices.
+
+    Args:
+        definitions: The operators.
+        changed: Attributes that are others for tangents.
+    """
+    for definition in definitions:
+        definition.jvp(_rule(definition.type, changed))
+
+
+def _rule(op_type: str, changed: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]:
+    def rule(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+        operands = {
+            slot: tangents.get(slot) or tuple(map(_still, values[slot]))
+            for slot in values
+            if slot != "out"
+        }
+        return apply(op_type, operands, {**attrs, **changed})
+
+    return rule
+
+
+def _still(var: Var) -> Var:
+    """What stands for the tangent of an input that does not move: indices stay as they are."""
+    return zeros_of(tensor_type(var)) if is_float(var.dtype) else var

@@ -1,0 +1,118 @@
+"""Lists as arrays: the rows that a loop collected, whose number is known only at run time.
+
+The leading axis of `list_stack` is a dimension of its own, which the run tells: interpreted, from
+the list; compiled, the executor assumes a number, is told the real one, and repeats the run with
+it where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from braces.dims import Dim, Size
+from braces.dtypes import ListType, TensorType
+from braces.errors import RunError, ShapeError
+from braces.lazy import jax, jnp
+from braces.ops.build import Var, apply
+from braces.ops.define import Tensor, op
+from braces.ops.inference import Context
+from braces.ops.lists import Buffer, Slots, Stack, resized
+from braces.ops.rules import Backward
+
+
+class RowCountError(RunError):
+    """A number of rows other than assumed; the executor repeats the run with the right one."""
+
+
+@op(lists=True)
+def list_stack(list: Tensor, *, length: Size) -> Tensor:
+    """The values of a list as one array, the oldest first.
+
+    Inputs:
+        list: list<T>.
+
+    Attributes:
+        length: The dimension that stands for the number of values.
+
+    Outputs:
+        out: T with a leading axis of `length`.
+    """
+    if isinstance(list, Stack):
+        return list.stacked()
+    return resized(list.values, length)
+
+
+@list_stack.infer
+def infer_list_stack(context: Context, list: ListType, *, length: Size) -> TensorType:
+    """The element with a leading axis."""
+    del context
+    return TensorType(list.element.dtype, (length, *list.element.shape))
+
+
+@list_stack.gradient
+def list_stack_gradient(g: Backward) -> dict[str, Var]:
+    """The rows of the cotangent as a list."""
+    return {"list": unstack(g.out_grad)}
+
+
+@list_stack.jvp
+def list_stack_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    """The tangents of the list as one array."""
+    del values
+    return {"out": (stack(tangents["list"][0], attrs["length"]),)}
+
+
+@list_stack.learned
+def learn_length(list: Any, *, length: Size) -> dict[str, Any]:
+    """The number of rows is the number of values."""
+    return {length.name: list.count} if isinstance(length, Dim) and length.name else {}
+
+
+@op(lists=True)
+def list_unstack(x: Tensor) -> Tensor:
+    """The rows of an array as a list, the last one on top.
+
+    Inputs:
+        x: T with a leading axis.
+
+    Outputs:
+        out: list<T>.
+    """
+    if isinstance(x, jax.core.Tracer):
+        rows = resized(x, max(1, x.shape[0]))  # a loop is traced even where it makes no trip
+        return Buffer(rows, jnp.asarray(x.shape[0], "int32"))
+    return Stack.of(jnp.zeros(x.shape[1:], x.dtype), x)
+
+
+@list_unstack.infer
+def infer_list_unstack(context: Context, x: TensorType) -> ListType:
+    """A list of rows."""
+    del context
+    if not x.shape:
+        raise ShapeError("A scalar has no rows.")
+    return ListType(TensorType(x.dtype, x.shape[1:]))
+
+
+@list_unstack.gradient
+def list_unstack_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangents of the rows as one array."""
+    return {"x": stack(g.out_grad, g["x"].shape[0])}
+
+
+@list_unstack.jvp
+def list_unstack_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    """The rows of the tangent as a list."""
+    del values, attrs
+    return {"out": (unstack(tangents["x"][0]),)}
+
+
+def stack(list: Var, length: Size) -> Var:
+    """Append a `list_stack`."""
+    return apply("list_stack", {"list": (list,)}, {"length": length})["out"][0]
+
+
+def unstack(x: Var) -> Var:
+    """Append a `list_unstack`."""
+    return apply("list_unstack", {"x": (x,)})["out"][0]
+

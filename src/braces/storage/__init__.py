@@ -1,0 +1,1 @@
+"""Files: parameters, models and checkpoints, all of them safetensors."""
