@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,8 +20,8 @@ from braces.executor.executor import Executor
 from braces.frontend.variables import data
 from braces.ir.program import Program
 from braces.ops.build import Var, apply
-from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS, OpDef
+from braces.passes.backward import gradients
 from braces.scope import Scope
 
 REFERENCES = collect()
@@ -29,10 +29,8 @@ MODES = ("compile", "interpret")
 
 
 def definitions() -> list[OpDef]:
-    """All operators on arrays: those that own blocks or handle lists have tests of their own."""
-    kernels = [
-        d for d in OPS.definitions.values() if not isinstance(d, BlockOp) and not d.lists
-    ]
+    """All operators on arrays; those that own blocks or handle lists have their own tests."""
+    kernels = [d for d in OPS.definitions.values() if not d.owns_blocks and not d.lists]
     return sorted(kernels, key=lambda d: d.type)
 
 
@@ -135,7 +133,7 @@ class Case:
 
 
 def cases(floats: DType | None = None) -> list[Case]:
-    """All examples of all operators that have a reference; to lack one is a failure by itself."""
+    """All examples of all operators that have a reference; to lack one fails a test."""
     known = [d for d in definitions() if d.type in REFERENCES]
     return [Case(d.type, example, floats) for d in known for example in d.examples]
 
@@ -258,3 +256,21 @@ def build(case: Case) -> Built:
 def with_floats(case: Case, dtype: DType) -> Case:
     """The case with all its floats in another dtype."""
     return replace(case, floats=dtype)
+
+
+def value_and_gradients(
+    function: Callable[..., Var], inputs: Mapping[str, Any], mode: str
+) -> tuple[Any, list[Any]]:
+    """What a function of variables gives at some arrays, and the gradient of its sum.
+
+    All sizes are fixed; the gradient is that of each input of a float dtype.
+    """
+    arrays = {name: np.asarray(value) for name, value in inputs.items()}
+    with Program() as program:
+        vars_ = [data(name, a.shape, a.dtype) for name, a in arrays.items()]
+        out = function(*vars_)
+        floats = [var for var in vars_ if is_float(var.dtype)]
+        grads = gradients([out], floats) if is_float(out.dtype) and floats else []
+    fetch = {str(i): grad for i, grad in enumerate(grads) if grad is not None} | {"out": out}
+    results = Executor(mode=mode).run(program, Scope(), feed=arrays, fetch=fetch)
+    return results["out"], [results.get(str(i)) for i in range(len(grads))]

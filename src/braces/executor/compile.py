@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from braces.dims import Dim
@@ -147,12 +147,18 @@ class OpLowering:
         return size_number(size, self.lowerer.sizes)
 
     def run(
-        self, label: str, body: Body, arguments: Sequence[Any], state: State
+        self,
+        label: str,
+        body: Body,
+        arguments: Sequence[Any],
+        state: State,
+        sizes: Mapping[str, int] | None = None,
     ) -> tuple[list[Any], State]:
-        """Lower a sub-block."""
+        """Lower a sub-block; `sizes` are dimensions that belong to this run of it."""
         env = {name: self.env[name] for name in self.op.captures()}
         env.update(zip(body.params, arguments, strict=True))
-        state = self.lowerer.run(body, env, f"{self.path}/{label}", state)
+        lowerer = replace(self.lowerer, sizes=self.lowerer.sizes | sizes) if sizes else self.lowerer
+        state = lowerer.run(body, env, f"{self.path}/{label}", state)
         return [env[name] for name in body.results], state
 
     def state(self, *labels: str) -> State:

@@ -135,6 +135,10 @@ class OpFrame:
         self.interpreter.keep(here, {n: v for n, v in env.items() if n in body.vars})
         return [env[name] for name in body.results]
 
+    def learn(self, size: Any, value: int) -> None:
+        """Say what a dimension of the sub-blocks is."""
+        self.interpreter.sizes[str(size)] = value
+
     def fail(self, error: type[BracesError], what: str, fix: str) -> BracesError:
         """An error that says where it happened."""
         return error(what, at=place(self.path, self.op), fix=fix)

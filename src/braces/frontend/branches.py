@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import SubBlock, located, outer_var
+from braces.ir.program import default_program
 from braces.ir.records import Body
+from braces.ir.walk import rename_body
 from braces.ops.build import Var, apply, as_var, one, tensor_type
+from braces.ops.control.rows import mask_rows
 
 
 class Branch(SubBlock):
@@ -21,23 +26,40 @@ class Branch(SubBlock):
         self.key = key
         self.inputs: list[Var] = []
         self.body: Body | None = None
+        self.rows: Dim | None = None
+        self.valid: Var | None = None
 
     def add_input(self, x: Any) -> Var:
-        """An outer variable as this branch sees it; all of it where the predicate is a scalar."""
+        """An outer variable as this branch sees it.
+
+        With a scalar predicate that is all of it; with a predicate of rows, the rows of its
+        leading axis that belong to this branch, in their order.
+        """
         self.require_open("add_input")
         var = outer_var(self, x, "add_input")
         self.inputs.append(var)
-        return var
+        if self.rows is None:
+            return var
+        inner = self.param("rows", rows_type(self, var, self.owner.predicate, self.rows))
+        return inner
+
+    def select(self, side: bool) -> None:
+        """See only the rows of one side."""
+        names = self.table.names
+        self.rows = Dim.named(names.unique("true_rows" if side else "false_rows"))
+        self.valid = self.param("valid", TensorType(BOOL, (self.rows,)))
 
     def close(self) -> None:
         """Freeze the block; the operator is made when the construct is called."""
         if not self.outputs:
             raise ProgramError("The branch has no output.", fix="Call add_output(...).")
+        if self.rows is not None and self.valid is not None:
+            mask_rows(self.program, self.table, str(self.rows), self.valid.name)
         self.body = self.table.freeze([var.name for var in self.outputs])
         self.owner.branches.append(self)
 
 
-class _Branches:
+class _Branches(ABC):
     """What IfElse and Switch share."""
 
     what = "branch"
@@ -53,6 +75,15 @@ class _Branches:
                 self.what,
             )
         return Branch(self.what, self, key)
+
+    def __call__(self) -> Any:
+        """The outputs of the block that ran: one variable, or a tuple."""
+        with default_program().transaction():
+            return self._made()
+
+    @abstractmethod
+    def _made(self) -> Any:
+        """Append the operator."""
 
     def _finish(self, index: Any, branches: Sequence[Branch], total: bool) -> Any:
         if self.results is None:
@@ -70,6 +101,7 @@ class IfElse(_Branches):
     def __init__(self, predicate: Var) -> None:
         super().__init__()
         self.predicate = predicate
+        self.row_wise = predicate.ndim == 1
 
     def true_block(self) -> Branch:
         """The block that runs where the predicate holds."""
@@ -84,10 +116,12 @@ class IfElse(_Branches):
             raise located(
                 ProgramError(f"The {str(side).lower()} block is written twice."), self.what
             )
-        return self._open(side)
+        branch = self._open(side)
+        if self.row_wise:
+            branch.select(side)
+        return branch
 
-    def __call__(self) -> Any:
-        """The outputs of the block that ran: one variable, or a tuple."""
+    def _made(self) -> Any:
         sides = {branch.key: branch for branch in self.branches}
         if not sides:
             raise located(
@@ -96,6 +130,8 @@ class IfElse(_Branches):
         for side in (True, False):
             if side not in sides:
                 sides[side] = self._pass_through(sides[not side], side)
+        if self.row_wise:
+            return self._finish_rows(sides[False], sides[True])
         index = one("cast", self.predicate, dtype="int32")
         return self._finish(index, [sides[False], sides[True]], total=True)
 
@@ -110,10 +146,22 @@ class IfElse(_Branches):
                 ),
                 self.what,
             )
-        missing = Branch(self.what, self, side)
+        missing = self._side(side)
         with missing:
-            missing.add_output(*written.inputs)
+            missing.add_output(*(missing.add_input(x) for x in written.inputs))
         return missing
+
+    def _finish_rows(self, no: Branch, yes: Branch) -> Any:
+        if self.results is None:
+            inputs = list(dict.fromkeys([*no.inputs, *yes.inputs]))
+            operands = {"masks": (~self.predicate, self.predicate), "rows": inputs}
+            attrs = {
+                "cases": tuple(_aligned(branch, inputs) for branch in (no, yes)),
+                "counts": (no.rows, yes.rows),
+                "outs": len(yes.outputs),
+            }
+            self.results = apply("partition", operands, attrs)["out"]
+        return self.results[0] if len(self.results) == 1 else self.results
 
 
 class Switch(_Branches):
@@ -161,8 +209,7 @@ class Switch(_Branches):
         self.has_default = True
         return self._open(None)
 
-    def __call__(self) -> Any:
-        """The outputs of the block that ran: one variable, or a tuple."""
+    def _made(self) -> Any:
         if not self.branches:
             raise located(ProgramError("The switch has no cases yet."), self.what)
         keys = [branch.key for branch in self.branches if branch.key is not None]
@@ -173,17 +220,56 @@ class Switch(_Branches):
         return self._finish(index, self.branches, total=self.has_default)
 
 
-def predicate_of(given: Any, what: str) -> Var:
-    """A bool scalar.
+def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
+    """A row-wise branch with one parameter for each input of either side."""
+    assert branch.body is not None
+    assert branch.valid is not None
+    body, own = branch.body, dict(zip(branch.inputs, branch.body.params[1:], strict=False))
+    infos, params = dict(body.vars), [branch.valid.name]
+    repeated = zip(branch.inputs, body.params[1:], strict=True)
+    names = {param: own[x] for x, param in repeated if own[x] != param}
+    for x in inputs:
+        if x not in own:
+            assert branch.rows is not None
+            made = branch.param("rows", rows_type(branch, x, branch.owner.predicate, branch.rows))
+            infos[made.name] = branch.table.vars[made.name]
+            own[x] = made.name
+        params.append(own[x])
+    return rename_body(Body(tuple(params), body.results, infos, body.ops), names)
+
+
+def rows_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> TensorType:
+    """The type of the selected rows of a variable.
+
+    Raises:
+        ShapeError: It has no rows, or other rows than the predicate.
+    """
+    whole = tensor_type(var)
+    unify = block.table.unifier.unify
+    if not whole.rank or unify(whole.shape[0], predicate.shape[0]) is None:
+        raise located(
+            ShapeError(
+                f"`{var.name}` does not have the rows of the predicate.",
+                given=f"{var.name}: {whole}   predicate: {predicate.type}",
+                fix="The leading axis of a row-wise input is that of the predicate.",
+            ),
+            block.what,
+        )
+    return whole.with_shape((rows, *whole.shape[1:]))
+
+
+def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
+    """A bool scalar, or where `rows` are allowed a bool vector.
 
     Raises:
         ShapeError: It is anything else.
     """
     var = as_var(given)
-    if tensor_type(var) != TensorType(BOOL, ()):
+    if var.dtype != BOOL or var.ndim > int(rows):
         raise located(
             ShapeError(
-                f"The predicate of a {what} must be a bool scalar.",
+                f"The predicate of a {what} must be a bool scalar"
+                + (" or a bool vector of rows." if rows else "."),
                 given=f"{var.name}: {var.type}",
                 fix="Compare, and reduce with br.all or br.any.",
             ),
@@ -193,10 +279,14 @@ def predicate_of(given: Any, what: str) -> Var:
 
 
 def create_if_else(predicate: Any) -> IfElse:
-    """A choice between two blocks.
+    """A choice between two blocks, for a whole value or row by row.
+
+    With a bool scalar one block runs. With a bool vector each block runs on its own rows: what
+    `add_input` gives are the selected rows, and the outputs come back in the original order.
+    A block without rows runs nothing.
 
     Args:
-        predicate: A bool scalar.
+        predicate: A bool scalar, or a bool vector with one entry a row.
 
     Example:
         >>> import braces as br
@@ -210,7 +300,7 @@ def create_if_else(predicate: Any) -> IfElse:
         ...     print(choice().type)
         f32[]
     """
-    return IfElse(predicate_of(predicate, "if-else"))
+    return IfElse(predicate_of(predicate, "if-else", rows=True))
 
 
 def create_switch(index: Any = None) -> Switch:

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from braces.errors import BracesError, ProgramError
-from braces.frontend.construct import located
+from braces.errors import ProgramError
+from braces.frontend.tree import values
 from braces.ir.program import default_program
-from braces.ops.build import Var
+from braces.ops.build import Var, program_of, says_where
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,31 +18,13 @@ R = TypeVar("R")
 def building(function: Callable[P, R]) -> Callable[P, R]:
     """A function that leaves the program, startup included, as it was where it fails."""
 
-    @functools.wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        program = default_program()
-        snapshot = program.snapshot()
-        try:
-            return function(*args, **kwargs)
-        except BaseException as error:
-            program.restore(snapshot)
-            if isinstance(error, BracesError):
-                located(error, function.__name__)
-            raise
-
-    return guarded
-
-
-def looking(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that builds nothing before it fails; only its errors are completed."""
+    located = says_where(function)
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except BracesError as error:
-            located(error, function.__name__)
-            raise
+        program = program_of({"operands": values([args, kwargs])})
+        with program.transaction(), program.building(program.current):
+            return located(*args, **kwargs)
 
     return guarded
 

@@ -18,17 +18,16 @@ from braces.dims import Dim
 from braces.dtypes import SHORT_NAMES, DType, dtype_of
 from braces.errors import DTypeError, ProgramError, suggest
 from braces.frontend.functions import FUNCTIONS
-from braces.frontend.guard import looking
 from braces.frontend.sampling import sizes_of
 from braces.frontend.variables import constant
-from braces.ops.build import Var, as_var, call, one, scalar_dtype
+from braces.ops.build import Var, as_var, call, one, says_where, scalar_dtype
 
 __all__ = ["arange", "asarray", "einsum", "full", "missing", "ones", "zeros"]
 
 # ---- arrays from nothing ---------------------------------------------------------------------
 
 
-@looking
+@says_where
 def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> Var:
     """One number everywhere.
 
@@ -78,7 +77,7 @@ def ones(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
     return full(shape, 1, dtype)
 
 
-@looking
+@says_where
 def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64") -> Var:
     """Evenly spaced integers: `arange(stop)`, or `arange(start, stop, step)`.
 

@@ -11,11 +11,12 @@ from braces.dims import Size
 from braces.dtypes import DType, TensorType, dtype_of, size_of
 from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError
 from braces.frontend import initializers
-from braces.frontend.guard import building, looking
+from braces.frontend.guard import building
 from braces.frontend.initializers import Initializer as Initializer, salt_of as salt_of
+from braces.ir.names import check_name
 from braces.ir.program import Program, default_program
 from braces.ir.records import DATA, PARAMETER, STATE, Literal
-from braces.ops.build import Operand, Var, as_array, one, var_of
+from braces.ops.build import Operand, Var, as_array, one, says_where, var_of
 
 
 @building
@@ -35,6 +36,7 @@ def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
         <Var x: f32[batch,8]>
     """
     program = default_program()
+    check_name(name)
     sizes = _sizes(program, shape)
     if program.current is not program.table:
         raise ProgramError(
@@ -161,7 +163,7 @@ def Variable(  # noqa: N802 - the name in the design documents
     return parameter(name, shape, init, dtype)
 
 
-@looking
+@says_where
 def get_variable(name: str) -> Var:
     """The variable of this name, from the current block or any that encloses it.
 
@@ -175,7 +177,7 @@ def get_variable(name: str) -> Var:
     return var_of(program, table, name)
 
 
-@looking
+@says_where
 def constant(value: Operand, dtype: object = None, shape: Sequence[int] | None = None) -> Var:
     """A constant: a number, a nested list, or an array.
 
@@ -189,6 +191,11 @@ def constant(value: Operand, dtype: object = None, shape: Sequence[int] | None =
             f"`{value.name}` is a variable, not a constant.", fix="Use it as it is, or br.cast it."
         )
     array = as_array(value)
+    if array.dtype.kind not in "biufcV":
+        raise DTypeError(
+            f"{value!r:.80} is not a number, nor an array of numbers.",
+            fix="Pass a number, a nested list of numbers, or a NumPy array.",
+        )
     if dtype is not None:
         array = array.astype(dtype_of(dtype))
     if shape is None:

@@ -10,7 +10,7 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located
 from braces.frontend.rnn import final_of
 from braces.ir.records import ARGUMENT, Body, VarInfo
-from braces.ir.walk import free_names
+from braces.ir.walk import all_ops, free_names
 from braces.ops.build import Var, apply, as_var, tensor_type
 from braces.ops.define import OPS
 from braces.ops.lists import push
@@ -94,7 +94,7 @@ class WhileBlock(LoopBlock):
         name = self.condition.name
         whole = Body((), (), dict(self.table.vars), tuple(self.table.ops))
         cut = eliminate(whole, [name])
-        for op in cut.ops:
+        for _, op in all_ops(cut):
             if OPS.get(op.type).random:
                 raise ProgramError(
                     "The condition of a while draws random numbers.",

@@ -6,10 +6,11 @@ types, and appends one operator to the current block of a program.
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from braces.ops.define import OPS, OpDef
 from braces.ops.inference import Context, infer
 
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
@@ -284,6 +287,20 @@ def user_source() -> Source | None:
             return Source(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def says_where(function: Callable[P, R]) -> Callable[P, R]:
+    """A public function whose errors say the user's line, where they say no place yet."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except BracesError as error:
+            source = user_source()
+            raise error.located(function.__name__ + (f", at {source}" if source else ""))
+
+    return guarded
 
 
 def var_of(program: Program, table: SymbolTable, name: str) -> Var:

@@ -194,11 +194,10 @@ def repeat(x: Tensor, *, repeats: Size, axis: int | None = None) -> Tensor:
         ShapeError: There is no such axis, or the number is negative.
     """
     count = cast("int", repeats)
-    x, axis = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)
-    wide = jnp.broadcast_to(
-        jnp.expand_dims(x, axis + 1), (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
-    )
-    return wide.reshape((*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))
+    x, at = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)
+    before, after = x.shape[: at + 1], x.shape[at + 1 :]
+    wide = jnp.broadcast_to(jnp.expand_dims(x, at + 1), (*before, count, *after))
+    return wide.reshape((*before[:-1], before[-1] * count, *after))
 
 
 @repeat.infer

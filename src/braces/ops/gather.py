@@ -95,14 +95,14 @@ def take(x: Tensor, indices: Tensor, *, axis: int | None = None) -> Tensor:
         DTypeError: The indices are no integers.
         IndexRangeError: In a run, an index is out of range.
     """
-    x, axis = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)
-    size = x.shape[axis]
+    x, at = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)
+    size = x.shape[at]
     if size == 0:
-        return jnp.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+        return jnp.zeros((*x.shape[:at], *indices.shape, *x.shape[at + 1 :]), x.dtype)
     positions = from_front(indices, size)
     if indices.ndim == 0:
-        return lax.dynamic_index_in_dim(x, positions, axis, keepdims=False)
-    whole = (slice(None),) * axis
+        return lax.dynamic_index_in_dim(x, positions, at, keepdims=False)
+    whole = (slice(None),) * at
     return x.at[(*whole, positions)].get(**IN_RANGE)
 
 

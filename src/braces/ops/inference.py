@@ -12,7 +12,7 @@ from braces.dtypes import TensorType, Type
 from braces.errors import BracesError, ShapeError
 from braces.ir.records import Attr
 from braces.lazy import jax
-from braces.ops.define import Attrs, OpDef, Types
+from braces.ops.define import Attrs, DerivedJvp, OpDef, Types
 
 
 class Context:
@@ -53,6 +53,12 @@ def infer(
     if definition.infer_rule is not None:
         arguments = definition.arrange(types)
         return definition.by_slot(definition.infer_rule(context, *arguments, **attrs))
+    if isinstance(definition, DerivedJvp) and definition.base is not None:
+        base, suffix = definition.base, "_tangent"
+        primals = {s.name: types[s.name] for s in base.inputs if types.get(s.name)}
+        outs = [s.removesuffix(suffix) for s in wanted]
+        found = infer(base, primals, attrs, outs, Context(base.type, context.unifier))
+        return {slot: found[slot.removesuffix(suffix)] for slot in wanted}
     mirrored = {slot: _mirrored(slot, types) for slot in wanted}
     if mirrored and all(mirrored.values()):
         return mirrored  # pyright: ignore[reportReturnType]

@@ -49,7 +49,7 @@ def reshape(x: Tensor, *, shape: Shape) -> Tensor:
     return jnp.reshape(x, completed(tuple(x.shape), shape))
 
 
-def completed(have: tuple[int, ...], want: tuple[int, ...]) -> tuple[int, ...]:
+def completed(have: Shape, want: Shape) -> Shape:
     """Numbers, with that in the place of -1 which is left when equal sizes cancel.
 
     Cancelling first tells the size beside a 0 too: (0, 4) in the shape (0, -1) is (0, 4).

@@ -7,7 +7,7 @@ it says, and it is an error in the run where it does not lie within the axis: `x
 
 from __future__ import annotations
 
-from braces.dims import Size
+from braces.dims import Dim, Size
 from braces.dtypes import TensorType
 from braces.errors import IndexRangeError
 from braces.lazy import jnp, lax
@@ -80,8 +80,8 @@ def infer_window(
     """The size of the window on its axis."""
     axis = axis_index(axis, x.rank, context.type)
     have, start, size = map(context.unifier.resolve, (x.shape[axis], start, size))
-    known = isinstance(have, int) and isinstance(start, int) and isinstance(size, int)
-    if known and place(have, start, size, from_end)[0] is None:
+    known = not any(isinstance(one_size, Dim) for one_size in (have, start, size))
+    if known and place(number(have), number(start), number(size), from_end)[0] is None:
         raise IndexRangeError(
             f"{size} elements from {start} on do not fit into an axis of {have}.",
             fix="Slices with numbers are clipped; windows must lie within the axis.",

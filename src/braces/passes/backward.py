@@ -15,7 +15,7 @@ from braces.errors import GradientError
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
-from braces.ops.build import Var, append, as_var, check_visible, one, tensor_type, var_of
+from braces.ops.build import Var, append, as_var, check_visible, one, says_where, tensor_type, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import Lists, differentiable
 from braces.ops.define import OPS, OpDef
@@ -44,6 +44,12 @@ class Differentiation:
         self.grads = {n: backprop.grads[n] for n in op.binds() if n in backprop.grads}
         self.eliminate: Callable[..., Body] = eliminate
         self.pending: dict[str, str] = {}
+
+    def var(self, name: str) -> Var:
+        """The handle of a variable that the operator reads."""
+        table = self.host.table_of(name)
+        assert table is not None, name
+        return var_of(self.program, table, name)
 
     def wants(self, name: str) -> bool:
         """Whether the cotangent of this input is wanted."""
@@ -206,6 +212,7 @@ def reachable(host: SymbolTable, wanted: Iterable[str]) -> set[str]:
 # ---- the public functions --------------------------------------------------------------------
 
 
+@says_where
 def gradients(
     targets: Any, inputs: Any, target_gradients: Any = None
 ) -> list[Var | None]:
@@ -283,6 +290,7 @@ def _seed(target: Var, grad: Any) -> Var:
     return grad
 
 
+@says_where
 def append_backward(loss: Var, parameters: Any = None) -> dict[Var, Var]:
     """The gradients of a scalar loss with respect to the trainable parameters.
 

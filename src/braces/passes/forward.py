@@ -14,7 +14,7 @@ from braces.ir.program import Program
 from braces.ir.records import Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import producers
-from braces.ops.build import Var, append, as_var, var_of
+from braces.ops.build import Var, append, as_var, says_where, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import differentiable
 from braces.ops.control.tangents import zero_tangent
@@ -148,6 +148,7 @@ def in_order(host: SymbolTable) -> None:
     host.touch()
 
 
+@says_where
 def jvp(targets: Any, inputs: Any, tangents: Any) -> list[Var | None]:
     """The directional derivatives of targets, as new operators of the program.
 

@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -15,11 +15,42 @@ from typing import IO
 if sys.platform != "win32":
     import fcntl
 
+    def _lock(file: IO[bytes]) -> None:
+        # The kernel drops the lock when the writer dies, however it dies.
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _check_abandoned(path: Path) -> None:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _take_mode(file: IO[bytes], target: Path) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+
+    def _sync_folder(folder: Path) -> None:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+else:  # a file that is open cannot be removed there, and folders are not synchronised
+
+    def _lock(file: IO[bytes]) -> None: ...
+
+    def _check_abandoned(path: Path) -> None: ...
+
+    def _take_mode(file: IO[bytes], target: Path) -> None: ...
+
+    def _sync_folder(folder: Path) -> None: ...
+
+
 _SUFFIX = ".tmp"
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
     """A file to write to, which takes the place of `path` when the block ends.
 
     Nobody ever sees half of it: not where the block fails, nor where the process is killed, nor
@@ -51,36 +82,3 @@ def remove_abandoned(folder: Path, prefix: str) -> None:
         with contextlib.suppress(OSError):
             _check_abandoned(path)
             os.unlink(path)
-
-
-if sys.platform != "win32":
-
-    def _lock(file: IO[bytes]) -> None:
-        # The kernel drops the lock when the writer dies, however it dies.
-        with contextlib.suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _check_abandoned(path: Path) -> None:
-        with open(path, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _take_mode(file: IO[bytes], target: Path) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
-
-    def _sync_folder(folder: Path) -> None:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-else:  # a file that is open cannot be removed there, and folders are not synchronised
-
-    def _lock(file: IO[bytes]) -> None: ...
-
-    def _check_abandoned(path: Path) -> None: ...
-
-    def _take_mode(file: IO[bytes], target: Path) -> None: ...
-
-    def _sync_folder(folder: Path) -> None: ...

@@ -5,9 +5,9 @@
     tensor := {"dtype": "F32", "shape": [2, 3], "data_offsets": [start, stop]}
     record := JSON {"format": "braces.…", "version": 1, …}        as a text
 
-The tensors follow each other without gaps, wider dtypes first, so that each is aligned; the same
-content gives the same bytes. The format has no complex128: such an array is an F64 with one more
-axis of size 2, and its name is in the record's `complex128`.
+The tensors follow each other without gaps, wider dtypes first, so that each is aligned; the
+same content gives the same bytes. The format has no complex128: such an array is an F64 with
+one more axis of size 2, and its name is in the record's `complex128`.
 
 A file is checked before anything is allocated for its arrays: whatever it declares must lie
 within its own length. The files of other libraries are read too; they have no record.
@@ -20,15 +20,15 @@ import math
 import os
 import stat
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 import numpy as np
 
-from braces.dtypes import HIGHEST_RANK, SHORT_NAMES, DType, TensorType
-from braces.errors import BracesError, FileFormatError, UnknownNameError, suggest
+from braces.dtypes import HIGHEST_RANK, SHORT_NAMES, TensorType
+from braces.errors import FileFormatError, UnknownNameError, suggest
 from braces.ir.limits import LARGEST_INT, readable_name
 from braces.storage.atomic import replacing
 
@@ -61,7 +61,7 @@ def write_tensors(
         record: What else the header says: plain JSON.
 
     Raises:
-        BracesError: The names or the record take more room than a header has.
+        FileFormatError: The names or the record take more room than a header has.
         OSError: The folder is missing, full, or must not be written to.
     """
     wide = sorted(name for name, array in arrays.items() if array.dtype == _COMPLEX)
@@ -82,7 +82,7 @@ def _as_pairs(array: Array) -> Array:
 
 
 def _bytes_of(array: Array) -> memoryview:
-    return memoryview(np.asarray(array, order="C").reshape(-1).view(np.uint8))
+    return np.asarray(array, order="C").reshape(-1).view(np.uint8).data
 
 
 def _header(order: list[str], arrays: Mapping[str, Array], record: str) -> bytes:
@@ -90,13 +90,14 @@ def _header(order: list[str], arrays: Mapping[str, Array], record: str) -> bytes
     at = 0
     for name in order:
         array = arrays[name]
-        offsets = [at, at := at + array.nbytes]
+        place = [at, at + array.nbytes]
         code, shape = _CODES[array.dtype], list(array.shape)
-        found[name] = {"dtype": code, "shape": shape, "data_offsets": offsets}
+        found[name] = {"dtype": code, "shape": shape, "data_offsets": place}
+        at += array.nbytes
     text = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > LARGEST_HEADER:
-        raise BracesError(
+        raise FileFormatError(
             f"The names and types of {len(order)} arrays take {len(text)} bytes of header.",
             fix=f"{LARGEST_HEADER} is the most; write several files.",
         )
@@ -169,7 +170,7 @@ class TensorFile:
 
 
 @contextmanager
-def open_tensors(path: str | os.PathLike[str]) -> Iterator[TensorFile]:
+def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
     """Open a safetensors file and check its header.
 
     Raises:
@@ -195,6 +196,7 @@ def _opened(file: IO[bytes]) -> TensorFile:
         raise FileFormatError(
             "This is no safetensors file, or it was cut short.",
             given=f"{size} bytes" + (f", a header of {length}" if len(start) == 8 else ""),
+            fix="Programs without parameters are read by br.Program.load.",
         )
     header = _parsed(file.read(length), "header")
     record = _record(header.pop(_METADATA, {}))
@@ -206,22 +208,23 @@ def _opened(file: IO[bytes]) -> TensorFile:
 
 def _parsed(text: str | bytes, what: str) -> dict[str, Any]:
     try:
+        text = text if isinstance(text, str) else text.decode()
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except FileFormatError:
         raise
     except (ValueError, RecursionError):
         raise FileFormatError(f"The {what} is not well-formed JSON.", fix=_DAMAGED) from None
-    if not isinstance(found, dict):
+    if not is_object(found):
         raise FileFormatError(f"The {what} is not a JSON object.", fix=_DAMAGED)
     return found
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
-        raise FileFormatError(f"The header has `{twice:.80}` twice.", fix=_DAMAGED)
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise FileFormatError(f"The header has `{name:.80}` twice.", fix=_DAMAGED)
+        found[name] = value
     return found
 
 
@@ -230,7 +233,7 @@ def _refuse_constant(text: str) -> None:
 
 
 def _record(metadata: Any) -> dict[str, Any]:
-    if not isinstance(metadata, dict):
+    if not is_object(metadata):
         raise FileFormatError("The metadata are not a JSON object.", fix=_DAMAGED)
     text: Any = metadata.get(_RECORD)
     if text is None:
@@ -249,7 +252,7 @@ def _record(metadata: Any) -> dict[str, Any]:
 
 
 def _entry(name: str, value: Any) -> Entry:
-    fields: Any = value if isinstance(value, dict) else {}
+    fields: Any = value if is_object(value) else {}
     dtype = _DTYPES.get(str(fields.get("dtype")))
     if dtype is None:
         raise FileFormatError(
@@ -271,10 +274,10 @@ def _entry(name: str, value: Any) -> Entry:
 
 
 def _numbers(given: Any, most: int, what: str) -> tuple[int, ...]:
-    good = isinstance(given, list) and len(given) <= most
-    if not good or not all(type(one) is int and 0 <= one <= LARGEST_INT for one in given):
-        raise FileFormatError(f"The {what} is not a list of at most {most} sizes.", fix=_DAMAGED)
-    return tuple(given)
+    sizes: list[Any] = given if is_list(given) and len(given) <= most else [None]
+    if not all(type(one) is int and 0 <= one <= LARGEST_INT for one in sizes):
+        raise FileFormatError(f"The {what} is no list of {most} sizes at most.", fix=_DAMAGED)
+    return tuple(sizes)
 
 
 def _check_cover(entries: Mapping[str, Entry], size: int) -> None:
@@ -293,7 +296,7 @@ def _check_cover(entries: Mapping[str, Entry], size: int) -> None:
 
 def _with_complex(entries: dict[str, Entry], record: Mapping[str, Any]) -> dict[str, Entry]:
     names = record.get("complex128", [])
-    for name in names if isinstance(names, list) else [names]:
+    for name in names if is_list(names) else [names]:
         entry = entries.get(name) if isinstance(name, str) else None
         if entry is None or entry.type.dtype != np.float64 or entry.type.shape[-1:] != (2,):
             raise FileFormatError(f"`{name!r:.80}` is no complex array.", fix=_DAMAGED)
@@ -305,3 +308,11 @@ def _complex_type(pairs: TensorType) -> TensorType:
     return TensorType(_COMPLEX, pairs.shape[:-1])
 
 
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a value that was read from JSON is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Whether a value that was read from JSON is a list."""
+    return isinstance(value, list)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
 from references import Array, Reference, Values
 from references.gather import along, in_range
 

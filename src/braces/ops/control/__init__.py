@@ -1,5 +1,5 @@
 """Operators that own sub-blocks."""
 
-from braces.ops.control import loop, switch
+from braces.ops.control import loop, partition, switch
 
-__all__ = ["loop", "switch"]
+__all__ = ["loop", "partition", "switch"]

@@ -42,6 +42,10 @@ class Frame(Protocol):
         """Run a sub-block in a scope of its own and return its results."""
         ...
 
+    def learn(self, size: Any, value: int) -> None:
+        """Say what a dimension of the sub-blocks is."""
+        ...
+
     def fail(self, error: type[Exception], what: str, fix: str) -> Exception:
         """An error that says where it happened."""
         ...
@@ -60,8 +64,18 @@ class Lowering(Protocol):
         """A size as a number."""
         ...
 
-    def run(self, label: str, body: Body, arguments: Sequence[Any], state: Any) -> Any:
-        """Lower a sub-block: its results, and the state of the run after it."""
+    def run(
+        self,
+        label: str,
+        body: Body,
+        arguments: Sequence[Any],
+        state: Any,
+        sizes: Mapping[str, int] | None = None,
+    ) -> Any:
+        """Lower a sub-block: its results, and the state of the run after it.
+
+        `sizes` are dimensions that belong to this run of the block.
+        """
         ...
 
     def state(self, *labels: str) -> Any:

@@ -1,0 +1,265 @@
+"""The row-wise branch: each block runs on its own rows only.
+
+    partition(masks, rows, captures) { cases, counts } -> out, sums
+
+    case (valid, rows...) -> rows..., sums...
+
+`masks[k]` selects the rows of case k, at most one case a row. A case sees its rows in order, as
+arrays whose leading size is `counts[k]`, a dimension of its own. Its row results come back to
+their places in `out`, zero where no case has the row; its other results are added up in `sums`.
+
+Interpreted, a case gets exactly its rows, and one without rows does not run. Compiled, it runs on
+one of a few capacities, padded with a row that is selected; `valid` tells rows from padding, and
+what mixes rows reads it (see `braces.ops.control.rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+from braces.dims import Dim, Size
+from braces.dtypes import BOOL, TensorType, Type
+from braces.errors import ShapeError
+from braces.ir.records import Body, Op
+from braces.ir.walk import with_captures
+from braces.lazy import jax, jnp, lax
+from braces.ops.control.base import OPS, BlockOp, Frame, Lowering, result_types
+from braces.ops.control.partition_gradient import partition_gradient, partition_jvp
+from braces.ops.control.switch_gradient import cases_of
+from braces.ops.define import AttrSpec, Slot, Types
+from braces.ops.inference import Context
+
+SHARES = (64, 32, 16, 8, 4, 2, 1)
+"""Capacities are these parts of all rows."""
+
+
+@final
+class Partition(BlockOp):
+    """Run each block on its own rows; see the module's docstring."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            type="partition",
+            inputs=(
+                Slot("masks", many=True, optional=True),
+                Slot("rows", many=True, optional=True),
+                Slot("captures", many=True, optional=True),
+            ),
+            attrs=(AttrSpec("cases", "Bodies"), AttrSpec("counts", "Shape"), AttrSpec("outs", "int")),
+            outputs=(Slot("out", many=True, optional=True), Slot("sums", many=True, optional=True)),
+            kernel=lambda: None,
+            doc=__doc__ or "",
+        )
+
+    # ---- infer -------------------------------------------------------------------------------
+
+    def infer_blocks(
+        self, context: Context, types: Types, attrs: Mapping[str, Any], outer: Mapping[str, Type]
+    ) -> dict[str, tuple[Type, ...]]:
+        """Row results of all cases agree but for their rows; so do sums."""
+        total = self._rows(context, types)
+        found = [result_types(body, outer, context) for body in attrs["cases"]]
+        outs = attrs["outs"]
+        rows = [
+            [_without_rows(t, count) for t in results[:outs]]
+            for results, count in zip(found, attrs["counts"], strict=True)
+        ]
+        sums = [list(results[outs:]) for results in found]
+        for these, those in zip(rows[1:], sums[1:], strict=True):
+            _agree(context, [*rows[0], *sums[0]], [*these, *those])
+        out = tuple(TensorType(t.dtype, (total, *t.shape)) for t in rows[0])
+        return {"out": out, "sums": tuple(sums[0])}
+
+    def _rows(self, context: Context, types: Types) -> Size:
+        total: Size | None = None
+        for given in (*types["masks"], *types.get("rows", ())):
+            if not isinstance(given, TensorType) or not given.shape:
+                raise ShapeError(f"A row-wise branch cannot take rows of {given}.")
+            size = given.shape[0]
+            problem = f"The rows differ: {total} and {size}."
+            total = size if total is None else context.unify(total, size, problem)
+        assert total is not None
+        return total
+
+    # ---- interpret ---------------------------------------------------------------------------
+
+    def interpret(self, frame: Frame) -> dict[str, tuple[Any, ...]]:
+        """Each case on exactly its rows."""
+        outs, attrs = int(str(frame.op.attrs["outs"])), frame.op.attrs
+        masks, rows = frame.values("masks"), frame.values("rows")
+        results: list[Any] | None = None
+        counts = attrs["counts"]
+        assert isinstance(counts, tuple)
+        for k, (body, count) in enumerate(zip(cases_of(frame.op), counts, strict=True)):
+            (places,) = jnp.nonzero(masks[k])
+            n = int(places.shape[0])
+            frame.learn(count, n)
+            if n:
+                arguments = [jnp.ones(n, bool), *(x[places] for x in rows)]
+                found = frame.run(f"cases[{k}]", body, arguments)
+            else:
+                found = [_zeros(frame, body, name) for name in body.results]
+            placed = [_place(masks[k].shape[0], places, r) for r in found[:outs]] + found[outs:]
+            results = placed if results is None else _merge(results, placed, masks[k], outs)
+        assert results is not None
+        return {"out": tuple(results[:outs]), "sums": tuple(results[outs:])}
+
+    # ---- lower -------------------------------------------------------------------------------
+
+    def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
+        """Each case on the smallest capacity that holds its rows."""
+        outs, masks = int(str(lowering.op.attrs["outs"])), lowering.values("masks")
+        results: list[Any] | None = None
+        for k, body in enumerate(cases_of(lowering.op)):
+            found = _lower_case(lowering, k, body, masks[k], outs)
+            results = found if results is None else _merge(results, found, masks[k], outs)
+        assert results is not None
+        return {"out": tuple(results[:outs]), "sums": tuple(results[outs:])}
+
+    # ---- trim --------------------------------------------------------------------------------
+
+    def trim(self, op: Op, live: frozenset[str], eliminate: Callable[..., Body]) -> Op | None:
+        """Drop results that nobody reads and rows that no case reads."""
+        named = (*op.outputs.get("out", ()), *op.outputs.get("sums", ()))
+        kept = [i for i, name in enumerate(named) if name in live]
+        if not kept:
+            return None
+        cases = [eliminate(b, [b.results[i] for i in kept]) for b in cases_of(op)]
+        read = [{n for o in b.ops for n in o.reads()} | set(b.results) for b in cases]
+        rows = op.inputs.get("rows", ())
+        used = [
+            i
+            for i in range(len(rows))
+            if any(b.params[1 + i] in names for b, names in zip(cases, read, strict=True))
+        ]
+        cases = [_with_rows(body, used) for body in cases]
+        outs = sum(i < int(str(op.attrs["outs"])) for i in kept)
+        inputs = dict(op.inputs) | {"rows": tuple(rows[i] for i in used)}
+        outputs = {"out": tuple(named[i] for i in kept[:outs]), "sums": tuple(named[i] for i in kept[outs:])}
+        attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs}
+        return with_captures(op.with_(inputs=inputs, outputs=outputs, attrs=attrs))
+
+    # ---- gradient ----------------------------------------------------------------------------
+
+    def gradient(self, differentiation: Any) -> None:
+        """A row-wise branch on the same masks, which runs its cases again."""
+        partition_gradient(differentiation)
+
+    def jvp(self, differentiation: Any) -> None:
+        """The same branch with a tangent beside each result."""
+        partition_jvp(differentiation)
+
+
+PARTITION = OPS.add(Partition())
+
+
+def _without_rows(given: Type, count: Size) -> TensorType:
+    if not isinstance(given, TensorType) or not given.shape or given.shape[0] != count:
+        raise ShapeError(
+            f"An output of a row-wise branch is {given}, whose leading axis is not its rows.",
+            fix=f"Give one row for each selected row: a leading axis of {count}.",
+        )
+    return TensorType(given.dtype, given.shape[1:])
+
+
+def _agree(context: Context, left: Sequence[Type], right: Sequence[Type]) -> None:
+    if len(left) != len(right):
+        raise ShapeError(
+            f"One branch has {len(left)} outputs, the other {len(right)}.",
+            fix="Every branch adds the same number of outputs.",
+        )
+    for position, (a, b) in enumerate(zip(left, right, strict=True)):
+        if a != b and not _unified(context, a, b):
+            raise ShapeError(
+                f"Output {position} differs between branches.",
+                given=f"rows of {a} and rows of {b}",
+                fix="Both branches give the same dtype and shape; br.cast and br.reshape help.",
+            )
+
+
+def _unified(context: Context, left: Type, right: Type) -> bool:
+    assert isinstance(left, TensorType)
+    assert isinstance(right, TensorType)
+    unify = context.unifier.unify
+    return (
+        left.dtype == right.dtype
+        and left.rank == right.rank
+        and all(unify(a, b) is not None for a, b in zip(left.shape, right.shape, strict=True))
+    )
+
+
+def _with_rows(body: Body, used: Sequence[int]) -> Body:
+    params = (body.params[0], *(body.params[1 + i] for i in used))
+    dropped = set(body.params) - set(params)
+    infos = {name: info for name, info in body.vars.items() if name not in dropped}
+    return Body(params, body.results, infos, body.ops)
+
+
+# ---- values ----------------------------------------------------------------------------------
+
+
+def _zeros(frame: Frame, body: Body, name: str) -> Any:
+    if name not in body.vars:
+        return jnp.zeros_like(frame.read(name))
+    found = body.vars[name].type
+    assert isinstance(found, TensorType)
+    return jnp.zeros(tuple(map(frame.size, found.shape)), found.dtype)
+
+
+def _place(total: int, places: Any, rows: Any) -> Any:
+    """Rows back at their places, zeros elsewhere; places beyond the end are dropped."""
+    return jnp.zeros((total, *rows.shape[1:]), rows.dtype).at[places].set(rows, mode="drop")
+
+
+def _merge(left: Sequence[Any], right: Sequence[Any], mask: Any, outs: int) -> list[Any]:
+    """The results of one more case: its rows where the mask says so, its sums added."""
+    rows = [
+        jnp.where(mask.reshape(-1, *[1] * (a.ndim - 1)), b, a)
+        for a, b in zip(left[:outs], right[:outs], strict=True)
+    ]
+    return rows + [a + b for a, b in zip(left[outs:], right[outs:], strict=True)]
+
+
+def _lower_case(lowering: Lowering, k: int, body: Body, mask: Any, outs: int) -> list[Any]:
+    total = mask.shape[0]
+    capacities = sorted({0, *(-(-total // share) for share in SHARES)})
+    n = jnp.sum(mask, dtype="int32")
+    (places,) = jnp.nonzero(mask, size=total, fill_value=0)
+    counts = lowering.op.attrs["counts"]
+    assert isinstance(counts, tuple)
+    count = counts[k]
+    assert isinstance(count, Dim)
+
+    def run(capacity: int) -> Callable[[Any], Any]:
+        def branch(state: Any) -> Any:
+            valid = jnp.arange(capacity) < n
+            chosen = jnp.where(valid, places[:capacity], places[:1])
+            arguments = [valid, *(x[chosen] for x in lowering.values("rows"))]
+            found, after = lowering.run(f"cases[{k}]", body, arguments, state, {str(count): capacity})
+            target = jnp.where(valid, chosen, total)
+            return [_place(total, target, r) for r in found[:outs]] + found[outs:], after
+
+        return branch
+
+    state = lowering.state(f"cases[{k}]")
+    if total == 0:
+        results, state = _nothing(run, state)
+    else:
+        branches = [_skip(run(capacities[-1]), state), *map(run, capacities[1:])]
+        chosen = jnp.searchsorted(jnp.asarray(capacities, "int32"), n)
+        results, state = lax.switch(chosen, branches, state)
+    lowering.leave(state)
+    return list(results)
+
+
+def _skip(branch: Callable[[Any], Any], state: Any) -> Callable[[Any], Any]:
+    """A branch that runs nothing and gives zeros of the same types."""
+    results, _ = jax.eval_shape(branch, state)
+    return lambda state: ([jnp.zeros(r.shape, r.dtype) for r in results], state)
+
+
+def _nothing(run: Callable[[int], Callable[[Any], Any]], state: Any) -> Any:
+    results, _ = jax.eval_shape(run(0), state)
+    return [jnp.zeros(r.shape, r.dtype) for r in results], state
+

@@ -1,0 +1,313 @@
+"""Checkpoints of a running job: a folder with one safetensors file for each step that was kept.
+
+    file   := safetensors (see `tensors`), called "step-000000000120.safetensors": the variables
+    record := {"format": "braces.checkpoint", "version": 1, "step": 120, "data_position": JSON}
+
+A file appears when it is complete and on the disk, so a job that is killed at any moment finds
+the last one whole. The folder is one history: steps only grow, and one job writes at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
+from braces.ir.limits import LARGEST_INT
+from braces.scope import Scope
+from braces.storage.atomic import remove_abandoned
+from braces.storage.parameters import host_arrays, initialized, put_arrays
+from braces.storage.tensors import Array, open_tensors, write_tensors
+
+FORMAT = "braces.checkpoint"
+LARGEST_POSITION = 1 << 20
+
+_PREFIX = "step-"
+_NAME = re.compile(_PREFIX + r"(\d{12,19})\.safetensors")
+
+
+class CheckpointError(BracesError, FileNotFoundError):
+    """A checkpoint that is not there."""
+
+
+@dataclass(frozen=True)
+class CheckpointInfo:
+    """What a checkpoint says, beside the variables that it set.
+
+    Attributes:
+        step: The step after which it was written.
+        data_position: What the writer gave as the place in its data.
+        missing: Variables of the scope that have a value and were not in the checkpoint.
+    """
+
+    step: int
+    data_position: Any = None
+    missing: tuple[str, ...] = ()
+
+
+@final
+class Checkpoint:
+    """The checkpoints of a job in a folder, written while training goes on.
+
+    `save` copies the variables and returns; a thread writes them. One write is under way at a
+    time: `save` waits for the one before. Where a write failed, the next call raises its error.
+
+    Args:
+        directory: The folder; made where it is not there.
+        keep: How many of the newest checkpoints stay; `None` keeps all.
+        keep_every: Checkpoints of steps that this number divides stay as well.
+
+    Example:
+        >>> import tempfile
+        >>> import braces as br
+        >>> scope = br.Scope()
+        >>> scope.var("w").set(1.0)
+        >>> with tempfile.TemporaryDirectory() as folder, Checkpoint(folder, keep=2) as job:
+        ...     for step in range(1, 5):
+        ...         job.save(scope, step, data_position={"epoch": 0, "row": 32 * step})
+        ...     job.restore(scope)
+        ...     job.steps
+        CheckpointInfo(step=4, data_position={'epoch': 0, 'row': 128}, missing=())
+        [3, 4]
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        keep: int | None = 3,
+        keep_every: int | None = None,
+    ) -> None:
+        self.directory = Path(directory)
+        self.keep = _positive(keep, "keep")
+        self.keep_every = _positive(keep_every, "keep_every")
+        self._writing: _Writing | None = None
+        os.makedirs(self.directory, exist_ok=True)
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps that have a checkpoint, in order."""
+        self.wait()
+        return list(_found(self.directory))
+
+    def save(self, scope: Scope, step: int, data_position: Any = None) -> None:
+        """Copy all variables of a scope that have a value; they are written in the background.
+
+        Args:
+            scope: Its own variables are saved: parameters, optimizer state, random state.
+            step: How many steps were done; a folder has no checkpoint of a later step.
+            data_position: Where to go on in the data, as plain JSON.
+
+        Raises:
+            ProgramError: There is a checkpoint of a later step, or `step` is none.
+            DTypeError: The position is not plain JSON.
+            OSError: The write before failed.
+        """
+        self.wait()
+        self._writing = _Writing(self._prepare(scope, step, data_position, copy=True))
+        self._writing.start()
+
+    def save_now(self, scope: Scope, step: int, data_position: Any = None) -> None:
+        """`save`, and return when it is written."""
+        self.wait()
+        self._prepare(scope, step, data_position, copy=False)()
+
+    def restore(self, scope: Scope, step: int | None = None) -> CheckpointInfo | None:
+        """Set the variables of a scope as they were; the scope stays where that fails.
+
+        Args:
+            scope: Where the variables are set.
+            step: Which checkpoint; the newest unless said.
+
+        Returns:
+            What it says; `None` where there is no checkpoint yet.
+
+        Raises:
+            CheckpointError: There is none of this step.
+            FileFormatError: The file is damaged or of a newer format.
+        """
+        if not self.steps and step is None:
+            return None
+        return load_checkpoint(self.directory, scope, step)
+
+    def wait(self) -> None:
+        """Wait until nothing is being written; raise the error of a write that failed."""
+        if self._writing is not None:
+            self._writing.join()
+            writing, self._writing = self._writing, None
+            if writing.error is not None:
+                raise writing.error
+
+    def close(self) -> None:
+        """The same as `wait`: nothing is lost after it."""
+        self.wait()
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            self.wait()
+        except Exception as failed:
+            if error is None:
+                raise
+            error.add_note(f"The last checkpoint was not written either: {failed}")
+
+    def _prepare(
+        self, scope: Scope, step: int, data_position: Any, *, copy: bool
+    ) -> Callable[[], None]:
+        later = [one for one in _found(self.directory) if one > _checked_step(step)]
+        if later:
+            raise ProgramError(
+                f"There is a checkpoint of a later step already: {later[-1]}.",
+                given=f"step {step}, folder {self.directory}",
+                fix="Go on from the newest, remove the later ones, or use another folder.",
+            )
+        position = _checked_position(data_position)
+        arrays = host_arrays(scope, copy=copy)
+        return functools.partial(self._write, arrays, step, position)
+
+    def _write(self, arrays: Mapping[str, Array], step: int, position: Any) -> None:
+        remove_abandoned(self.directory, _PREFIX)
+        path = self.directory / f"{_PREFIX}{step:012}.safetensors"
+        write_tensors(path, arrays, FORMAT, step=step, data_position=position)
+        for old in self._superseded():
+            old.unlink(missing_ok=True)
+
+    def _superseded(self) -> list[Path]:
+        found = _found(self.directory)
+        newest = list(found)[-self.keep :] if self.keep else list(found)
+        every = self.keep_every or math.inf
+        return [path for step, path in found.items() if step not in newest and step % every]
+
+
+class _Writing(threading.Thread):
+    """A write in the background; the interpreter waits for it before it ends."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__(name="braces-checkpoint", daemon=False)
+        self.work = work
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except Exception as error:
+            error.add_note("This happened while a checkpoint was written in the background.")
+            self.error = error
+
+
+def save_checkpoint(
+    directory: str | os.PathLike[str],
+    scope: Scope,
+    step: int,
+    data_position: Any = None,
+    *,
+    keep: int | None = 3,
+    keep_every: int | None = None,
+) -> None:
+    """Write a checkpoint and return when it is on the disk; see `Checkpoint`."""
+    Checkpoint(directory, keep=keep, keep_every=keep_every).save_now(scope, step, data_position)
+
+
+def load_checkpoint(
+    directory: str | os.PathLike[str], scope: Scope, step: int | None = None
+) -> CheckpointInfo:
+    """Set the variables of a scope as a checkpoint has them; the scope stays where that fails.
+
+    Args:
+        directory: The folder of the checkpoints.
+        scope: Where the variables are set: in this very scope.
+        step: Which checkpoint; the newest unless said.
+
+    Raises:
+        CheckpointError: There is none, or none of this step.
+        FileFormatError: The file is damaged or of a newer format.
+    """
+    found = _found(Path(directory))
+    if not found or (step is not None and step not in found):
+        raise CheckpointError(
+            f"There is no checkpoint{'' if step is None else f' of step {step}'} "
+            f"in {os.fspath(directory)}.",
+            given=f"steps: {', '.join(map(str, found)) or 'none'}",
+            fix="Checkpoint(directory).restore(scope) gives None where there is none.",
+        )
+    with open_tensors(found[max(found) if step is None else step]) as file:
+        file.expect(FORMAT, "Write checkpoints with br.Checkpoint.")
+        stored = file.record.get("step")
+        if type(stored) is not int or not 0 <= stored <= LARGEST_INT:
+            raise FileFormatError("The checkpoint does not say its step.")
+        held = initialized(scope)
+        put_arrays(scope, {name: file.read(name) for name in file.variables})
+    missing = tuple(name for name in held if name not in file.variables)
+    return CheckpointInfo(stored, file.record.get("data_position"), missing)
+
+
+def _found(directory: Path) -> dict[int, Path]:
+    """The complete checkpoints of a folder by step, in order."""
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return {}
+    matches = filter(None, map(_NAME.fullmatch, names))
+    return dict(sorted((int(match[1]), directory / match[0]) for match in matches))
+
+
+def _positive(number: int | None, name: str) -> int | None:
+    if number is not None and (type(number) is not int or number < 1):
+        raise ProgramError(
+            f"{name}={number!r} keeps no checkpoint.", fix="Give a number from 1, or None."
+        )
+    return number
+
+
+def _checked_step(step: int) -> int:
+    if type(step) is not int or not 0 <= step <= LARGEST_INT:
+        raise ProgramError(
+            f"{step!r:.80} is not the number of a step.", fix="Give an int from 0."
+        )
+    return step
+
+
+def _checked_position(given: Any) -> Any:
+    """A copy of a data position, which later changes of the original do not reach.
+
+    Raises:
+        DTypeError: It is not plain JSON.
+    """
+    try:
+        _check_plain(given)
+        text = json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DTypeError(
+            "The data position is not plain JSON.",
+            given=str(error),
+            fix="Use None, bool, int, float, str, and lists and dicts of them; as "
+            "rng.bit_generator.state.",
+        ) from None
+    if len(text) > LARGEST_POSITION:
+        raise DTypeError(
+            f"The data position takes {len(text)} bytes.",
+            fix=f"{LARGEST_POSITION} is the most; say where the data are, not what they are.",
+        )
+    return json.loads(text)
+
+
+def _check_plain(given: Any) -> None:
+    """Refuse what JSON would silently change: keys of dicts that are no texts."""
+    if isinstance(given, dict):
+        for key, value in given.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r:.80} is not a text")
+            _check_plain(value)
+    elif isinstance(given, list | tuple):
+        for one in given:
+            _check_plain(one)

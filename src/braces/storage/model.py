@@ -1,0 +1,379 @@
+"""Models: programs and their parameters in one safetensors file.
+
+    file   := safetensors (see `tensors`): every variable by its name, and for each program the
+              bytes of its `ProgramDesc`, as u8, under "__braces__/" and the program's name
+    record := {"format": "braces.model", "version": 1, "programs": {name: program, …}}
+    program := {"feeds": [data variable, …], "fetches": {name: variable, …}}
+
+`predict` is the program for inference: cut down to its fetches, without updates. Where there is
+something to train, `train` is the whole program; its startup program lies inside its bytes, and
+is `startup` once loaded. Neither running nor training a model needs the code that built it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from braces.dtypes import TensorType
+from braces.errors import FeedError, FileFormatError, ProgramError, UnknownNameError, suggest
+from braces.executor.attributes import Sizes, learn_sizes
+from braces.executor.executor import Executor, read_fetch
+from braces.executor.plan import Plan
+from braces.executor.states import check_states, read_states
+from braces.ir.limits import LARGEST_FILE, readable_name
+from braces.ir.names import check_name
+from braces.ir.program import Program
+from braces.ir.records import DATA, ProgramDef, VarInfo
+from braces.ops.build import Var
+from braces.passes.prune import prune
+from braces.scope import Scope
+from braces.storage.parameters import check_stored_name, put_arrays
+from braces.storage.tensors import (
+    RESERVED,
+    Array,
+    Entry,
+    TensorFile,
+    is_list,
+    is_object,
+    open_tensors,
+    write_tensors,
+)
+
+FORMAT = "braces.model"
+PREDICT, TRAIN, STARTUP = "predict", "train", "startup"
+
+Path: TypeAlias = "str | os.PathLike[str]"
+Given: TypeAlias = "tuple[Program, Sequence[Any], Any]"
+
+
+@dataclass(frozen=True)
+class NamedProgram:
+    """A program of a model, and how it is called.
+
+    Attributes:
+        program: The program.
+        feeds: What it is fed, in the order that the writer chose.
+        fetches: What it gives: a name, and the variable that has it.
+    """
+
+    program: Program
+    feeds: tuple[str, ...]
+    fetches: Mapping[str, str]
+
+
+@final
+class Model:
+    """Programs and their parameters, ready to run.
+
+    Attributes:
+        scope: The variables; training changes them.
+        executor: What runs the programs.
+        programs: The programs by name: `predict`, and where there is one, `train` with its
+            `startup`.
+    """
+
+    def __init__(
+        self, entries: Mapping[str, NamedProgram], scope: Scope, executor: Executor
+    ) -> None:
+        self.scope = scope
+        self.executor = executor
+        self.programs = {name: entry.program for name, entry in entries.items()}
+        self._entries = dict(entries)
+        if TRAIN in entries:
+            self.programs[STARTUP] = entries[TRAIN].program.startup
+
+    @property
+    def feeds(self) -> tuple[str, ...]:
+        """What `run` is fed, by name."""
+        return self._entry(PREDICT).feeds
+
+    @property
+    def fetches(self) -> tuple[str, ...]:
+        """What `run` gives, by name."""
+        return tuple(self._entry(PREDICT).fetches)
+
+    def program(self, name: str = PREDICT) -> Program:
+        """The program of this name.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        if name not in self.programs:
+            raise UnknownNameError(
+                f"The model has no program `{name}`.", fix=suggest(name, self.programs)
+            )
+        return self.programs[name]
+
+    def run(self, feed: Mapping[str, Any] | None = None, /, **feeds: Any) -> Any:
+        """Predict: `model.run(x=xs)`.
+
+        Args:
+            feed: Feeds by name, for names that are no Python words.
+            feeds: Feeds by name.
+
+        Returns:
+            An array where the model has one fetch, else a dict of arrays by name.
+
+        Raises:
+            FeedError: A feed is missing, unknown, or of another type.
+        """
+        return self.run_program(PREDICT, feed, **feeds)
+
+    def run_program(
+        self, name: str, feed: Mapping[str, Any] | None = None, /, **feeds: Any
+    ) -> Any:
+        """Run one of the programs as `run` does: `model.run_program("train", x=xs, y=ys)`.
+
+        What the program updates is in `scope` afterwards.
+        """
+        entry = self._entry(name)
+        results = self.executor.run(
+            entry.program, self.scope, {**(feed or {}), **feeds}, dict(entry.fetches)
+        )
+        return next(iter(results.values())) if len(results) == 1 else results
+
+    def _entry(self, name: str) -> NamedProgram:
+        return self._entries.get(name) or NamedProgram(self.program(name), (), {})
+
+    def __repr__(self) -> str:
+        calls = (
+            f"{name}({', '.join(entry.feeds)}) -> {', '.join(entry.fetches)}"
+            for name, entry in self._entries.items()
+        )
+        return f"<Model: {'; '.join(calls)}; {len(self.scope.names())} variables>"
+
+
+# ---- saving ----------------------------------------------------------------------------------
+
+
+def save_model(
+    path: Path,
+    program: Program,
+    scope: Scope,
+    feeds: Sequence[Any],
+    fetches: Any,
+    *,
+    programs: Mapping[str, Given] | None = None,
+) -> None:
+    """Write a model to one file, at once or not at all.
+
+    The file holds `predict`, the form of the program for inference that gives the fetches, and
+    the parameters that it reads. Where the program updates anything, the file also holds the
+    whole program as `train`, its startup program, and all its persistable variables: training
+    can go on from the file.
+
+    Args:
+        path: The file; what was there before is replaced.
+        program: The program, with or without updates.
+        scope: Where its persistable variables have their values.
+        feeds: The data that `predict` is fed: variables or their names.
+        fetches: What `predict` gives: variables or names, or a dict that gives them names.
+        programs: More programs by name, each with its feeds and fetches; `train` among them
+            says what training is fed and gives, as `{"train": (program, ["x", "y"], [loss])}`.
+
+    Raises:
+        UnknownNameError: A feed or fetch does not exist.
+        FeedError: The fetches need data that is not among the feeds.
+        UninitializedError: A persistable variable has no value.
+        ProgramError: Nothing is fetched, or a name cannot be stored.
+        OSError: The folder is missing, full, or must not be written to.
+
+    Example:
+        >>> import tempfile
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["batch", 2])
+        ...     y = br.matmul(x, br.parameter("w", [2, 1], init=[[2.0], [3.0]]))
+        >>> scope = br.Scope()
+        >>> br.Executor().init(prog, scope)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_model(folder + "/m.safetensors", prog, scope, feeds=["x"], fetches=[y])
+        ...     model = load_model(folder + "/m.safetensors")
+        >>> model.run(x=[[1.0, 10.0]])
+        array([[32.]], dtype=float32)
+    """
+    entries = {PREDICT: _predicting(program, feeds, fetches)}
+    if program.updates:
+        entries[TRAIN] = _whole(program, entries[PREDICT].fetches)
+    for name, (other, its_feeds, its_fetches) in (programs or {}).items():
+        entries[_program_name(name)] = _named(other, its_feeds, its_fetches)
+    arrays = _states(entries.values(), scope)
+    for name, entry in entries.items():
+        arrays[_tensor(name)] = np.frombuffer(entry.program.to_bytes(), np.uint8)
+    signatures = {name: _signature(entry) for name, entry in entries.items()}
+    write_tensors(path, arrays, FORMAT, programs=signatures)
+
+
+def _predicting(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
+    """The inference form; data that nothing needs stays declared, so that it may be fed."""
+    entry = _named(program.for_test(), feeds, fetches)
+    small = prune(entry.program, list(entry.fetches.values())).definition.main
+    fed = {name: program.vars[name] for name in entry.feeds}
+    main = replace(small, vars={**fed, **small.vars})
+    return replace(entry, program=Program(ProgramDef(main, {})))
+
+
+def _whole(program: Program, fetches: Mapping[str, str]) -> NamedProgram:
+    needed = Plan.of(program.definition, fetches.values()).feeds
+    return NamedProgram(program, tuple(needed), fetches)
+
+
+def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
+    """A program with its feeds and fetches, checked against it."""
+    named = _fetch_names(program, fetches)
+    fed = tuple(one.name if isinstance(one, Var) else one for one in _several(feeds))
+    _check_feeds(fed, Plan.of(program.definition, named.values()))
+    return NamedProgram(program, fed, named)
+
+
+def _several(given: Any) -> Sequence[Any]:
+    return [given] if isinstance(given, str | Var) else given
+
+
+def _fetch_names(program: Program, fetches: Any) -> dict[str, str]:
+    named: Mapping[Any, Any] | None = fetches if isinstance(fetches, Mapping) else None
+    variables, _ = read_fetch(list(named.values()) if named else _several(fetches), program)
+    if not variables:
+        raise ProgramError(
+            "A model has something that it gives.", fix="Name variables in `fetches`."
+        )
+    names = map(check_name, named or variables)
+    return dict(zip(names, variables, strict=True))
+
+
+def _check_feeds(feeds: Sequence[str], plan: Plan) -> None:
+    for name in feeds:
+        if name not in plan.data:
+            raise UnknownNameError(
+                f"The program has no data `{name}` to feed.", fix=suggest(name, plan.data)
+            )
+    missing = [
+        f"`{name}`: {info.type}" for name, info in plan.feeds.items() if name not in feeds
+    ]
+    if missing:
+        raise FeedError(
+            f"The fetches need data that is not among the feeds: {', '.join(missing)}.",
+            given=f"feeds: {', '.join(feeds) or 'none'}   fetches: {', '.join(plan.fetches)}",
+            fix="Add it to `feeds`, or fetch what does not need it.",
+        )
+
+
+def _program_name(name: str) -> str:
+    if name == STARTUP:
+        raise ProgramError(
+            f"A model cannot have a program called `{name}` of its own.",
+            fix="The startup program of `train` is saved with it; use another name.",
+        )
+    return check_name(name)
+
+
+def _tensor(name: str) -> str:
+    return f"{RESERVED}/{name}"
+
+
+def _signature(entry: NamedProgram) -> dict[str, Any]:
+    return {"feeds": list(entry.feeds), "fetches": dict(entry.fetches)}
+
+
+def _states(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Array]:
+    """The values of all persistable variables of some programs."""
+    arrays: dict[str, Array] = {}
+    for entry in entries:
+        infos = {check_stored_name(info.name): info for info in entry.program.persistables}
+        values = read_states(infos, scope)
+        check_states(infos, values, Sizes())
+        arrays.update({name: np.asarray(value) for name, value in values.items()})
+    return arrays
+
+
+# ---- loading ---------------------------------------------------------------------------------
+
+
+def load_model(path: Path, *, mode: str = "compile", device: str | None = None) -> Model:
+    """Read a model that `save_model` wrote.
+
+    Loading runs nothing, and needs none of the code that built the model: a file from a
+    stranger is safe to load.
+
+    Args:
+        path: The file.
+        mode: How the model's executor runs: `"compile"` or `"interpret"`.
+        device: Where: `"cpu:0"`, `"gpu:0"`, …
+
+    Raises:
+        FileFormatError: The file is damaged, cut short, of a newer format, or no model.
+        OSError: There is no such file, or it must not be read.
+    """
+    executor = Executor(mode, device)
+    with open_tensors(path) as file:
+        file.expect(FORMAT, "Make a model with br.save_model; parameters: br.load_parameters.")
+        entries = dict(_read_programs(file))
+        for name, entry in entries.items():
+            _check_variables(name, entry.program, file.variables)
+        arrays = {name: file.read(name) for name in file.variables}
+    scope = Scope()
+    put_arrays(scope, arrays)
+    return Model(entries, scope, executor)
+
+
+def _read_programs(file: TensorFile) -> Iterator[tuple[str, NamedProgram]]:
+    signatures = file.record.get("programs")
+    if not is_object(signatures):
+        raise FileFormatError("The model does not say which programs it has.")
+    for name, signature in signatures.items():
+        yield readable_name(name), _read_program(file, name, signature)
+
+
+def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
+    entry = file.entries.get(_tensor(name))
+    if entry is None or entry.type.dtype != np.uint8 or entry.stop - entry.start > LARGEST_FILE:
+        raise FileFormatError(f"The model has no program `{name}`, though it says so.")
+    try:
+        program = Program.from_bytes(file.read(_tensor(name)).tobytes())
+    except FileFormatError as error:
+        raise error.located(f"program `{name}` of {file.file.name}") from None
+    given = signature if is_object(signature) else {}
+    feeds, fetches = given.get("feeds"), given.get("fetches")
+    if not is_list(feeds) or not is_object(fetches):
+        raise FileFormatError(f"The program `{name}` has no lists of feeds and fetches.")
+    data = {one for one, info in program.vars.items() if info.kind == DATA}
+    _check_known(feeds, data, f"feed of `{name}`")
+    _check_known(fetches.values(), program.vars, f"fetch of `{name}`")
+    return NamedProgram(program, tuple(feeds), fetches)
+
+
+def _check_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise FileFormatError(f"{name!r:.80}, a {what}, is not in the program.")
+
+
+def _check_variables(name: str, program: Program, stored: Mapping[str, Entry]) -> None:
+    """The file must have every persistable variable of its programs, in the declared type."""
+    missing = [info for info in program.persistables if info.name not in stored]
+    if missing:
+        raise FileFormatError(
+            f"The model lacks {len(missing)} variables of its program `{name}`.",
+            given=", ".join(f"{info.name}: {info.type}" for info in missing[:8]),
+        )
+    sizes = Sizes()
+    for info in program.persistables:
+        if not _fits(info, stored[info.name].type, sizes):
+            raise FileFormatError(
+                f"`{info.name}` is not of the type that the program `{name}` declares.",
+                given=f"declared {info.type}, in the file {stored[info.name].type}",
+            )
+
+
+def _fits(info: VarInfo, found: TensorType, sizes: Sizes) -> bool:
+    shape: Any = found.shape
+    return (
+        isinstance(info.type, TensorType)
+        and info.type.dtype == found.dtype
+        and learn_sizes(info.type, shape, sizes) is None
+    )

@@ -1,0 +1,89 @@
+"""A program as one HTML page that needs nothing else, or as a fragment for notebooks.
+
+Names and attributes may come from a stranger's file. On the page they travel as JSON in which
+no tag can end, the script only ever makes text nodes of them, and a content security policy
+lets nothing run but that script, and nothing load at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from pathlib import Path
+from typing import Any
+
+from braces.ir.program import Program
+from braces.viewer.fragment import fragment
+from braces.viewer.payload import Curve, payload
+
+ASSETS = Path(__file__).parent / "assets"
+
+
+def program_html(
+    program: Program, embed: bool = False, curve: Curve | None = None, title: str = "Program"
+) -> str:
+    """The nested blocks of a program as nested boxes.
+
+    Args:
+        program: What is shown, its startup program included.
+        embed: A fragment without scripts, at most 200 kB, instead of a whole page.
+        curve: Measures by epoch, as `{"loss": [2.3, 0.4]}`; drawn above the program.
+        title: The heading of the page.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     y = br.tanh(br.data("x", ["batch", 4]))
+        >>> program_html(prog).startswith("<!doctype html>")
+        True
+    """
+    return fragment(program) if embed else page(payload(program, title, curve))
+
+
+def page(content: dict[str, Any]) -> str:
+    """The whole page around what it shows."""
+    style, script = asset("page.css"), asset("page.js")
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
+    parts = {
+        "{{title}}": html.escape(content["title"]),
+        "{{policy}}": policy,
+        "{{style}}": style,
+        "{{content}}": inert_json(content),
+        "{{script}}": script,
+    }
+    pieces = asset("page.html").split("\n")
+    return "\n".join(_filled(piece, parts) for piece in pieces)
+
+
+def _filled(line: str, parts: dict[str, str]) -> str:
+    """A line of the frame; what is put in is not looked at again."""
+    for mark, text in parts.items():
+        if mark in line:
+            before, _, after = line.partition(mark)
+            return before + text + after
+    return line
+
+
+def asset(name: str) -> str:
+    """A file that lies beside this one."""
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def inert_json(content: Any) -> str:
+    r"""JSON in which no tag, comment or entity can begin or end.
+
+    Example:
+        >>> print(inert_json("</script>&"))
+        "\u003c/script\u003e\u0026"
+    """
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

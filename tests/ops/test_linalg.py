@@ -1,0 +1,98 @@
+"""Edges of products: what a gradient is made of, equations, and sizes that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import value_and_gradients
+
+from braces.dims import Dim
+from braces.dtypes import parse_type
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.variables import data
+from braces.ir.program import Program
+from braces.ops.build import one
+from braces.passes.backward import gradients
+
+
+def test_a_weight_gradient_is_one_matrix_product() -> None:
+    with Program() as program:
+        x, w = data("x", ["b", "t", 3]), data("w", [3, 4])
+        (grad,) = gradients([x @ w], [w])
+    assert grad is not None
+    assert grad.type == parse_type("f32[3,4]")
+    made = [op.type for op in program.definition.main.ops]
+    assert made.count("matmul") == 2
+    assert "sum" not in made
+
+
+def test_a_gradient_reads_only_the_other_factor() -> None:
+    with Program() as program:
+        x, w = data("x", ["b", 3]), data("w", [3, 4])
+        gradients([x @ w], [x])
+    backward = program.definition.main.ops[1:]
+    assert "x" not in {name for op in backward for name in op.reads()}
+
+
+def test_mixed_dtypes_keep_their_gradients(mode: str) -> None:
+    inputs = {"x": np.ones((2, 3), np.float32), "y": np.ones((3, 2), np.float64)}
+    out, grads = value_and_gradients(lambda x, y: x @ y, inputs, mode)
+    assert [out.dtype, *(g.dtype for g in grads)] == [np.float64, np.float32, np.float64]
+
+
+def test_unnamed_sizes_become_known() -> None:
+    with Program():
+        x, y = data("x", ["b", None]), data("y", [3, 4])
+        assert (x @ y).type == parse_type("f32[b,4]")
+        assert x.shape == (Dim.named("b"), 3)
+
+
+def test_ranges_have_symbolic_sizes() -> None:
+    b = Dim.named("b")
+    with Program():
+        assert str(one("arange", stop=b).type) == "i64[b]"
+        assert str(one("arange", stop=2 * b, step=2).type) == "i64[b]"
+        assert str(one("arange", start=1, stop=b).type) == "i64[max(b - 1, 0)]"
+        assert str(one("full", shape=(b, 2), value=0.0).type) == "f32[b,2]"
+        assert str(one("size", value=b * b).type) == "i64[]"
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "build"),
+    [
+        (ShapeError, "cannot contract 784 with 512", lambda: x(("b", 784)) @ y((512, 10))),
+        (ShapeError, "second last axis of y", lambda: x(("b", 784)) @ y((512, 10))),
+        (ShapeError, "cannot broadcast 2 with 3", lambda: x((2, 1, 1)) @ y((3, 1, 1))),
+        (ShapeError, "no scalars", lambda: x(()) @ y((2, 2))),
+        (DTypeError, "bools", lambda: data("x", (2, 2), "bool") @ data("y", (2, 2), "bool")),
+        (ShapeError, "each of 2 axes once", lambda: one("transpose", x((2, 3)), axes=(0, 0))),
+        (ShapeError, "needs two axes", lambda: one("matrix_transpose", x((2,)))),
+        (ShapeError, "two vectors", lambda: one("outer", x((2, 2)), y((2,)))),
+        (ShapeError, "contract 3 axes", lambda: one("tensordot", x((2, 3)), y((2, 3)), axes=3)),
+        (ShapeError, "match 3 with 4 for `j`", lambda: einsum("ij,jk", (2, 3), (4, 5))),
+        (ShapeError, "does not fit", lambda: einsum("ij,j", (2, 3, 4), (3,))),
+        (ProgramError, "for 2 operands, not 1", lambda: einsum("ij,jk", (2, 3))),
+        (ProgramError, "letter twice", lambda: einsum("i->ii", (2,))),
+        (ProgramError, "no operand has", lambda: einsum("i->j", (2,))),
+        (ProgramError, "not an equation", lambda: einsum("i->j->k", (2,))),
+        (ProgramError, "step that is not 0", lambda: one("arange", stop=3, step=0)),
+    ],
+)
+def test_what_does_not_fit_is_refused(error: Any, message: str, build: Any) -> None:
+    with Program(), pytest.raises(error, match=message):
+        build()
+
+
+def x(shape: tuple[Any, ...]) -> Any:
+    return data("x", shape)
+
+
+def y(shape: tuple[Any, ...]) -> Any:
+    return data("y", shape)
+
+
+def einsum(equation: str, *shapes: tuple[int, ...]) -> Any:
+    xs = [data(f"x{i}", shape) for i, shape in enumerate(shapes)]
+    return one("einsum", *xs, equation=equation)
