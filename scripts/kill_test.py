@@ -108,8 +108,14 @@ def start(folder: Path, steps: int) -> subprocess.Popen[bytes]:
 
 def finish(folder: Path, steps: int) -> None:
     """Let a job run to its end."""
-    if start(folder, steps).wait(timeout=300) != 0:
-        raise SystemExit(f"The job in {folder.name} failed.")
+    job = start(folder, steps)
+    job.wait(timeout=300)
+    _check_ended_well(job, folder)
+
+
+def _check_ended_well(job: subprocess.Popen[bytes], folder: Path) -> None:
+    if job.returncode != 0:
+        raise SystemExit(f"The job of {folder.name} ended with status {job.returncode}.")
 
 
 def kill_at_random(folder: Path, steps: int, rng: random.Random, tally: Tally) -> bool:
@@ -123,7 +129,8 @@ def kill_at_random(folder: Path, steps: int, rng: random.Random, tally: Tally) -
         else:
             time.sleep(rng.uniform(0, 1.5))
         if job.poll() is not None:
-            return job.returncode != 0
+            _check_ended_well(job, folder)
+            return False
     finally:
         job.kill()
         job.wait()

@@ -10,8 +10,8 @@ import numpy as np
 from braces.dims import Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import UninitializedError, UnknownNameError, suggest
-from braces.executor import compiled
 from braces.executor.attributes import Sizes
+from braces.executor.compiled import CompiledPlan
 from braces.executor.executor import find_device
 from braces.executor.feeds import check_shape, convert
 from braces.executor.plan import Plan
@@ -76,17 +76,14 @@ def _infos(block: Block) -> dict[str, VarInfo]:
 
 
 def _run(block: Block, names: list[str], scope: Scope, device: str) -> list[Any]:
-    plan, cache = _prepared(block, tuple(names))
-    feeds, sizes = dict[str, Any](), Sizes()
-    for name, info in plan.feeds.items():
-        feeds[name] = convert(info, _read(scope, info))
-        check_shape(info, feeds[name], sizes)
-    return compiled.run(cache, plan, scope, feeds, sizes, find_device(device))
+    compiled = _prepared(block, tuple(names), device)
+    infos = compiled.plan.feeds
+    return compiled.run(scope, {n: convert(info, _read(scope, info)) for n, info in infos.items()})
 
 
-def _prepared(block: Block, names: tuple[str, ...]) -> tuple[Plan, compiled.Cache]:
+def _prepared(block: Block, names: tuple[str, ...], device: str) -> CompiledPlan:
     """The plan of a run, kept with the block; whatever the block reads is fed from the scope."""
-    if names not in block.prepared:
+    if (names, device) not in block.prepared:
         infos = _infos(block)
         bound = {name for op in block.ops for name in op.binds()}
         read = {n: info for n, info in infos.items() if n not in bound}
@@ -94,8 +91,9 @@ def _prepared(block: Block, names: tuple[str, ...]) -> tuple[Plan, compiled.Cach
             n: VarInfo(n, i.type, DATA) for n, i in read.items() if not isinstance(i.type, ListType)
         }
         body = Body((), (), {**block.vars, **inputs}, block.ops)
-        block.prepared[names] = (Plan.of(ProgramDef(body, {}), names), compiled.Cache())
-    return block.prepared[names]
+        plan = Plan.of(ProgramDef(body, {}), names)
+        block.prepared[names, device] = CompiledPlan(plan, find_device(device))
+    return block.prepared[names, device]
 
 
 def _read(scope: Scope, info: VarInfo) -> Any:

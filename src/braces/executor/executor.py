@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from braces.errors import DeviceError, ProgramError, UninitializedError
-from braces.executor import compiled, interpreted
-from braces.executor.feeds import check_names, check_shape, convert
-from braces.executor.attributes import Sizes
+from braces.errors import DeviceError, ProgramError
+from braces.executor import interpreted
+from braces.executor.compiled import CompiledPlan
+from braces.executor.feeds import check_names, convert
 from braces.executor.interpret import Listener
 from braces.executor.plan import Plan
 from braces.ir.program import Program
@@ -40,8 +41,7 @@ class Executor:
         self.device_name = device
         self.device = find_device(device)
         self.step_scopes: dict[str, Scope] = {}
-        self._plans: dict[Any, Plan] = {}
-        self._cache = compiled.Cache()
+        self._plans: WeakKeyDictionary[Program, Any] = WeakKeyDictionary()
 
     # ---- public ------------------------------------------------------------------------------
 
@@ -97,37 +97,40 @@ class Executor:
             UninitializedError: A persistable variable has no value yet.
             RunError: The run failed.
         """
-        names, shape_up = read_fetch(fetch, program)
-        plan = self._plan(program, names)
-        fed = {key.name if isinstance(key, Var) else key: v for key, v in (feed or {}).items()}
-        check_names(fed, plan.feeds, plan.data)
-        arrays, sizes = self._arrays(plan, fed), Sizes()
-        for name, array in arrays.items():
-            check_shape(plan.data[name], array, sizes)
+        names, shape_up = read_fetch(fetch)
+        compiled_plan = self._plan(program, names)
+        feeds = self._feeds(compiled_plan.plan, feed or {})
         if self.mode == "compile":
             if listeners or keep_scopes:
                 raise ProgramError(
                     "Listeners and kept scopes need interpreting.",
                     fix='Use br.Executor(mode="interpret").',
                 )
-            results = compiled.run(self._cache, plan, scope, arrays, sizes, self.device)
-        else:
-            results, self.step_scopes = interpreted.run(
-                plan, scope, arrays, sizes, self.device, listeners, keep_scopes
-            )
+            return shape_up(compiled_plan.run(scope, feeds))
+        results, self.step_scopes = interpreted.run(
+            compiled_plan.plan, scope, feeds, self.device, listeners, keep_scopes
+        )
         return shape_up(results)
 
     # ---- steps -------------------------------------------------------------------------------
 
-    def _plan(self, program: Program, names: tuple[str, ...]) -> Plan:
-        key = (id(program), program.version, names)
-        if key not in self._plans:
-            self._plans[key] = Plan.of(program.definition, names)
-        return self._plans[key]
+    def _plan(self, program: Program, names: tuple[str, ...]) -> CompiledPlan:
+        version, plans = self._plans.get(program, (None, {}))
+        if version != program.version:
+            version, plans = program.version, dict[tuple[str, ...], CompiledPlan]()
+            self._plans[program] = (version, plans)
+        if names not in plans:
+            plans[names] = CompiledPlan(Plan.of(program.definition, names), self.device)
+        return plans[names]
 
-    def _arrays(self, plan: Plan, fed: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: convert(plan.data[name], value) for name, value in fed.items()
-                if name in plan.feeds}  # fmt: skip
+    def _feeds(self, plan: Plan, feed: Mapping[Any, Any]) -> dict[str, Any]:
+        fed = {key.name if isinstance(key, Var) else key: value for key, value in feed.items()}
+        if fed.keys() != plan.feeds.keys():
+            check_names(fed, plan.feeds, plan.data)
+        feeds = {name: convert(info, fed[name]) for name, info in plan.feeds.items()}
+        if len(fed) > len(feeds):  # not needed, but they tell the sizes of named dimensions
+            feeds |= {n: convert(plan.data[n], v) for n, v in fed.items() if n not in feeds}
+        return feeds
 
 
 def _value(scope: Scope, name: str) -> Any:
@@ -148,23 +151,21 @@ def find_device(name: str | None) -> Any:
         raise DeviceError(f"There is no device {name!r}.", fix=f"There is {there}.") from None
 
 
-def read_fetch(
-    fetch: Any, program: Program
-) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
+def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
     """The names to fetch, and how the results are handed back."""
     if isinstance(fetch, dict):
         keys = list(fetch)
-        return _names(fetch.values(), program), lambda results: dict(zip(keys, results, strict=True))
+        return _names(fetch.values()), lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetch, str | Var):
-        return _names([fetch], program), lambda results: results[0]
-    return _names(fetch or (), program), list
+        return _names([fetch]), lambda results: results[0]
+    return _names(fetch or ()), list
 
 
-def _names(fetches: Iterable[Any], program: Program) -> tuple[str, ...]:
-    return tuple(_name(fetch, program) for fetch in fetches)
+def _names(fetches: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(_name(fetch) for fetch in fetches)
 
 
-def _name(fetch: Any, program: Program) -> str:
+def _name(fetch: Any) -> str:
     if isinstance(fetch, str):
         return fetch
     if not isinstance(fetch, Var):
@@ -179,10 +180,3 @@ def _name(fetch: Any, program: Program) -> str:
         )
     return fetch.name
 
-
-def missing_state(name: str) -> UninitializedError:
-    """The error for a persistable variable without a value."""
-    return UninitializedError(
-        f"`{name}` has no value in this scope.",
-        fix="Run exe.init(prog, scope) first, or load parameters.",
-    )

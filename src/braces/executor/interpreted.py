@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.executor.attributes import Sizes
+from braces.executor.feeds import check_shape
 from braces.executor.interpret import Interpreter, Listener
 from braces.executor.plan import Plan
 from braces.executor.states import check_states, commit, read_states
@@ -19,16 +20,18 @@ def run(
     plan: Plan,
     scope: Scope,
     feeds: Mapping[str, Any],
-    sizes: Sizes,
     device: Any,
     listeners: Sequence[Listener],
     keep_scopes: bool,
 ) -> tuple[list[Any], dict[str, Scope]]:
     """Interpret a plan; the fetched values, and the step scopes where they are kept."""
+    sizes = Sizes()
+    for name, array in feeds.items():
+        check_shape(plan.data[name], array, sizes)
     states = read_states(plan.states, scope)
     check_states(plan.states, states, sizes)
     kept = {"": scope.new_scope()} if keep_scopes else None
-    with jax.enable_x64(True), jax.default_device(device):
+    with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in {**states, **feeds}.items()}
         interpreter = Interpreter(sizes, listeners, kept)
         interpreter.run(plan.body, env, "")

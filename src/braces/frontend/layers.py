@@ -146,7 +146,7 @@ def embedding(
         ...     print(br.layers.embedding(words, [1000, 64]).type)
         f32[batch,t,64]
     """
-    if isinstance(size, int) or len(size) != 2:
+    if not isinstance(size, list | tuple) or [isinstance(s, int) for s in size] != [True] * 2:
         raise ShapeError(
             f"embedding cannot take size={size!r}.",
             fix="Give how many vectors and the size of each: size=[1000, 64].",

@@ -261,6 +261,9 @@ class Var:
         return f"<Var {self.name}: {self.type}>"
 
 
+INTEGER_SLOTS = frozenset(("indices", "ids", "labels", "trips"))
+"""Input slots where a Python integer stays an integer, whatever stands beside it."""
+
 INDEXING: dict[str, Any] = {}
 """The function behind `x[...]`, filled in by the operators that index."""
 
@@ -439,7 +442,7 @@ def _apply(
     bound = definition.bind_attrs(attrs)
     beside = operand_dtype(value for values in inputs.values() for value in values)
     operands = {
-        slot: tuple(as_var(value, beside) for value in values)
+        slot: tuple(as_var(value, None if slot in INTEGER_SLOTS else beside) for value in values)
         for slot, values in inputs.items()
         if values
     }
@@ -476,6 +479,8 @@ def append(
         captured = (_visible(program, name) for name in captures_of(attrs))
         operands = {**operands, CAPTURES: tuple(captured)}
     types = {slot: tuple(v.type for v in values) for slot, values in operands.items()}
+    if definition.settle_rule is not None:
+        attrs = {**attrs, **definition.settle_rule(*definition.arrange(types), **attrs)}
     outer = {v.name: v.type for v in operands.get(CAPTURES, ())}
     context = Context(definition.type, table.unifier)
     try:

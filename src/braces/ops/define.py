@@ -108,6 +108,7 @@ class OpDef:
         vjp_rule: A written gradient kernel, as an operator of its own.
         gradient_rule: A gradient written as a program; wins over kernels.
         jvp_rule: A directional derivative written as a program.
+        settle_rule: Attributes made definite from the types of the inputs.
         learn_rule: Sizes that only values tell: from inputs and attributes to numbers by the
             names of dimensions.
         differentiable: False where gradients are zero or make no sense.
@@ -129,6 +130,7 @@ class OpDef:
     vjp_rule: OpDef | None = None
     gradient_rule: Callable[..., Any] | None = None
     jvp_rule: Callable[..., Any] | None = None
+    settle_rule: Callable[..., dict[str, Any]] | None = None
     learn_rule: Callable[..., dict[str, Any]] | None = None
     differentiable: bool = True
     check: Check | None = None
@@ -258,6 +260,11 @@ class OpDef:
         self.jvp_rule = rule
         return rule
 
+    def settled(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Write how attributes become definite: `rule(*types, **attrs)` gives those that change."""
+        self.settle_rule = rule
+        return rule
+
     def learned(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """Write the sizes that only values tell."""
         self.learn_rule = rule
@@ -303,6 +310,8 @@ def _string(value: Any) -> str:
 
 
 def _size(value: Any) -> Size:
+    if isinstance(value, str):
+        return Dim.named(value)
     return value if isinstance(value, Dim) else _integer(value)
 
 

@@ -131,10 +131,10 @@ def reshape_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("reshape", g.out_grad, shape=g["x"].shape)}
 
 
-def reshape_to(x: Var, shape: Shape) -> Var:
-    """`reshape` with -1 settled at build, so that symbolic sizes which are 0 leave no doubt."""
-    sizes = shape if -1 not in shape else settled("reshape", x.shape, shape)
-    return one("reshape", x, shape=sizes)
+@reshape.settled
+def settle_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
+    """No -1 stays, so that symbolic sizes which are 0 leave no doubt."""
+    return {"shape": settled("reshape", x.shape, shape) if -1 in shape else shape}
 
 
 @op(

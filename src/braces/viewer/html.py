@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from braces.ir.program import Program
+from braces.viewer.curve import Curve, curve_figures
 from braces.viewer.fragment import fragment
-from braces.viewer.payload import Curve, payload
+from braces.viewer.payload import payload
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -39,10 +40,10 @@ def program_html(
         >>> program_html(prog).startswith("<!doctype html>")
         True
     """
-    return fragment(program) if embed else page(payload(program, title, curve))
+    return fragment(program) if embed else page(payload(program, title), curve)
 
 
-def page(content: dict[str, Any]) -> str:
+def page(content: dict[str, Any], curve: Curve | None = None) -> str:
     """The whole page around what it shows."""
     style, script = asset("page.css"), asset("page.js")
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
@@ -50,6 +51,7 @@ def page(content: dict[str, Any]) -> str:
         "{{title}}": html.escape(content["title"]),
         "{{policy}}": policy,
         "{{style}}": style,
+        "{{curves}}": curve_figures(curve),
         "{{content}}": inert_json(content),
         "{{script}}": script,
     }
@@ -78,8 +80,8 @@ def inert_json(content: Any) -> str:
         >>> print(inert_json("</script>&"))
         "\u003c/script\u003e\u0026"
     """
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 

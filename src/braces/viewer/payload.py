@@ -1,27 +1,29 @@
 """A program as plain lists and dictionaries: what the page draws.
 
-    payload   := title, programs: [{name, block, updates: [[persistable, value]…]}…],
-                 blocks: block*, docs: operator type -> text, curve: name -> numbers
+    payload   := title, facts, programs: [{name, block, updates: [[persistable, value]…]}…],
+                 blocks: block*, docs: operator type -> text
     block     := params, results, vars: name -> [type, kind, trainable], ops: op*
-    op        := t: type, n: name, i: slots, o: slots, a: attributes, s: source, k: kind,
+    op        := t: type, n: name, k: kind, i: slots, o: slots, s: source,
+                 a: attributes, d: names of those that have their default value,
                  b: [[label, number of the block]…]
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+import math
+from collections.abc import Iterable
+from typing import Any
 
+from braces.dtypes import TensorType, Type
+from braces.ir.files import stored_path
 from braces.ir.program import Program
 from braces.ir.records import Body, Op, ProgramDef
+from braces.ir.walk import all_bodies
 from braces.ops.define import OPS
 from braces.viewer.values import plain_attrs
 
-Curve: TypeAlias = "Mapping[str, Sequence[float]]"
-"""Name of a measure, as `loss`, to its value after each epoch."""
 
-
-def payload(program: Program, title: str, curve: Curve | None = None) -> dict[str, Any]:
+def payload(program: Program, title: str) -> dict[str, Any]:
     """All that the page shows of a program."""
     blocks: list[dict[str, Any]] = []
     programs = [_program("program", program.definition, blocks)]
@@ -30,11 +32,33 @@ def payload(program: Program, title: str, curve: Curve | None = None) -> dict[st
     types = (op["t"] for block in blocks for op in block["ops"])
     return {
         "title": title,
+        "facts": facts(program),
         "programs": programs,
         "blocks": blocks,
         "docs": documentation(types),
-        "curve": {name: [float(one) for one in values] for name, values in (curve or {}).items()},
     }
+
+
+def facts(program: Program) -> str:
+    """How large a program is, in one line."""
+    blocks = list(all_bodies(program.definition.main))
+    ops = sum(len(body.ops) for body, _ in blocks)
+    parts = [counted(ops, "operator"), counted(len(blocks), "block")]
+    if program.parameters:
+        numbers = sum(numbers_in(info.type) for info in program.parameters)
+        parts.append(f"{counted(len(program.parameters), 'parameter')} ({numbers:,} numbers)")
+    return " · ".join(parts)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 block`, `2 blocks`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def numbers_in(type_: Type) -> int:
+    """How many numbers a tensor of fixed sizes holds; 0 where they are not known."""
+    sizes = type_.shape if isinstance(type_, TensorType) else (0,)
+    return math.prod(size if isinstance(size, int) else 0 for size in sizes)
 
 
 def _program(name: str, definition: ProgramDef, blocks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -66,9 +90,23 @@ def _op(op: Op, blocks: list[dict[str, Any]]) -> dict[str, Any]:
         "i": dict(op.inputs),
         "o": dict(op.outputs),
         "a": dict(plain_attrs(op)),
-        "s": str(op.source) if op.source else "",
+        "d": defaults_in(op),
+        "s": source_line(op),
         "b": [[label, _block(body, blocks)] for label, body in op.bodies().items()],
     }
+
+
+def source_line(op: Op) -> str:
+    """The user's line that made an operator, without the folders of this machine."""
+    return f"{stored_path(op.source.file)}:{op.source.line}" if op.source else ""
+
+
+def defaults_in(op: Op) -> list[str]:
+    """The attributes that say no more than their definition does."""
+    definition = OPS.find(op.type)
+    specs = [] if definition is None else definition.attrs
+    usual = {spec.name: spec.default for spec in specs if not spec.required}
+    return [name for name, value in op.attrs.items() if name in usual and value == usual[name]]
 
 
 def kind_of(op: Op) -> str:

@@ -1,0 +1,94 @@
+"""Training curves as SVG: one small picture for each measure."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Curve: TypeAlias = "Mapping[str, Sequence[float]]"
+"""Name of a measure, as `loss`, to its value after each epoch."""
+
+WIDTH, HEIGHT, LEFT, BELOW = 336, 120, 38, 16
+TOP = RIGHT = 8
+
+
+def curve_figures(curve: Curve | None) -> str:
+    """A figure for each measure of a curve; nothing where there is none.
+
+    Example:
+        >>> curve_figures({"loss": [2.0, 1.0]}).count("<circle")
+        2
+    """
+    return "".join(_figure(name, values) for name, values in (curve or {}).items())
+
+
+def _figure(name: str, values: Sequence[float]) -> str:
+    last = f"{values[-1]:.4g} after epoch {len(values)}" if len(values) else "no epoch yet"
+    caption = f'{html.escape(name)} <span class="last">{last}</span>'
+    return (
+        f'<figure class="curve"><figcaption>{caption}</figcaption>{curve_svg(values)}</figure>'
+    )
+
+
+def curve_svg(values: Sequence[float]) -> str:
+    """One line, with a point for each epoch that tells its value; gaps where it is not finite."""
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
+    places = _places(values, low, high)
+    drawn = [(place, values[i]) for i, place in enumerate(places) if place is not None]
+    circles = (
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"{_end(i == len(drawn) - 1)}>'
+        f"<title>epoch {places.index((x, y)) + 1}: {value:.4g}</title></circle>"
+        for i, ((x, y), value) in enumerate(drawn)
+    )
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_axes(low, high, len(values))}'
+        f'<path d="{_path(places)}"/>{"".join(circles)}</svg>'
+    )
+
+
+def _end(is_last: bool) -> str:
+    return ' class="end"' if is_last else ""
+
+
+def _places(
+    values: Sequence[float], low: float, high: float
+) -> list[tuple[float, float] | None]:
+    """Where each value is drawn."""
+    span = (high - low) or 1.0
+    step = (WIDTH - LEFT - RIGHT) / max(len(values) - 1, 1)
+    room = HEIGHT - TOP - BELOW
+    return [
+        (LEFT + i * step, TOP + (high - value) / span * room) if math.isfinite(value) else None
+        for i, value in enumerate(values)
+    ]
+
+
+def _path(places: Sequence[tuple[float, float] | None]) -> str:
+    parts, pen = list[str](), "M"
+    for place in places:
+        if place is None:
+            pen = "M"
+            continue
+        parts.append(f"{pen}{place[0]:.1f} {place[1]:.1f}")
+        pen = "L"
+    return "".join(parts)
+
+
+def _axes(low: float, high: float, epochs: int) -> str:
+    bottom = HEIGHT - BELOW
+    lines = "".join(
+        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>' for y in (TOP, bottom)
+    )
+    texts = (
+        (LEFT - 4, TOP + 4, "end", f"{high:.3g}"),
+        (LEFT - 4, bottom + 3, "end", f"{low:.3g}"),
+        (LEFT, HEIGHT - 3, "start", "epoch 1"),
+        (WIDTH - RIGHT, HEIGHT - 3, "end", str(epochs) if epochs > 1 else ""),
+    )
+    return lines + "".join(
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
+        for x, y, anchor, text in texts
+    )

@@ -1,0 +1,100 @@
+"""A program in Graphviz's DOT language: blocks as clusters, operators as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from braces.ir.program import Program
+from braces.ir.records import CAPTURES, Body, Op, VarInfo
+
+_HEAD = (
+    "digraph program {",
+    '  graph [compound=true, fontname="Helvetica", labeljust=l, color="#9aa4b0"]',
+    '  node [shape=box, style=rounded, fontname="Helvetica", fontsize=11]',
+    '  edge [fontname="Helvetica", fontsize=9, color="#5f6b78"]',
+)
+_INPUTS = ("data", "parameter", "state", "argument")
+
+
+def program_dot(program: Program) -> str:
+    """The text that `dot -Tsvg` draws.
+
+    An edge carries the type of the variable; one that enters a block from outside, a captured
+    variable, is dashed.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     y = br.tanh(br.data("x", ["batch", 4]))
+        >>> print(program_dot(prog).splitlines()[-2].strip())
+        n0 -> n1 [label="f32[batch,4]"]
+    """
+    drawing = Drawing()
+    nodes = drawing.block(program.definition.main, {}, "  ")
+    return "\n".join([*_HEAD, *nodes, *drawing.edges, "}"]) + "\n"
+
+
+def quote(text: str) -> str:
+    r"""A string of DOT; backslashes have no meaning in it.
+
+    Example:
+        >>> print(quote('a "b" \\n'))
+        "a \"b\" \\n"
+    """
+    clean = "".join(c if c.isprintable() else " " for c in text)
+    return '"' + clean.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class Drawing:
+    """Numbers for nodes and clusters, and the edges between them."""
+
+    def __init__(self) -> None:
+        self.nodes = self.clusters = 0
+        self.edges: list[str] = []
+
+    def node(self) -> str:
+        """A new node's name, which no stranger chose."""
+        self.nodes += 1
+        return f"n{self.nodes - 1}"
+
+    def block(self, body: Body, outer: Mapping[str, str], pad: str) -> Iterator[str]:
+        """The nodes of a block; `outer` tells which node binds an outer name."""
+        made = dict[str, str]()
+        for info in body.vars.values():
+            if info.kind in _INPUTS:
+                made[info.name] = self.node()
+                yield f"{pad}{made[info.name]} [{_input(info)}]"
+        for op in body.ops:
+            yield from self.op(op, body, {**outer, **made}, pad)
+            made |= dict.fromkeys(op.binds(), f"n{self.nodes - 1}")
+        for name in body.results:
+            label = self.node()
+            yield f"{pad}{label} [label={quote(name)}, shape=plaintext]"
+            self.edge(body, name, {**outer, **made}, label)
+
+    def op(self, op: Op, body: Body, made: Mapping[str, str], pad: str) -> Iterator[str]:
+        """The clusters of an operator's blocks, then its own node."""
+        for label, inner in op.bodies().items():
+            yield f"{pad}subgraph cluster_{self.clusters} {{"
+            self.clusters += 1
+            yield f"{pad}  label={quote(f'{op.name} {label}')}"
+            yield from self.block(inner, made, pad + "  ")
+            yield f"{pad}}}"
+        node = self.node()
+        yield f"{pad}{node} [label={quote(op.type)}, tooltip={quote(op.describe())}]"
+        for slot, names in op.inputs.items():
+            for name in names if slot != CAPTURES else ():
+                self.edge(body, name, made, node)
+
+    def edge(self, body: Body, name: str, made: Mapping[str, str], to: str) -> None:
+        """An edge from the node that binds a name, where it is known."""
+        if name not in made:
+            return
+        label = str(body.vars[name].type) if name in body.vars else name
+        style = "" if name in body.vars else ", style=dashed"
+        self.edges.append(f"  {made[name]} -> {to} [label={quote(label)}{style}]")
+
+
+def _input(info: VarInfo) -> str:
+    text = f"{info.kind} {info.name}: {info.type}"
+    return f"label={quote(text)}, shape=ellipse, style=solid"

@@ -1,0 +1,289 @@
+"""Layers: their parameters, what they compute, and where they may stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+
+
+def run(mode: str, prog: br.Program, feed: Any, fetch: Any) -> tuple[Any, dict[str, Any]]:
+    """What is fetched, and the persistable variables after the run."""
+    scope, exe = br.Scope(), br.Executor(mode=mode)
+    exe.init(prog, scope, seed=1)
+    before = {info.name: scope.var(info.name).value for info in prog.persistables}
+    return exe.run(prog, scope, feed, fetch=fetch), before
+
+
+def parameters(prog: br.Program) -> dict[str, str]:
+    return {info.name: str(info.type) for info in prog.parameters}
+
+
+# ---- fc --------------------------------------------------------------------------------------
+
+
+def test_fc_is_a_product_and_a_bias(mode: str, rng: np.random.Generator) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["batch", "t", 8])
+        out = br.fc(x, 5, act="tanh", name="fc1", bias_init=0.5)
+    assert parameters(prog) == {"fc1.w": "f32[8,5]", "fc1.b": "f32[5]"}
+    assert (out.name, str(out.type)) == ("fc1", "f32[batch,t,5]")
+    fed = rng.normal(size=(2, 3, 8)).astype("f4")
+    got, values = run(mode, prog, {"x": fed}, "fc1")
+    np.testing.assert_allclose(got, np.tanh(fed @ values["fc1.w"] + 0.5), atol=1e-5)
+
+
+def test_fc_makes_up_names_and_the_size_of_the_last_axis() -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["batch", 8])
+        assert br.fc(br.fc(x), bias=False).shape == x.shape
+    assert parameters(prog) == {"fc_0.w": "f32[8,8]", "fc_0.b": "f32[8]", "fc_1.w": "f32[8,8]"}
+
+
+def test_fc_shares_parameters_by_name(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["batch", 8])
+        first = br.fc(x, params=["fc.w", "fc.b"], size=32)
+        second = br.fc(x, params=["fc.w", "fc.b"])
+        third = br.fc(x, params=["fc.w"])
+    assert parameters(prog) == {"fc.w": "f32[8,32]", "fc.b": "f32[32]"}
+    assert second.shape == third.shape == first.shape
+    got, _ = run(mode, prog, {"x": np.ones((2, 8), "f4")}, [first, second])
+    np.testing.assert_array_equal(*got)
+
+
+def test_fc_shares_what_br_parameter_made() -> None:
+    with br.Program() as prog:
+        br.parameter("table", [8, 3], trainable=False)
+        assert br.fc(br.data("x", ["batch", 8]), params=["table", "b"]).shape[-1] == 3
+    assert parameters(prog) == {"table": "f32[8,3]", "b": "f32[3]"}
+
+
+def test_fc_takes_vectors_and_other_dtypes(mode: str) -> None:
+    with br.Program() as prog:
+        vector = br.fc(br.data("v", [4], "float64"), 3, name="a")
+        counts = br.fc(br.data("n", ["batch", 4], "int32"), 3, name="b", act=br.relu)
+    assert (str(vector.type), str(counts.type)) == ("f64[3]", "f32[batch,3]")
+    feed = {"v": np.ones(4), "n": np.ones((2, 4), "i4")}
+    got, _ = run(mode, prog, feed, [vector, counts])
+    assert [one.dtype for one in got] == ["float64", "float32"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"size": 5, "params": ["p.w", "p.b"]}, br.ShapeError, "`p.w` gives 3"),
+        ({"params": "p.w"}, br.ProgramError, "a list"),
+        ({"params": ["a", "b", "c"]}, br.ProgramError, "w, b"),
+        ({"params": ["x"]}, br.ShapeError, "matrix|matmul"),
+        ({"size": 3, "act": "tahn"}, br.UnknownNameError, "`tanh`"),
+        ({"size": 3, "act": "add"}, br.UnknownNameError, "activation"),
+        ({"size": "3"}, br.BracesError, "3"),
+        ({"size": -3}, br.ShapeError, "-3"),
+        ({"size": 3, "name": "a b"}, br.ProgramError, "name"),
+        ({"size": 3, "name": "p"}, br.DuplicateNameError, "share"),
+    ],
+)
+def test_fc_refuses_and_leaves_no_trace(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["batch", 8])
+        br.fc(x, 3, name="p")
+        before = str(prog), str(prog.startup)
+        with pytest.raises(error, match=f"(?s)({message}).*") as caught:
+            br.fc(x, **options)
+        assert "test_layers.py:" in str(caught.value)
+        assert (str(prog), str(prog.startup)) == before
+
+
+def test_fc_needs_to_know_the_last_axis_unless_it_shares() -> None:
+    with br.Program():
+        x = br.data("x", [3, "width"])
+        with pytest.raises(br.ShapeError, match="number"):
+            br.fc(x, 3)
+        with pytest.raises(br.BracesError, match="br.concat"):
+            br.fc([x, x], 3)
+        with pytest.raises(br.ShapeError):
+            br.fc(br.sum(x), 3)
+
+
+def test_a_layer_in_a_step_is_one_layer_for_all_steps(
+    mode: str, rng: np.random.Generator
+) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["t", "batch", 3])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            step = net.add_input(x)
+            h = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
+            h.update(br.tanh(br.fc(step, 4, name="in") + br.fc(h, 4, name="rec", bias=False)))
+            net.add_output(h)
+        out, last = rnn(), rnn.final(h)
+    assert parameters(prog) == {"in.w": "f32[3,4]", "in.b": "f32[4]", "rec.w": "f32[4,4]"}
+    fed = rng.normal(size=(5, 2, 3)).astype("f4")
+    (_, got), values = run(mode, prog, {"x": fed}, [out, last])
+    state = np.zeros((2, 4), "f4")
+    for row in fed:
+        state = np.tanh(row @ values["in.w"] + values["in.b"] + state @ values["rec.w"])
+    np.testing.assert_allclose(got, state, atol=1e-5)
+
+
+def test_a_layer_in_a_branch_in_a_loop_lives_in_the_main_block() -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["t", 3])
+
+        def step(carry: Any, row: Any) -> Any:
+            more = br.cond(
+                br.sum(row) > 0.0, lambda: br.fc(row, 3, name="a"), lambda: br.fc(row, 3, name="b")
+            )
+            return carry + more, None
+
+        br.scan(step, br.zeros([3]), x)
+    assert list(parameters(prog)) == ["a.w", "a.b", "b.w", "b.b"]
+    assert set(prog.startup.updates) == {"a.w", "a.b", "b.w", "b.b"}
+
+
+# ---- embedding, convolution ------------------------------------------------------------------
+
+
+def test_embedding_looks_up(mode: str) -> None:
+    with br.Program() as prog:
+        ids = br.data("ids", ["batch", 2], "int32")
+        out = br.layers.embedding(ids, [10, 4], name="words")
+        again = br.layers.embedding(ids, [10, 4], params=["words.w"])
+    assert parameters(prog) == {"words.w": "f32[10,4]"}
+    fed = np.array([[0, 9], [3, 3]], "i4")
+    (got, same), values = run(mode, prog, {"ids": fed}, [out, again])
+    np.testing.assert_array_equal(got, values["words.w"][fed])
+    np.testing.assert_array_equal(same, got)
+
+
+@pytest.mark.parametrize("size", [10, [10], [10, "d"]])
+def test_embedding_needs_both_sizes(size: Any) -> None:
+    with br.Program(), pytest.raises(br.ShapeError):
+        br.layers.embedding(br.data("ids", ["batch"], "int32"), size)
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "weight", "want"),
+    [
+        ("NCHW", ["b", 3, 8, 6], "f32[5,3,2,3]", "f32[b,5,7,4]"),
+        ("NHWC", ["b", 8, 6, 3], "f32[2,3,3,5]", "f32[b,7,4,5]"),
+    ],
+)
+def test_conv2d_makes_a_weight_for_its_layout(
+    mode: str, layout: str, shape: list[Any], weight: str, want: str
+) -> None:
+    with br.Program() as prog:
+        x = br.data("x", shape)
+        out = br.layers.conv2d(x, 5, (2, 3), layout=layout, act="relu", name="conv")
+        bare = br.conv2d(x, br.get_variable("conv.w"), br.get_variable("conv.b"), layout=layout)
+    assert parameters(prog) == {"conv.w": weight, "conv.b": "f32[5]"}
+    assert (out.name, str(out.type)) == ("conv", want)
+    fed = np.random.default_rng(0).normal(size=(2, *shape[1:])).astype("f4")
+    (got, plain), values = run(mode, prog, {"x": fed}, [out, bare])
+    np.testing.assert_allclose(got, np.maximum(plain, 0), atol=1e-6)
+    assert abs(values["conv.w"]).max() <= (6 / (18 + 30)) ** 0.5
+
+
+def test_conv1d_and_groups() -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["b", 4, "t"])
+        assert str(br.layers.conv1d(x, 6, 3, padding="same", name="a").type) == "f32[b,6,t]"
+        br.layers.conv1d(x, 6, 3, groups=2, bias=False, name="b")
+    assert parameters(prog) == {"a.w": "f32[6,4,3]", "a.b": "f32[6]", "b.w": "f32[6,2,3]"}
+
+
+@pytest.mark.parametrize(
+    ("window", "options", "message"),
+    [
+        (3, {"layout": "NCWH"}, "NCHW or NHWC"),
+        ((3, 3, 3), {}, "window"),
+        (3, {"groups": 2}, "group|channels"),
+        (9, {}, "window"),
+    ],
+)
+def test_conv2d_refuses(window: Any, options: dict[str, Any], message: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["b", 3, 8, 8])
+        before = str(prog)
+        with pytest.raises(br.BracesError, match=message):
+            br.layers.conv2d(x, 4, window, **options)
+        assert str(prog) == before
+
+
+# ---- normalisation ---------------------------------------------------------------------------
+
+
+def test_norm_layers_start_as_the_plain_operator(mode: str, rng: np.random.Generator) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["b", 4, 6])
+        layers = br.layers
+        pairs = [
+            (layers.layer_norm(x, name="ln"), br.layer_norm(x)),
+            (layers.layer_norm(x, axis=(1, 2), name="ln2", bias=False), br.layer_norm(x, axis=(1, 2))),
+            (layers.rms_norm(x, name="rms"), br.rms_norm(x)),
+            (layers.group_norm(x, 2, name="gn"), br.group_norm(x, groups=2)),
+        ]
+    assert parameters(prog) == {
+        "ln.scale": "f32[6]",
+        "ln.bias": "f32[6]",
+        "ln2.scale": "f32[4,6]",
+        "rms.scale": "f32[6]",
+        "gn.scale": "f32[4]",
+        "gn.bias": "f32[4]",
+    }
+    fed = rng.normal(size=(3, 4, 6)).astype("f4")
+    got, _ = run(mode, prog, {"x": fed}, [one for pair in pairs for one in pair])
+    for left, right in zip(got[::2], got[1::2], strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-6)
+
+
+def test_batch_norm_keeps_running_statistics(mode: str, rng: np.random.Generator) -> None:
+    with br.Program() as prog:
+        out = br.layers.batch_norm(br.data("x", ["b", 3]), momentum=0.75, name="bn")
+    assert parameters(prog) == {"bn.scale": "f32[3]", "bn.bias": "f32[3]"}
+    assert set(prog.updates) == {"bn.mean", "bn.var"}
+    scope, exe = br.Scope(), br.Executor(mode=mode)
+    exe.init(prog, scope)
+    mean, var = np.zeros(3), np.ones(3)
+    for _ in range(3):
+        fed = rng.normal(2.0, 3.0, size=(50, 3)).astype("f4")
+        got = exe.run(prog, scope, {"x": fed}, fetch=out)
+        mean, var = 0.75 * mean + 0.25 * fed.mean(0), 0.75 * var + 0.25 * fed.var(0)
+        np.testing.assert_allclose(got, (fed - fed.mean(0)) / fed.std(0), atol=1e-3)
+    np.testing.assert_allclose(scope.var("bn.mean").value, mean, rtol=1e-4)
+    np.testing.assert_allclose(scope.var("bn.var").value, var, rtol=1e-4)
+    test = prog.for_test()
+    assert not test.updates
+    got = exe.run(test, scope, {"x": fed}, fetch=out.name)
+    np.testing.assert_allclose(got, (fed - mean) / np.sqrt(var + 1e-5), rtol=1e-3, atol=1e-4)
+
+
+def test_batch_norm_in_an_inner_block_says_what_to_do() -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["t", "b", 3])
+        before = str(prog), str(prog.startup)
+        with pytest.raises(br.ProgramError, match=r"(?s)running statistics.*br\.layers\.layer_norm"):
+            br.scan(lambda c, row: (c, br.layers.batch_norm(row)), None, x)
+        assert (str(prog), str(prog.startup)) == before
+
+
+def test_layers_train(mode: str, rng: np.random.Generator) -> None:
+    """Gradients reach every parameter of every layer."""
+    with br.Program() as prog:
+        x = br.data("x", ["b", 2, 6, 6])
+        image = br.layers.conv2d(x, 4, 3, act="relu", name="conv")
+        flat = br.reshape(br.layers.batch_norm(image, name="bn"), [x.shape[0], 64])
+        hidden = br.layers.layer_norm(br.fc(flat, 8, act="gelu", name="fc"), name="ln")
+        loss = br.mean(br.square(br.dropout(hidden, 0.25)))
+        pairs = br.append_backward(loss)
+    assert {p.name for p in pairs} == {info.name for info in prog.parameters}
+    fed = rng.normal(size=(5, 2, 6, 6)).astype("f4")
+    got, _ = run(mode, prog, {"x": fed}, {p.name: g for p, g in pairs.items()})
+    assert all(np.isfinite(grad).all() for grad in got.values())
+    assert all(abs(got[name]).max() > 0 for name in ("conv.w", "ln.scale", "bn.scale", "fc.w"))
