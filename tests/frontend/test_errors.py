@@ -315,7 +315,9 @@ def test_a_memory_that_is_never_updated_is_refused(prog: br.Program) -> None:
             net.add_input(get("x"))
             net.add_output(net.add_memory(shape=[4]))
 
-    refuse(prog, br.ProgramError, build, "never updated", "f32[4]", "update(", "test_errors.py:")
+    refuse(
+        prog, br.ProgramError, build, "never updated", "f32[4]", "update(", "test_errors.py:"
+    )
 
 
 def test_a_memory_that_is_updated_twice_is_refused(prog: br.Program) -> None:
@@ -401,7 +403,9 @@ def test_a_while_needs_a_condition(prog: br.Program) -> None:
 
 
 @pytest.mark.parametrize("condition", [lambda n: n, lambda n: get("x") > 0.0])
-def test_a_condition_is_a_bool_scalar(prog: br.Program, condition: Callable[[Any], Any]) -> None:
+def test_a_condition_is_a_bool_scalar(
+    prog: br.Program, condition: Callable[[Any], Any]
+) -> None:
     def build() -> None:
         loop = br.create_while()
         with loop.block() as body:
@@ -572,11 +576,16 @@ def predicate() -> set[str]:
 
 def test_an_exception_leaves_a_program_as_it_was_before_its_with(prog: br.Program) -> None:
     before = prog.definition, prog.startup.definition
-    with pytest.raises(Stop), prog:
-        br.fc(get("x"), 3)
-        interrupted_rnn()
+    with pytest.raises(Stop):
+        build_interrupted(prog)
     assert (prog.definition, prog.startup.definition) == before
     assert br.default_program() is not prog
+
+
+def build_interrupted(program: br.Program) -> None:
+    with program:
+        br.fc(get("x"), 3)
+        interrupted_rnn()
 
 
 def test_names_are_free_again_after_an_exception(prog: br.Program) -> None:

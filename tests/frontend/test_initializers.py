@@ -14,7 +14,11 @@ SHAPE = [60, 80]
 
 
 def first_value(
-    init: Any, shape: list[int] = SHAPE, dtype: str = "float32", mode: str = "compile", seed: int = 0
+    init: Any,
+    shape: list[int] = SHAPE,
+    dtype: str = "float32",
+    mode: str = "compile",
+    seed: int = 0,
 ) -> Any:
     with br.Program() as prog:
         br.parameter("w", shape, init, dtype)
@@ -41,7 +45,9 @@ def test_zeros_and_ones_have_the_dtype_of_the_parameter(mode: str, dtype: str) -
 def test_a_constant_is_a_number_or_an_array(mode: str) -> None:
     table = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(first_value(br.init.constant(2.5), [3], mode=mode), [2.5] * 3)
-    np.testing.assert_array_equal(first_value(br.init.constant(table), [2, 3], mode=mode), table)
+    np.testing.assert_array_equal(
+        first_value(br.init.constant(table), [2, 3], mode=mode), table
+    )
     np.testing.assert_array_equal(first_value(table, [2, 3], mode=mode), table)
     np.testing.assert_array_equal(first_value(7, [3], "int64", mode=mode), [7] * 3)
 
@@ -104,7 +110,9 @@ def test_without_an_initializer_matrices_are_drawn_and_the_rest_is_zero() -> Non
     np.testing.assert_array_equal(first_value(None, [2, 2], "int32"), np.zeros((2, 2)))
 
 
-@pytest.mark.parametrize("init", [br.init.glorot_normal, br.init.orthogonal, br.init.lecun_uniform])
+@pytest.mark.parametrize(
+    "init", [br.init.glorot_normal, br.init.orthogonal, br.init.lecun_uniform]
+)
 def test_empty_parameters_are_drawn_too(init: Callable[[], Any]) -> None:
     assert first_value(init(), [0, 3]).shape == (0, 3)
 

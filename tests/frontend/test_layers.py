@@ -105,7 +105,7 @@ def test_fc_needs_to_know_the_last_axis_unless_it_shares() -> None:
         x = br.data("x", [3, "width"])
         with pytest.raises(br.ShapeError, match="number"):
             br.fc(x, 3)
-        with pytest.raises(br.BracesError, match="br.concat"):
+        with pytest.raises(br.BracesError, match=r"br\.concat"):
             br.fc([x, x], 3)
         with pytest.raises(br.ShapeError):
             br.fc(br.sum(x), 3)
@@ -138,7 +138,9 @@ def test_a_layer_in_a_branch_in_a_loop_lives_in_the_main_block() -> None:
 
         def step(carry: Any, row: Any) -> Any:
             more = br.cond(
-                br.sum(row) > 0.0, lambda: br.fc(row, 3, name="a"), lambda: br.fc(row, 3, name="b")
+                br.sum(row) > 0.0,
+                lambda: br.fc(row, 3, name="a"),
+                lambda: br.fc(row, 3, name="b"),
             )
             return carry + more, None
 
@@ -225,7 +227,10 @@ def test_norm_layers_start_as_the_plain_operator(mode: str, rng: np.random.Gener
         layers = br.layers
         pairs = [
             (layers.layer_norm(x, name="ln"), br.layer_norm(x)),
-            (layers.layer_norm(x, axis=(1, 2), name="ln2", bias=False), br.layer_norm(x, axis=(1, 2))),
+            (
+                layers.layer_norm(x, axis=(1, 2), name="ln2", bias=False),
+                br.layer_norm(x, axis=(1, 2)),
+            ),
             (layers.rms_norm(x, name="rms"), br.rms_norm(x)),
             (layers.group_norm(x, 2, name="gn"), br.group_norm(x, groups=2)),
         ]
@@ -268,7 +273,9 @@ def test_batch_norm_in_an_inner_block_says_what_to_do() -> None:
     with br.Program() as prog:
         x = br.data("x", ["t", "b", 3])
         before = str(prog), str(prog.startup)
-        with pytest.raises(br.ProgramError, match=r"(?s)running statistics.*br\.layers\.layer_norm"):
+        with pytest.raises(
+            br.ProgramError, match=r"(?s)running statistics.*br\.layers\.layer_norm"
+        ):
             br.scan(lambda c, row: (c, br.layers.batch_norm(row)), None, x)
         assert (str(prog), str(prog.startup)) == before
 

@@ -262,7 +262,9 @@ def test_a_test_program_drops_nothing(mode: str) -> None:
         (lambda x: br.dropout(0.5, 0.5), "variable"),
     ],
 )
-def test_bad_draws_are_refused_and_leave_no_trace(draw: Callable[[Any], Any], message: str) -> None:
+def test_bad_draws_are_refused_and_leave_no_trace(
+    draw: Callable[[Any], Any], message: str
+) -> None:
     with br.Program() as prog:
         x = br.data("x", [2])
         before = str(prog)

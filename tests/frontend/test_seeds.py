@@ -32,7 +32,9 @@ def finite_difference(
         near = {sign: values[name].copy() for sign in (1, -1)}
         for sign, moved in near.items():
             moved[index] += sign * step
-        grad[index] = (loss(values | {name: near[1]}) - loss(values | {name: near[-1]})) / (2 * step)
+        grad[index] = (loss(values | {name: near[1]}) - loss(values | {name: near[-1]})) / (
+            2 * step
+        )
     return grad
 
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from braces.dtypes import SHORT_NAMES
-from braces.errors import BracesError, FileFormatError, UnknownNameError
+from braces.errors import FileFormatError, UnknownNameError
 from braces.storage import tensors
 from braces.storage.tensors import Array, open_tensors, write_tensors
 
@@ -245,13 +245,13 @@ def test_an_array_that_cannot_be_is_refused(declared: Any, tmp_path: Path) -> No
         ({}, 1, "goes on"),
     ],
 )
-def test_arrays_must_fill_the_data(
-    header: Any, size: int, found: str, tmp_path: Path
-) -> None:
+def test_arrays_must_fill_the_data(header: Any, size: int, found: str, tmp_path: Path) -> None:
     assert found in refused(tmp_path / "f", forged(header, b"\0" * size)).what
 
 
-@pytest.mark.parametrize("name", ["", "../up", "/etc/passwd", "..", ".hidden", "C:\\x", "a b", "a\nb"])
+@pytest.mark.parametrize(
+    "name", ["", "../up", "/etc/passwd", "..", ".hidden", "C:\\x", "a b", "a\nb"]
+)
 def test_a_name_that_no_variable_has_is_refused(name: str, tmp_path: Path) -> None:
     error = refused(tmp_path / "f", forged({name: entry()}, b"\0" * 8))
     assert "cannot be a name" in error.what
@@ -337,12 +337,10 @@ def test_an_unknown_array_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_shrinks_meanwhile_is_refused(tmp_path: Path) -> None:
     write_tensors(tmp_path / "f", {"a": np.zeros(100)}, "braces.test")
-    with (
-        pytest.raises(FileFormatError, match="ends within the array `a`"),
-        open_tensors(tmp_path / "f") as file,
-    ):
+    with open_tensors(tmp_path / "f") as file:
         (tmp_path / "f").write_bytes(b"")
-        file.read("a")
+        with pytest.raises(FileFormatError, match="ends within the array `a`"):
+            file.read("a")
 
 
 def test_headers_have_a_bound_when_written_too(
@@ -388,8 +386,7 @@ def test_random_damage_is_refused_or_harmless(whole: bytes, tmp_path: Path) -> N
         path.write_bytes(content)
         try:
             found = read_all(path)
-        except BracesError as error:
-            assert isinstance(error, FileFormatError)
+        except FileFormatError:
             refusals += 1
         else:
             assert sum(array.nbytes for array in found.values()) <= len(content)

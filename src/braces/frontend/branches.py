@@ -54,7 +54,7 @@ class Branch(SubBlock):
         if not self.outputs:
             raise ProgramError("The branch has no output.", fix="Call add_output(...).")
         if self.rows is not None and self.valid is not None:
-            mask_rows(self.program, self.table, str(self.rows), self.valid.name)
+            mask_rows(self.program, self.table, self.rows, self.valid.name)
         self.body = self.table.freeze([var.name for var in self.outputs])
         self.owner.branches.append(self)
 
@@ -124,9 +124,7 @@ class IfElse(_Branches):
     def _made(self) -> Any:
         sides = {branch.key: branch for branch in self.branches}
         if not sides:
-            raise located(
-                ProgramError("The if-else is used before its blocks end."), self.what
-            )
+            raise located(ProgramError("The if-else is used before its blocks end."), self.what)
         for side in (True, False):
             if side not in sides:
                 sides[side] = self._pass_through(sides[not side], side)
@@ -203,7 +201,9 @@ class Switch(_Branches):
             raise located(ProgramError("The default is written twice."), self.what)
         if not self.branches:
             raise located(
-                ProgramError("A default without any case before it.", fix="Write the cases first."),
+                ProgramError(
+                    "A default without any case before it.", fix="Write the cases first."
+                ),
                 self.what,
             )
         self.has_default = True
@@ -231,7 +231,9 @@ def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
     for x in inputs:
         if x not in own:
             assert branch.rows is not None
-            made = branch.param("rows", rows_type(branch, x, branch.owner.predicate, branch.rows))
+            made = branch.param(
+                "rows", rows_type(branch, x, branch.owner.predicate, branch.rows)
+            )
             infos[made.name] = branch.table.vars[made.name]
             own[x] = made.name
         params.append(own[x])
@@ -314,6 +316,7 @@ def create_switch(index: Any = None) -> Switch:
     var = as_var(index)
     if tensor_type(var).shape or not is_integer(var.dtype):
         raise located(
-            ShapeError("The index of a switch must be an integer scalar.", given=str(var)), "switch"
+            ShapeError("The index of a switch must be an integer scalar.", given=str(var)),
+            "switch",
         )
     return Switch(var)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.branches import Branch, create_if_else, create_switch
@@ -35,7 +35,13 @@ def _call(function: Any, what: str, *arguments: Any) -> Any:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
         count = len(arguments)
-        shown = "no arguments" if not count else "1 argument" if count == 1 else f"{count} arguments"
+        shown = (
+            "no arguments"
+            if not count
+            else "1 argument"
+            if count == 1
+            else f"{count} arguments"
+        )
         raise ProgramError(
             f"{what} is called with {shown}: {error}.",
             fix="A carry is one argument; take it apart inside: `i, total = carry`.",
@@ -176,7 +182,7 @@ def scan(
         memories = _memories(net, init)
         slices = rebuild(xs, [net.add_input(x) for x in values(xs)])
         result = _call(step_fn, "step_fn", rebuild(init, memories), slices)
-        if not isinstance(result, tuple) or len(result) != 2:
+        if not _is_pair(result):
             raise ProgramError(
                 "step_fn does not return a pair.",
                 given=f"{result!r:.80}",
@@ -190,10 +196,16 @@ def scan(
     return last, rebuild(ys, rnn.stacked)
 
 
+def _is_pair(result: Any) -> bool:
+    return isinstance(result, tuple) and len(cast("tuple[Any, ...]", result)) == 2
+
+
 # ---- branches --------------------------------------------------------------------------------
 
 
-def _branch(block: Branch, function: Any, what: str, operands: Sequence[Any], first: Any) -> Any:
+def _branch(
+    block: Branch, function: Any, what: str, operands: Sequence[Any], first: Any
+) -> Any:
     """Write one branch; its result, which must have the structure of the first one's."""
     taken = [rebuild(one, [block.add_input(x) for x in values(one)]) for one in operands]
     result = _call(function, what, *taken)
@@ -226,7 +238,8 @@ def _check_alike(path: str, found: dict[str, Var]) -> None:
 
 
 def _results(called: Any, like: Any) -> Any:
-    return rebuild(like, called if isinstance(called, tuple) else (called,))
+    several = isinstance(called, tuple)
+    return rebuild(like, cast("tuple[Any, ...]", called) if several else (called,))
 
 
 @building

@@ -17,7 +17,6 @@ R = TypeVar("R")
 
 def building(function: Callable[P, R]) -> Callable[P, R]:
     """A function that leaves the program, startup included, as it was where it fails."""
-
     located = says_where(function)
 
     @functools.wraps(function)

@@ -39,7 +39,7 @@ from braces.ir.records import DATA, Literal
 from braces.ops.build import Var, call, one, var_of
 
 Initializer: TypeAlias = "Callable[[tuple[int, ...], DType, str], Var]"
-"""From shape, dtype and name to a variable of the startup program that holds the first value."""
+"""From shape, dtype and name to a variable of the startup program with the first value."""
 
 SEED = "seed"
 """The data of a startup program that every random first value follows from."""
@@ -76,7 +76,7 @@ def constant(value: Any) -> Initializer:
         if array.shape != shape:
             raise ShapeError(
                 f"The initial value of `{name}` has another shape.",
-                given=f"{name}: {TensorType(dtype, shape)}   init: {array.dtype}{list(array.shape)}",
+                given=f"{name}: {TensorType(dtype, shape)}   init: {Literal.of(array)}",
                 fix="An initial value has the parameter's shape.",
             )
         return one("constant", value=Literal.of(array.astype(dtype)))
@@ -122,7 +122,7 @@ def seed_state() -> Var:
         return call("multiply", seed, np.asarray([1, 0], np.uint32), name=SEED_STATE)
     if found.kind != DATA:
         raise ProgramError(
-            f"A parameter or state called `{SEED}` stands where startup programs have their seed.",
+            f"A variable called `{SEED}` stands where startup programs have their seed.",
             given=f"{SEED}: {found.type}",
             fix="Give it another name.",
         )

@@ -1,8 +1,8 @@
 """Layers: functions that make their own parameters.
 
 An operator computes from variables: `br.conv2d(x, weight)`. A layer of the same name makes the
-parameters as well: `br.layers.conv2d(x, 16, 3)`. Parameters live in the main block, wherever the
-layer is called, so that a layer in a step block is one layer for all steps.
+parameters as well: `br.layers.conv2d(x, 16, 3)`. Parameters live in the main block, wherever
+the layer is called, so that a layer in a step block is one layer for all steps.
 
 Parameters are called after the layer: `name="fc1"` makes `fc1.w` and `fc1.b`. `params=` gives
 the parameters' names instead and shares those that are there already.
@@ -11,7 +11,7 @@ the parameters' names instead and shares those that are there already.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from braces.errors import ShapeError
 from braces.frontend import initializers
@@ -107,7 +107,7 @@ def _size_of(w: Var, size: int | None) -> int:
         raise ShapeError(f"fc needs a matrix, and `{w.name}` is {w.type}.")
     if size is not None and shape[1] != size:
         raise ShapeError(
-            f"fc is to give {size} numbers, but the shared parameter `{w.name}` gives {shape[1]}.",
+            f"fc is to give {size} numbers, but the shared `{w.name}` gives {shape[1]}.",
             given=f"{w.name}: {w.type}   size={size}",
             fix="Leave size= away, or use another parameter.",
         )
@@ -146,7 +146,7 @@ def embedding(
         ...     print(br.layers.embedding(words, [1000, 64]).type)
         f32[batch,t,64]
     """
-    if not isinstance(size, list | tuple) or [isinstance(s, int) for s in size] != [True] * 2:
+    if not _is_table(size):
         raise ShapeError(
             f"embedding cannot take size={size!r}.",
             fix="Give how many vectors and the size of each: size=[1000, 64].",
@@ -164,13 +164,19 @@ def embedding(
     return one("embedding", table, operand(ids, "embedding"), name=made.name)
 
 
+def _is_table(size: Any) -> bool:
+    return isinstance(size, list | tuple) and [
+        type(one) for one in cast("Sequence[Any]", size)
+    ] == [int, int]
+
+
 # ---- convolution -----------------------------------------------------------------------------
 
 
 @building
 def conv1d(x: Any, filters: int, window: int | Sequence[int], **options: Any) -> Var:
     """A convolution along one axis; options are those of `conv2d`, the layout `"NCW"`."""
-    return _conv("conv1d", x, filters, window, **{"layout": "NCW", **options})
+    return _conv("conv1d", x, filters, window, layout=options.pop("layout", "NCW"), **options)
 
 
 @building

@@ -133,8 +133,8 @@ def batch_norm(
         raise ProgramError(
             "batch_norm cannot keep its running statistics in an inner block.",
             given=f"{x.name}: {x.type}",
-            fix="Normalise outside of loops and branches, use br.layers.layer_norm, or carry the "
-            "statistics as memories of the loop with the operator br.batch_norm.",
+            fix="Normalise outside of loops and branches, use br.layers.layer_norm, or carry "
+            "the statistics as memories of the loop with the operator br.batch_norm.",
         )
     made = Parameters("batch_norm", name, roles=_roles(scale, bias))
     channels, dtype = [fixed_size(x, axis, "batch_norm")], float_dtype(x.dtype)

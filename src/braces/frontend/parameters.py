@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from braces.dtypes import DType
-from braces.errors import DuplicateNameError, ProgramError, ShapeError, UnknownNameError, suggest
+from braces.errors import (
+    DuplicateNameError,
+    ProgramError,
+    ShapeError,
+    UnknownNameError,
+    suggest,
+)
 from braces.frontend.variables import persistable
 from braces.ir.program import default_program
 from braces.ir.records import PARAMETER
@@ -66,7 +72,7 @@ class Parameters:
             raise DuplicateNameError(
                 f"There is a parameter `{name}` already.",
                 given=f"{name}: {found.type}",
-                fix=f"Give the layer another name, or share: params={list(self.names.values())}.",
+                fix=f"Use another name, or share: params={list(self.names.values())}.",
             )
         return found
 

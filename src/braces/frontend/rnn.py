@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.dims import Size
-from braces.dtypes import TensorType
+from braces.dims import Dim, Size
+from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located, outer_var
+from braces.frontend.step_guard import guard
 from braces.ops.build import Var, apply, as_var, one, tensor_type
 from braces.ops.rules import axis_index
 
@@ -22,6 +23,7 @@ class StepNet(LoopBlock):
         self.inputs: list[tuple[Var, Var]] = []
         self.output_axes: list[int] = []
         self.steps: Size | None = rnn.steps
+        self.stop: Var | None = None
 
     def add_input(self, x: Any, axis: int = 0) -> Var:
         """Cut an outer variable into steps; returns the slice of this step.
@@ -127,6 +129,33 @@ class StepNet(LoopBlock):
         super().add_output(*values)
         self.output_axes.extend([axis] * len(values))
 
+    def stop_when(self, condition: Any) -> None:
+        """Stop early; read after the step.
+
+        Args:
+            condition: A bool scalar ends the loop after this step; a bool vector of rows freezes
+                the rows where it holds. Memories then stay, and later outputs are zero.
+
+        Raises:
+            ShapeError: It is neither.
+        """
+        self.require_open("stop_when")
+        var = as_var(condition)
+        if var.dtype != BOOL or var.ndim > 1:
+            raise located(
+                ShapeError(
+                    "stop_when needs a bool scalar or a bool vector of rows.",
+                    given=f"{var.name}: {var.type}",
+                    fix="Compare, and reduce with br.all or br.any.",
+                ),
+                self.what,
+            )
+        if self.stop is not None:
+            raise located(
+                ProgramError("stop_when is called twice.", fix="Combine both with `|`."), self.what
+            )
+        self.stop = var
+
     def close(self) -> None:
         """Make the loop operator."""
         inits, params, results = self.carried()
@@ -139,8 +168,15 @@ class StepNet(LoopBlock):
             raise ProgramError(
                 "The rnn has neither a memory nor an output.", fix="Call net.add_output(...)."
             )
-        self.table.params = [self.step.name, *params, *(inner.name for _, inner in self.inputs)]
-        body = self.table.freeze((*results, *(var.name for var in self.outputs)))
+        slices = [inner.name for _, inner in self.inputs]
+        if self.rnn.lengths is None and self.stop is None:
+            self.table.params = [self.step.name, *params, *slices]
+            body = self.table.freeze((*results, *(var.name for var in self.outputs)))
+        else:
+            guarded = guard(self, params, results)
+            inits = [*inits, *guarded.inits]
+            guarded.table.params = [self.step.name, *params, *guarded.params, *slices]
+            body = guarded.table.freeze((*guarded.memories, *guarded.added, *guarded.outputs))
         made = apply(
             "loop",
             {"init": inits, "sliced": [outer for outer, _ in self.inputs]},
@@ -156,9 +192,12 @@ class StepNet(LoopBlock):
 class Rnn:
     """A recurrent net: make it with `create_rnn`, write its step, then call it."""
 
-    def __init__(self, reverse: bool = False, steps: Any = None) -> None:
+    def __init__(
+        self, reverse: bool = False, steps: Size | None = None, lengths: Var | None = None
+    ) -> None:
         self.reverse = reverse
         self.steps = steps
+        self.lengths = lengths
         self.net: StepNet | None = None
         self.finals: tuple[Var, ...] | None = None
         self.stacked: tuple[Var, ...] = ()
@@ -216,13 +255,17 @@ def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
     return finals[memory.position]
 
 
-def create_rnn(*, reverse: bool = False, steps: Any = None) -> Rnn:
+def create_rnn(*, reverse: bool = False, lengths: Any = None, steps: Any = None) -> Rnn:
     """A recurrent net whose step is written in a `with` block.
 
         h[t] = step(x[t], h[t-1])        t = 0 … T-1, or T-1 … 0 under `reverse`
 
     Args:
         reverse: Go from the last step to the first; outputs keep their positions.
+        lengths: An integer vector with one entry a row: a row is active while its step is less
+            than its length, also under `reverse`. After that its memories stay and its outputs
+            are zero, and what lies in the padding reaches no value and no gradient. Memories and
+            outputs lead with rows.
         steps: The number of steps, needed where there is no input.
 
     Example:
@@ -239,13 +282,24 @@ def create_rnn(*, reverse: bool = False, steps: Any = None) -> Rnn:
     """
     if steps is not None:
         steps = as_steps(steps)
-    return Rnn(reverse, steps)
+    return Rnn(reverse, steps, None if lengths is None else _lengths(lengths))
+
+
+def _lengths(given: Any) -> Var:
+    var = as_var(given)
+    if not is_integer(var.dtype) or var.ndim != 1:
+        raise located(
+            ShapeError(
+                "lengths= must be an integer vector with one entry a row.",
+                given=f"{var.name}: {var.type}",
+            ),
+            "rnn",
+        )
+    return var
 
 
 def as_steps(steps: Any) -> Size:
     """A number of steps: an int, or a symbolic dimension."""
-    from braces.dims import Dim
-
     if isinstance(steps, Var):
         raise located(
             ProgramError(
@@ -257,6 +311,3 @@ def as_steps(steps: Any) -> Size:
     if isinstance(steps, Dim) or (isinstance(steps, int) and steps >= 0):
         return steps
     raise located(ProgramError(f"steps={steps!r} is not a number of steps."), "rnn")
-
-
-__all__ = ["Rnn", "StepNet", "TensorType", "as_var", "create_rnn"]

@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
 from braces.dims import Dim
-from braces.dtypes import SHORT_NAMES, DType, dtype_of
+from braces.dtypes import SHORT_NAMES, dtype_of
 from braces.errors import DTypeError, ProgramError, suggest
 from braces.frontend.functions import FUNCTIONS
 from braces.frontend.sampling import sizes_of
 from braces.frontend.variables import constant
-from braces.ops.build import Var, as_var, call, one, says_where, scalar_dtype
+from braces.ops.build import Var, as_array, as_var, call, one, says_where
 
 __all__ = ["arange", "asarray", "einsum", "full", "missing", "ones", "zeros"]
 
@@ -46,25 +46,16 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
     if isinstance(value, Var):
         filled = value if dtype is None else one("cast", value, dtype=dtype)
         return one("broadcast_to", filled, shape=sizes)
-    if not np.isscalar(value) or isinstance(value, str | bytes):
+    given: Any = np.asarray(value)
+    if given.ndim or given.dtype.kind not in "biufcV":
         raise DTypeError(
             f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
         )
-    number = value.item() if isinstance(value, np.generic) else value
-    kept = _dtype_for(value, number) if dtype is None else dtype_of(dtype)
-    if _inexact(number):
-        exact = as_var(np.asarray(number, kept))
+    kept = as_array(value).dtype if dtype is None else dtype_of(dtype)
+    if given.dtype.kind == "c" or float(given) != given.item() == given.item():
+        exact = as_var(given.astype(kept))  # no float is this number; the attribute is one
         return one("broadcast_to", exact, shape=sizes)
-    return one("full", shape=sizes, value=float(number), dtype=kept)
-
-
-def _inexact(number: Any) -> bool:
-    """Whether a float cannot hold this number, as the attribute of `full` must."""
-    return isinstance(number, complex) or (isinstance(number, int) and float(number) != number)
-
-
-def _dtype_for(value: Any, number: Any) -> DType:
-    return dtype_of(value.dtype) if isinstance(value, np.generic) else scalar_dtype(number, None)
+    return one("full", shape=sizes, value=float(given), dtype=kept)
 
 
 def zeros(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
@@ -105,7 +96,7 @@ def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64")
         if isinstance(bound, float | np.floating):
             raise DTypeError(
                 f"arange counts in integers, not {bound}.",
-                fix="Use br.linspace(start, stop, num), or br.arange(n, dtype='float32') * step.",
+                fix="Use br.linspace(start, stop, num), or br.arange(n, dtype='f32') * step.",
             )
     return one("arange", start=first, stop=end, step=step, dtype=dtype)
 
@@ -132,9 +123,9 @@ def einsum(equation: str, *xs: Any, name: str = "") -> Var:
         ...     print(br.einsum("bij,bkj->bik", x, x).type)
         f32[b,3,3]
     """
-    if len(xs) == 1 and isinstance(xs[0], list | tuple):
-        xs = tuple(xs[0])
-    return call("einsum", *xs, equation=equation, name=name)
+    listed = len(xs) == 1 and isinstance(xs[0], list | tuple)
+    given = cast("Sequence[Any]", xs[0]) if listed else xs
+    return call("einsum", *given, equation=equation, name=name)
 
 
 # ---- other names -----------------------------------------------------------------------------
@@ -158,7 +149,7 @@ __all__ += [*ALIASES, *CONSTANTS, *DTYPES]
 
 # ---- hints -----------------------------------------------------------------------------------
 
-_HINTS = """
+_HINTS = """\
 array br.constant(value), or br.data for what a run feeds
 assign the value itself: a name is bound once
 autograd br.gradients(targets, inputs)
@@ -262,7 +253,7 @@ view br.reshape(x, shape)
 vmap a leading axis: operators broadcast
 while br.create_while(), or br.while_loop
 """
-HINTS = dict(line.split(" ", 1) for line in _HINTS.strip().splitlines())
+HINTS = {name: hint for name, _, hint in (x.partition(" ") for x in _HINTS.splitlines())}
 
 
 def missing(name: str) -> NoReturn:

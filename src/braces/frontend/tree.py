@@ -9,7 +9,7 @@ tree is written as Python would index it: `carry["h"][0]`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from braces.errors import ProgramError
 
@@ -21,9 +21,7 @@ def is_leaf(tree: Any) -> bool:
 
 def children(tree: Any, path: str) -> list[tuple[str, Any]]:
     """What a container holds, each with its path."""
-    if isinstance(tree, dict):
-        return [(f"{path}[{_key(key)}]", tree[key]) for key in tree]
-    return [(f"{path}[{i}]", child) for i, child in enumerate(tree or ())]
+    return [(f"{path}[{_key(key)}]", tree[key]) for key in _keys(tree)]
 
 
 def _key(key: Any) -> str:
@@ -57,13 +55,13 @@ def _rebuild(tree: Any, new: Iterator[Any]) -> Any:
         return next(new)
     if tree is None:
         return None
+    made = {key: _rebuild(tree[key], new) for key in _keys(tree)}
     if isinstance(tree, dict):
-        return {key: _rebuild(tree[key], new) for key in tree}
-    made = [_rebuild(child, new) for child in tree]
-    if isinstance(tree, list):
         return made
-    named = getattr(type(tree), "_make", None)
-    return named(made) if named is not None else tuple(made)
+    if isinstance(tree, list):
+        return list(made.values())
+    named = getattr(tree, "_make", tuple)  # a named tuple keeps its type
+    return named(made.values())
 
 
 def match(wanted: Any, given: Any, path: str, want_name: str, give_name: str) -> list[Any]:
@@ -100,12 +98,12 @@ def _kind(tree: Any) -> str:
 
 
 def _keys(tree: Any) -> Iterable[Any]:
-    return tree if isinstance(tree, dict) else range(len(tree or ()))
+    return cast("dict[Any, Any]", tree) if isinstance(tree, dict) else range(len(tree or ()))
 
 
 def _size(tree: Any) -> Any:
-    """What two containers of one kind must have in common: keys, or length."""
-    return set(tree) if isinstance(tree, dict) else None if is_leaf(tree) else len(tree or ())
+    """What two containers of one kind must have in common: their keys."""
+    return None if is_leaf(tree) else set(_keys(tree))
 
 
 def _describe(tree: Any) -> str:

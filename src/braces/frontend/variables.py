@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def _sizes(program: Program, shape: Any) -> tuple[Size, ...]:
         raise ShapeError(
             f"{shape!r} is not a shape.", fix='Write a list of sizes, as ["batch", 8].'
         )
-    return tuple(size_of(size, program.table.unifier.fresh) for size in shape)
+    sizes = cast("Sequence[Any]", shape)
+    return tuple(size_of(size, program.table.unifier.fresh) for size in sizes)
 
 
 @building
@@ -82,7 +83,10 @@ def parameter(
 
 @building
 def state(
-    name: str | None, shape: Sequence[int], init: Initializer | Any = 0.0, dtype: object = "float32"
+    name: str | None,
+    shape: Sequence[int],
+    init: Initializer | Any = 0.0,
+    dtype: object = "float32",
 ) -> Var:
     """A persistable variable that no optimizer trains: a counter, a running mean."""
     return persistable(name, shape, init, dtype, kind=STATE, trainable=False)
@@ -97,8 +101,7 @@ def persistable(
     kind: str,
     trainable: bool,
 ) -> Var:
-    """Define a persistable variable in the main block, and its first value in the startup
-    program."""
+    """Define a persistable variable, and its first value in the startup program."""
     program = default_program()
     table, kept = program.table, dtype_of(dtype)
     sizes = _fixed_sizes(name, _sizes(program, shape))
@@ -133,7 +136,8 @@ def _initialize(
         startup.table.new_var(name, TensorType(dtype, shape), STATE)
         if init is None:
             init = initializers.default(shape)
-        value = init(shape, dtype, name) if callable(init) else _first_value(init, shape, dtype)
+        made: Any = init(shape, dtype, name) if callable(init) else init
+        value = made if isinstance(made, Var) else _first_value(made, shape, dtype)
         if value.type != TensorType(dtype, shape):
             raise ShapeError(
                 f"The initial value of `{name}` has another type.",
@@ -156,7 +160,7 @@ def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
     return one("constant", value=Literal.of(array))
 
 
-def Variable(  # noqa: N802 - the name in the design documents
+def Variable(
     shape: Sequence[int], dtype: object = "float32", name: str | None = None, init: Any = None
 ) -> Var:
     """A parameter with a made-up name, in the spelling of the design documents."""
@@ -188,7 +192,8 @@ def constant(value: Operand, dtype: object = None, shape: Sequence[int] | None =
     """
     if isinstance(value, Var):
         raise DTypeError(
-            f"`{value.name}` is a variable, not a constant.", fix="Use it as it is, or br.cast it."
+            f"`{value.name}` is a variable, not a constant.",
+            fix="Use it as it is, or br.cast it.",
         )
     array = as_array(value)
     if array.dtype.kind not in "biufcV":

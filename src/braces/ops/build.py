@@ -29,6 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
+_DEMO = str(Path(_PACKAGE, "demo"))
 
 
 class Var:
@@ -286,8 +287,9 @@ def user_source() -> Source | None:
         return said
     frame = sys._getframe(1)
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_PACKAGE):
-            return Source(frame.f_code.co_filename, frame.f_lineno)
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGE) or file.startswith(_DEMO):
+            return Source(file, frame.f_lineno)
         frame = frame.f_back
     return None
 
@@ -301,7 +303,8 @@ def says_where(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except BracesError as error:
             source = user_source()
-            raise error.located(function.__name__ + (f", at {source}" if source else ""))
+            error.located(function.__name__ + (f", at {source}" if source else ""))
+            raise
 
     return guarded
 
@@ -320,7 +323,8 @@ def var_of(program: Program, table: SymbolTable, name: str) -> Var:
 def operand_dtype(values: Iterable[Any]) -> DType | None:
     """The dtype that Python scalars take on beside these operands."""
     types = (v.type for v in values if isinstance(v, Var))
-    return next((t.dtype for t in types if isinstance(t, TensorType)), None)
+    dtypes = [t.dtype for t in types if isinstance(t, TensorType)]
+    return max(dtypes, key=lambda dtype: (is_float(dtype), dtype.kind != "b"), default=None)
 
 
 def scalar_dtype(value: Any, beside: DType | None) -> DType:
@@ -428,7 +432,8 @@ def apply(
     except BracesError as error:
         table.rewind(mark)
         where = "block 0" if program.current is program.table else "an inner block"
-        raise error.located(f"{where}, {op_type}" + (f", built at {source}" if source else ""))
+        error.located(f"{where}, {op_type}" + (f", built at {source}" if source else ""))
+        raise
 
 
 def _apply(

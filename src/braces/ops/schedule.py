@@ -24,9 +24,7 @@ Factors = tuple[float, ...]
 """The kind of an attribute that holds any number of floats."""
 
 
-def scheduled(
-    context: Context, count: TensorType, *, dtype: DType, **attrs: Any
-) -> TensorType:
+def scheduled(context: Context, count: TensorType, *, dtype: DType, **attrs: Any) -> TensorType:
     """Inference: one float for each count.
 
     Raises:
@@ -179,7 +177,8 @@ def cosine_decay_schedule(
     differentiable=False,
     examples=(
         "count=i32[] peak_value=0.5 warmup_steps=2 steps=10",
-        "count=i64[b] peak_value=0.5 warmup_steps=1 steps=3 init_value=0.1 end_value=0.2 dtype=f64",
+        "count=i64[b] peak_value=0.5 warmup_steps=1 steps=3 init_value=0.1 end_value=0.2",
+        "count=i64[b] peak_value=0.5 warmup_steps=0 steps=3 exponent=2.0 dtype=f64",
     ),
 )
 def warmup_cosine_schedule(

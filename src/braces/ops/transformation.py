@@ -2,10 +2,10 @@
 
     updates, next_state = transformation(grads, params, state; numbers)
 
-A transformation takes one gradient for each parameter, some numbers as attributes, and its state;
-it gives one update for each parameter and the next state. The state's slots have names of our
-own, as `count`, `mu` and `nu`, so that files and scopes do not depend on the layout of optax. A
-file names the operator and its numbers, nothing else: which code runs is decided here.
+A transformation takes one gradient for each parameter, some numbers as attributes, and its
+state; it gives one update for each parameter and the next state. The state's slots have names
+of our own, as `count`, `mu` and `nu`, so that files and scopes do not depend on the layout of
+optax. A file names the operator and its numbers, nothing else: which code runs is decided here.
 
     @transformation("count", "mu*", "nu*")
     def scale_by_adam(*, b1: float = 0.9, b2: float = 0.999) -> Any:

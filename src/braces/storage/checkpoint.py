@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
+
 from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
 from braces.scope import Scope
@@ -164,7 +166,8 @@ class Checkpoint:
     def _prepare(
         self, scope: Scope, step: int, data_position: Any, *, copy: bool
     ) -> Callable[[], None]:
-        later = [one for one in _found(self.directory) if one > _checked_step(step)]
+        step = _checked_step(step)
+        later = [one for one in _found(self.directory) if one > step]
         if later:
             raise ProgramError(
                 f"There is a checkpoint of a later step already: {later[-1]}.",
@@ -270,11 +273,10 @@ def _positive(number: int | None, name: str) -> int | None:
 
 
 def _checked_step(step: int) -> int:
-    if type(step) is not int or not 0 <= step <= LARGEST_INT:
-        raise ProgramError(
-            f"{step!r:.80} is not the number of a step.", fix="Give an int from 0."
-        )
-    return step
+    whole = isinstance(step, int | np.integer) and not isinstance(step, bool)
+    if not whole or not 0 <= step <= LARGEST_INT:
+        raise ProgramError(f"{step!r:.80} is no number of a step.", fix="Give an int from 0.")
+    return int(step)
 
 
 def _checked_position(given: Any) -> Any:

@@ -201,7 +201,8 @@ def save_model(
     if program.updates:
         entries[TRAIN] = _whole(program, entries[PREDICT].fetches)
     for name, (other, its_feeds, its_fetches) in (programs or {}).items():
-        entries[_program_name(name)] = _named(other, its_feeds, its_fetches)
+        _check_program_name(name)
+        entries[name] = _named(other, its_feeds, its_fetches)
     arrays = _states(entries.values(), scope)
     for name, entry in entries.items():
         arrays[_tensor(name)] = np.frombuffer(entry.program.to_bytes(), np.uint8)
@@ -225,7 +226,7 @@ def _whole(program: Program, fetches: Mapping[str, str]) -> NamedProgram:
 
 def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
     """A program with its feeds and fetches, checked against it."""
-    named = _fetch_names(program, fetches)
+    named = _fetch_names(fetches)
     fed = tuple(one.name if isinstance(one, Var) else one for one in _several(feeds))
     _check_feeds(fed, Plan.of(program.definition, named.values()))
     return NamedProgram(program, fed, named)
@@ -235,9 +236,9 @@ def _several(given: Any) -> Sequence[Any]:
     return [given] if isinstance(given, str | Var) else given
 
 
-def _fetch_names(program: Program, fetches: Any) -> dict[str, str]:
+def _fetch_names(fetches: Any) -> dict[str, str]:
     named: Mapping[Any, Any] | None = fetches if isinstance(fetches, Mapping) else None
-    variables, _ = read_fetch(list(named.values()) if named else _several(fetches), program)
+    variables, _ = read_fetch(list(named.values()) if named else _several(fetches))
     if not variables:
         raise ProgramError(
             "A model has something that it gives.", fix="Name variables in `fetches`."
@@ -263,13 +264,13 @@ def _check_feeds(feeds: Sequence[str], plan: Plan) -> None:
         )
 
 
-def _program_name(name: str) -> str:
+def _check_program_name(name: str) -> None:
     if name == STARTUP:
         raise ProgramError(
             f"A model cannot have a program called `{name}` of its own.",
             fix="The startup program of `train` is saved with it; use another name.",
         )
-    return check_name(name)
+    check_name(name)
 
 
 def _tensor(name: str) -> str:

@@ -19,8 +19,8 @@ from braces.ir.files import stored_path
 from braces.ir.program import Program
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
-from braces.ops.define import OPS
-from braces.viewer.values import plain_attrs
+from braces.ops.define import OPS, normalise
+from braces.viewer.values import plain_attrs, shown
 
 
 def payload(program: Program, title: str) -> dict[str, Any]:
@@ -104,9 +104,9 @@ def source_line(op: Op) -> str:
 def defaults_in(op: Op) -> list[str]:
     """The attributes that say no more than their definition does."""
     definition = OPS.find(op.type)
-    specs = [] if definition is None else definition.attrs
-    usual = {spec.name: spec.default for spec in specs if not spec.required}
-    return [name for name, value in op.attrs.items() if name in usual and value == usual[name]]
+    specs = () if definition is None else definition.attrs
+    usual = {s.name: shown(normalise(s.kind, s.default)) for s in specs if not s.required}
+    return [name for name, text in plain_attrs(op) if usual.get(name) == text]
 
 
 def kind_of(op: Op) -> str:

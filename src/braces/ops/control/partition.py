@@ -8,7 +8,13 @@
 arrays whose leading size is `counts[k]`, a dimension of its own. Its row results come back to
 their places in `out`, zero where no case has the row; its other results are added up in `sums`.
 
-Interpreted, a case gets exactly its rows, and one without rows does not run. Compiled, it runs on
+With `compact=False` a case sees all rows at their places, `counts[k]` of them; rows that are not
+its own are stood in for by one that is, and `valid` says which are which.
+
+`linear` are the positions of rows that results are linear in, cotangents say: where a row stands
+in for another, they are zero, so that nothing is counted twice in `sums`.
+
+Interpreted, a compact case gets exactly its rows, and one without rows does not run. Compiled, it runs on
 one of a few capacities, padded with a row that is selected; `valid` tells rows from padding, and
 what mixes rows reads it (see `braces.ops.control.rows`).
 """
@@ -25,7 +31,7 @@ from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jax, jnp, lax
 from braces.ops.control.base import OPS, BlockOp, Frame, Lowering, result_types
-from braces.ops.control.partition_gradient import partition_gradient, partition_jvp
+from braces.ops.control.partition_gradient import linear_of, partition_gradient, partition_jvp
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.define import AttrSpec, Slot, Types
 from braces.ops.inference import Context
@@ -46,7 +52,13 @@ class Partition(BlockOp):
                 Slot("rows", many=True, optional=True),
                 Slot("captures", many=True, optional=True),
             ),
-            attrs=(AttrSpec("cases", "Bodies"), AttrSpec("counts", "Shape"), AttrSpec("outs", "int")),
+            attrs=(
+                AttrSpec("cases", "Bodies"),
+                AttrSpec("counts", "Shape"),
+                AttrSpec("outs", "int"),
+                AttrSpec("compact", "bool", True),
+                AttrSpec("linear", "tuple[int, ...]", ()),
+            ),
             outputs=(Slot("out", many=True, optional=True), Slot("sums", many=True, optional=True)),
             kernel=lambda: None,
             doc=__doc__ or "",
@@ -92,12 +104,11 @@ class Partition(BlockOp):
         counts = attrs["counts"]
         assert isinstance(counts, tuple)
         for k, (body, count) in enumerate(zip(cases_of(frame.op), counts, strict=True)):
-            (places,) = jnp.nonzero(masks[k])
-            n = int(places.shape[0])
-            frame.learn(count, n)
-            if n:
-                arguments = [jnp.ones(n, bool), *(x[places] for x in rows)]
-                found = frame.run(f"cases[{k}]", body, arguments)
+            valid, places, chosen = _chosen(masks[k], bool(attrs["compact"]))
+            frame.learn(count, chosen.shape[0])
+            if bool(jnp.any(masks[k])):
+                given = _given(rows, valid, lambda x, at=chosen: x[at], attrs)
+                found = frame.run(f"cases[{k}]", body, [valid, *given])
             else:
                 found = [_zeros(frame, body, name) for name in body.results]
             placed = [_place(masks[k].shape[0], places, r) for r in found[:outs]] + found[outs:]
@@ -137,7 +148,8 @@ class Partition(BlockOp):
         outs = sum(i < int(str(op.attrs["outs"])) for i in kept)
         inputs = dict(op.inputs) | {"rows": tuple(rows[i] for i in used)}
         outputs = {"out": tuple(named[i] for i in kept[:outs]), "sums": tuple(named[i] for i in kept[outs:])}
-        attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs}
+        linear = tuple(used.index(i) for i in linear_of(op) if i in used)
+        attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs, "linear": linear}
         return with_captures(op.with_(inputs=inputs, outputs=outputs, attrs=attrs))
 
     # ---- gradient ----------------------------------------------------------------------------
@@ -221,22 +233,46 @@ def _merge(left: Sequence[Any], right: Sequence[Any], mask: Any, outs: int) -> l
     return rows + [a + b for a, b in zip(left[outs:], right[outs:], strict=True)]
 
 
-def _lower_case(lowering: Lowering, k: int, body: Body, mask: Any, outs: int) -> list[Any]:
+def _given(
+    rows: Sequence[Any], valid: Any, choose: Callable[[Any], Any], attrs: Mapping[str, Any]
+) -> list[Any]:
+    """The rows that a case gets; zero in place of a stand-in where results are linear in them."""
+    found = [choose(x) for x in rows]
+    for i in attrs["linear"]:
+        found[i] = jnp.where(valid.reshape(-1, *[1] * (found[i].ndim - 1)), found[i], 0)
+    return found
+
+
+def _chosen(mask: Any, compact: bool) -> tuple[Any, Any, Any]:
+    """Interpreting: which of the rows are real, where they go, and where they come from."""
+    (places,) = jnp.nonzero(mask)
+    if compact:
+        return jnp.ones(places.shape[0], bool), places, places
     total = mask.shape[0]
-    capacities = sorted({0, *(-(-total // share) for share in SHARES)})
+    every = jnp.arange(total)
+    return mask, jnp.where(mask, every, total), jnp.where(mask, every, jnp.argmax(mask))
+
+
+def _lower_case(lowering: Lowering, k: int, body: Body, mask: Any, outs: int) -> list[Any]:
+    attrs = lowering.op.attrs
+    total, compact = mask.shape[0], attrs["compact"]
+    shares = SHARES if compact else (1,)
+    capacities = sorted({0, *(-(-total // share) for share in shares)})
     n = jnp.sum(mask, dtype="int32")
-    (places,) = jnp.nonzero(mask, size=total, fill_value=0)
-    counts = lowering.op.attrs["counts"]
+    places = _lowered_places(mask, bool(compact))
+    counts = attrs["counts"]
     assert isinstance(counts, tuple)
     count = counts[k]
-    assert isinstance(count, Dim)
 
     def run(capacity: int) -> Callable[[Any], Any]:
         def branch(state: Any) -> Any:
-            valid = jnp.arange(capacity) < n
-            chosen = jnp.where(valid, places[:capacity], places[:1])
-            arguments = [valid, *(x[chosen] for x in lowering.values("rows"))]
-            found, after = lowering.run(f"cases[{k}]", body, arguments, state, {str(count): capacity})
+            valid = jnp.arange(capacity) < n if compact else mask
+            chosen = jnp.where(valid, places[:capacity], places[jnp.argmax(valid)])
+            rows = lowering.values("rows")
+            given = _given(rows, valid, lambda x: _rows(x, valid, chosen, compact), attrs)
+            arguments = [valid, *given]
+            sizes = {str(count): capacity} if isinstance(count, Dim) else None
+            found, after = lowering.run(f"cases[{k}]", body, arguments, state, sizes)
             target = jnp.where(valid, chosen, total)
             return [_place(total, target, r) for r in found[:outs]] + found[outs:], after
 
@@ -251,6 +287,21 @@ def _lower_case(lowering: Lowering, k: int, body: Body, mask: Any, outs: int) ->
         results, state = lax.switch(chosen, branches, state)
     lowering.leave(state)
     return list(results)
+
+
+def _lowered_places(mask: Any, compact: bool) -> Any:
+    """Where the rows come from: the selected ones first, or each from its own place."""
+    if not compact:
+        return jnp.arange(mask.shape[0])
+    (places,) = jnp.nonzero(mask, size=mask.shape[0], fill_value=0)
+    return places
+
+
+def _rows(x: Any, valid: Any, chosen: Any, compact: Any) -> Any:
+    if compact:
+        return x[chosen]
+    stand_in = x[jnp.argmax(valid)]
+    return jnp.where(valid.reshape(-1, *[1] * (x.ndim - 1)), x, stand_in)
 
 
 def _skip(branch: Callable[[Any], Any], state: Any) -> Callable[[Any], Any]:

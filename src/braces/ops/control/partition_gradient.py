@@ -16,7 +16,6 @@ from braces.ir.table import SymbolTable
 from braces.ir.walk import with_captures
 from braces.ops.build import Var, append, var_of
 from braces.ops.control.keeping import differentiable
-from braces.ops.control.rows import mask_rows
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.rules import zeros_of
 
@@ -25,11 +24,16 @@ def _outs(op: Any) -> int:
     return int(op.attrs["outs"])
 
 
+def linear_of(op: Any) -> tuple[int, ...]:
+    """The positions of rows that results are linear in."""
+    return tuple(op.attrs["linear"])
+
+
 def partition_gradient(d: Any) -> None:
     """Build the backward branch and give cotangents."""
     op, outer = d.op, d.program.current
     rows = [name for name in op.outputs.get("out", ()) if name in d.grads]
-    halves = [_backward_case(d, body, k, rows) for k, body in enumerate(cases_of(op))]
+    halves = [_backward_case(d, body, rows) for body in cases_of(op)]
     inputs = op.inputs.get("rows", ())
     captured = [c for c in op.captures() if d.wants(c)]
     given_rows = [i for i in range(len(inputs)) if any(i in r for _, r, _ in halves)]
@@ -37,15 +41,16 @@ def partition_gradient(d: Any) -> None:
     if not given_rows and not given:
         return
     cases = tuple(
-        _close(d, table, row_grads, sums, given_rows, given, k)
-        for k, (table, row_grads, sums) in enumerate(halves)
+        _close(d, table, row_grads, sums, given_rows, given)
+        for table, row_grads, sums in halves
     )
     masks = [d.var(name) for name in op.inputs["masks"]]
     operands = {
         "masks": masks,
         "rows": [*map(d.var, inputs), *(d.grads[name] for name in rows)],
     }
-    attrs = {"cases": cases, "counts": op.attrs["counts"], "outs": len(given_rows)}
+    linear = (*linear_of(op), *range(len(inputs), len(inputs) + len(rows)))
+    attrs = dict(op.attrs) | {"cases": cases, "outs": len(given_rows), "linear": linear}
     assert outer is d.program.current
     made = append(d.program, d.definition, operands, attrs, source=op.source)
     for position, grad in zip(given_rows, made["out"], strict=True):
@@ -55,12 +60,11 @@ def partition_gradient(d: Any) -> None:
 
 
 def _backward_case(
-    d: Any, body: Body, k: int, rows: Sequence[str]
+    d: Any, body: Body, rows: Sequence[str]
 ) -> tuple[SymbolTable, dict[int, Var], dict[str, Var]]:
     """One case run again and differentiated: cotangents of its rows, and of its captures."""
     op = d.op
     table = SymbolTable(parent=d.program.current).thaw(body)
-    before = {inner.name for inner in table.ops}
     seeds: dict[str, Var] = {}
     with d.program.building(table):
         for name in rows:
@@ -75,7 +79,6 @@ def _backward_case(
         wanted = {p for p, n in zip(params, op.inputs.get("rows", ()), strict=True) if d.wants(n)}
         captures = {c for c in op.captures() if d.wants(c)}
         grads = d.backprop(table, seeds, wanted | captures)
-    mask_rows(d.program, table, str(op.attrs["counts"][k]), body.params[0], skip=before)
     row_grads = {i: grads[p] for i, p in enumerate(params) if p in wanted and p in grads}
     return table, row_grads, {c: grads[c] for c in captures if c in grads}
 
@@ -94,7 +97,6 @@ def _close(
     sums: dict[str, Var],
     given_rows: Sequence[int],
     given: Sequence[str],
-    k: int,
 ) -> Body:
     results: list[str] = []
     with d.program.building(table):
@@ -118,16 +120,14 @@ def partition_jvp(d: Any) -> None:
     moving_rows = [i for i, name in enumerate(rows) if name in d.tangents]
     tables: list[SymbolTable] = []
     pushed: list[dict[str, Var]] = []
-    for k, body in enumerate(cases_of(op)):
+    for body in cases_of(op):
         table = SymbolTable(parent=d.host).thaw(body)
-        before = {inner.name for inner in table.ops}
         tangents = {c: d.tangents[c] for c in op.captures() if c in d.tangents}
         for i in moving_rows:
             param = body.params[1 + i]
             tangents[param] = _param(d, table, f"{param}_tangent", table.type_of(param))
         with d.program.building(table):
             pushed.append(d.push(table, tangents))
-        mask_rows(d.program, table, str(op.attrs["counts"][k]), body.params[0], skip=before)
         tables.append(table)
     outs, results = _outs(op), [body.results for body in cases_of(op)]
     moving = [
@@ -153,5 +153,7 @@ def partition_jvp(d: Any) -> None:
         "sums": (*op.outputs.get("sums", ()), *made[split:]),
     }
     inputs = dict(op.inputs) | {"rows": (*rows, *(d.tangents[rows[i]].name for i in moving_rows))}
-    attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs + split}
+    still = linear_of(op)
+    linear = (*still, *(len(rows) + k for k, i in enumerate(moving_rows) if i in still))
+    attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs + split, "linear": linear}
     d.replace(with_captures(op.with_(inputs=inputs, outputs=outputs, attrs=attrs)))

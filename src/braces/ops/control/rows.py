@@ -66,12 +66,19 @@ class _View:
 
     op: Op
     types: Mapping[str, Type]
-    rows: Dim
+    rows: Size
+    follows: Container[str]
 
     def axes(self, name: str) -> list[int]:
-        """The axes of a variable that are rows."""
+        """The axes of a variable that are rows.
+
+        A number of rows that is fixed may be the size of other axes too: then it is the leading
+        axis of what follows from the block's parameters.
+        """
         type_ = self.types[name]
         shape = type_.element.shape if isinstance(type_, ListType) else type_.shape
+        if not isinstance(self.rows, Dim):
+            return [0] if name in self.follows and shape[:1] == (self.rows,) else []
         return [i for i, size in enumerate(shape) if size == self.rows]
 
     def tangled(self, name: str) -> bool:
@@ -100,46 +107,53 @@ class _View:
         return all(self.axes(name) for name in self.op.binds())
 
 
-def _mentions(size: Size, rows: Dim) -> bool:
-    return isinstance(size, Dim) and str(rows) in size.names()
+def _mentions(size: Size, rows: Size) -> bool:
+    return isinstance(size, Dim) and isinstance(rows, Dim) and str(rows) in size.names()
 
 
 def mask_rows(
-    program: Program, table: SymbolTable, rows: str, valid: str, skip: Container[str] = ()
+    program: Program, table: SymbolTable, rows: Size, valid: str
 ) -> None:
     """Leave padding out of everything in a block that mixes rows.
 
     Args:
         program: The program that is built.
         table: The block; operators are put into it.
-        rows: The dimension of the rows.
+        rows: The size that rows have, and nothing else where it is symbolic.
         valid: The variable that tells rows from padding.
-        skip: Operators that are masked already.
 
     Raises:
-        ProgramError: An operator mixes rows in a way that has no mask.
+        ProgramError: An operator mixes rows in a way that has no mask, or may do so where the
+            number of rows is fixed, so that they cannot be told from other axes.
     """
-    dim, done = Dim.named(rows), list[Op]()
-    pending, table.ops = table.ops, []
+    done, follows = list[Op](), set(table.params)
+    pending, table.ops = table.ops, done
     for op in pending:
-        table.ops = done
-        if op.name not in skip:
-            done.extend(_masked(program, table, op, dim, valid))
-        else:
-            done.append(op)
-    table.ops = done
+        if not follows.isdisjoint(op.reads()):
+            follows.update(op.binds())
+        done.extend(_masked(program, table, op, rows, valid, follows))
     table.touch()
 
 
-def _masked(program: Program, table: SymbolTable, op: Op, rows: Dim, valid: str) -> list[Op]:
+def _masked(
+    program: Program,
+    table: SymbolTable,
+    op: Op,
+    rows: Size,
+    valid: str,
+    follows: Container[str],
+) -> list[Op]:
     """The operators that take the place of one operator."""
     op = _inside(program, table, op, rows, valid)
-    view = _View(op, {n: table.type_of(n) for n in (*op.reads(), *op.binds())}, rows)
+    types = {n: table.type_of(n) for n in (*op.reads(), *op.binds())}
+    view = _View(op, types, rows, follows)
     if not view.touches():
         return [op]
     fills = _fills(view)
     if not fills:
         return [op]
+    if not isinstance(rows, Dim):
+        raise _refused(view, f"It may mix the {rows} rows; give the batch dimension a name.")
     before = len(table.ops)
     with program.building(table), program.at(op.source):
         mask = var_of(program, _owner(table, valid), valid)
@@ -161,12 +175,12 @@ def _owner(table: SymbolTable, name: str) -> SymbolTable:
     return owner
 
 
-def _inside(program: Program, table: SymbolTable, op: Op, rows: Dim, valid: str) -> Op:
+def _inside(program: Program, table: SymbolTable, op: Op, rows: Size, valid: str) -> Op:
     """The operator with its sub-blocks masked."""
 
     def change(body: Body) -> Body:
         inner = SymbolTable(parent=table).thaw(body)
-        mask_rows(program, inner, str(rows), valid)
+        mask_rows(program, inner, rows, valid)
         return inner.freeze(body.results)
 
     return with_captures(map_bodies(op, change)) if op.bodies() else op
@@ -183,11 +197,11 @@ def _fills(view: _View) -> dict[str, Any]:
     raise _refused(view)
 
 
-def _refused(view: _View) -> ProgramError:
+def _refused(view: _View, fix: str = "") -> ProgramError:
     return ProgramError(
         f"{view.op.type} mixes the rows of a row-wise branch, which cannot be done compiled.",
         at=view.op.describe(),
-        fix="Compute it on all rows outside, and use add_input for the result.",
+        fix=fix or "Compute it on all rows outside, and use add_input for the result.",
     )
 
 
@@ -250,11 +264,26 @@ def _along_axis(view: _View) -> dict[str, Any]:
 
 
 def _contracted(view: _View) -> dict[str, Any]:
+    if not isinstance(view.rows, Dim):
+        return {} if view.keeps() and not _leads_contracted(view) else dict.fromkeys(view.op.inputs, 0)
     counts = [len(view.axes(n)) for n in view.op.reads()]
     kept = sum(len(view.axes(n)) for n in view.op.binds())
     if any(view.tangled(n) for n in (*view.op.reads(), *view.op.binds())):
         raise _refused(view)
     return {} if kept >= sum(counts) else dict.fromkeys(view.op.inputs, 0)
+
+
+def _leads_contracted(view: _View) -> bool:
+    """Whether a product sums over the leading axis of rows that cannot be told by their size."""
+    right = view.op.inputs.get("y", ())
+    left = view.op.inputs.get("x", ())
+    vectors = [n for n in left if view.axes(n) and len(_shape(view, n)) == 1]
+    return bool(vectors) or any(view.axes(n) and len(_shape(view, n)) <= 2 for n in right)
+
+
+def _shape(view: _View, name: str) -> Sequence[Size]:
+    type_ = view.types[name]
+    return type_.element.shape if isinstance(type_, ListType) else type_.shape
 
 
 def _reshaped(view: _View) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""`python -m benchmarks [NAMES]`: measure and print."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.case import Row, measured
+from benchmarks.report import machine, markdown, print_table
+from benchmarks.suite import BENCHMARKS, missing
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure the benchmarks that are named, or all of them."""
+    options = _parser().parse_args(arguments)
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        print(f"There is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}.", file=sys.stderr)
+        return 2
+    notes = [f"Not installed, so not measured: {name}." for name in missing()]
+    print("\n".join([*machine(), *notes]), end="\n\n", flush=True)
+    tables: list[tuple[str, list[Row]]] = []
+    for name in options.names or BENCHMARKS:
+        benchmark = BENCHMARKS[name]
+        cases = benchmark.cases(options.tiny)
+        rows = [row for case in cases for row in measured(case, options.seconds)]
+        print_table(f"{name}: {benchmark.TITLE}", rows)
+        tables.append((name, rows))
+    if options.markdown:
+        _write(options.markdown, markdown(tables, notes))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--seconds", type=float, default=4.0, help="about how long a case takes")
+    parser.add_argument("--tiny", action="store_true", help="small sizes: see whether it works")
+    parser.add_argument(
+        "--markdown", nargs="?", const="-", metavar="FILE", help="also as Markdown, to a file"
+    )
+    return parser
+
+
+def _write(target: str, text: str) -> None:
+    if target == "-":
+        print(text)
+    else:
+        Path(target).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

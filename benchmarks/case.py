@@ -1,0 +1,138 @@
+"""What is measured, and the table rows that come of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Measure: TypeAlias = Callable[[], float]
+"""One measurement: does the work once and returns seconds (or a count)."""
+
+OURS = "Braces"
+FEWEST, MOST = 5, 2000
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a median is to stay below: `ratio` times the other one, plus `extra`."""
+
+    ratio: float = 0.0
+    extra: float = 0.0
+
+    def met(self, ours: float, other: float) -> bool:
+        """Whether it does."""
+        return ours <= self.ratio * other + self.extra
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides of a case beside each other; `other` may be missing."""
+
+    ours: str
+    other: str = ""
+    goal: Goal | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """Things to measure in turn.
+
+    Attributes:
+        what: What all sides do.
+        sides: Who does it, and how.
+        comparisons: The rows of the table.
+        agree: Raises where the sides do not compute the same.
+        unit: `"s"` for seconds, or what is counted.
+        rounds: How many rounds to measure; as many as fit into the time where it is 0.
+        warm: Rounds before that, not counted: compilation, and buffers that find their size.
+    """
+
+    what: str
+    sides: Mapping[str, Measure]
+    comparisons: Sequence[Comparison]
+    agree: Callable[[], None]
+    unit: str = "s"
+    rounds: int = 0
+    warm: int = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    ours: str
+    time: float
+    spread: float
+    other: str
+    other_time: float | None
+    goal: Goal | None
+    unit: str
+
+    @property
+    def ratio(self) -> float | None:
+        """Our median over the other one."""
+        return self.time / self.other_time if self.other_time else None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; `None` where there is none."""
+        return None if self.goal is None else self.goal.met(self.time, self.other_time or 0.0)
+
+
+def clocked(function: Callable[[], Any]) -> Measure:
+    """A measurement of a function, which returns when its work is finished."""
+
+    def measure() -> float:
+        start = time.perf_counter()
+        function()
+        return time.perf_counter() - start
+
+    return measure
+
+
+def measured(case: Case, seconds: float) -> list[Row]:
+    """Measure the sides of a case in turn; `seconds` is about how long to go on."""
+    samples: dict[str, list[float]] = {name: [] for name in case.sides}
+    for _ in range(case.warm):
+        for measure in case.sides.values():
+            measure()
+    names, start = list(case.sides), time.perf_counter()
+    while _goes_on(case, len(samples[names[-1]]), time.perf_counter() - start, seconds):
+        for name in names:
+            samples[name].append(case.sides[name]())
+        names = [*names[1:], names[0]]  # nobody always follows the same one
+    return [_row(case, comparison, samples) for comparison in case.comparisons]
+
+
+def _goes_on(case: Case, done: int, passed: float, seconds: float) -> bool:
+    if case.rounds:
+        return done < case.rounds
+    return done < FEWEST or (passed < seconds and done < MOST)
+
+
+def _row(case: Case, comparison: Comparison, samples: Mapping[str, Sequence[float]]) -> Row:
+    low, middle, high = np.quantile(samples[comparison.ours], [0.25, 0.5, 0.75])
+    other = float(np.median(samples[comparison.other])) if comparison.other else None
+    return Row(
+        what=case.what,
+        ours=comparison.ours,
+        time=float(middle),
+        spread=float((high - low) / 2 / middle) if middle else 0.0,
+        other=comparison.other,
+        other_time=other,
+        goal=comparison.goal,
+        unit=case.unit,
+    )
+
+
+def check_close(ours: Sequence[Any], other: Sequence[Any], tolerance: float) -> None:
+    """Raise where two lists of arrays differ by more than `tolerance` of their largest entry."""
+    for left, right in zip(ours, other, strict=True):
+        right = np.asarray(right)
+        scale = max(1.0, float(np.max(np.abs(right), initial=0.0)))
+        np.testing.assert_allclose(left, right, rtol=0, atol=tolerance * scale)

@@ -1,0 +1,35 @@
+"""The benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from benchmarks import build, first_step, loop, overhead, rows, scaling
+from benchmarks.case import Case
+from benchmarks.peers import OPTIONAL, installed
+
+
+class Benchmark(Protocol):
+    """A module with cases."""
+
+    TITLE: str
+
+    def cases(self, tiny: bool) -> Sequence[Case]:
+        """What it measures; small where only its working is of interest."""
+        ...
+
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "overhead": overhead,
+    "first_step": first_step,
+    "build": build,
+    "loop": loop,
+    "rows": rows,
+    "scaling": scaling,
+}
+
+
+def missing() -> list[str]:
+    """Optional peers that are not installed."""
+    return [name for name in OPTIONAL if not installed(name)]

@@ -1,0 +1,40 @@
+"""`braces demo`: the whole way once."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+
+from braces.cli.command import Command
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo"), metavar="DIR", help="where to write (demo/)"
+    )
+    parser.add_argument(
+        "--epochs", type=_positive, default=None, metavar="N", help="passes over the data"
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a number of epochs")
+    return int(text)
+
+
+def _run(options: Namespace) -> int:
+    # Only here: rich would double the start-up time of every other command.
+    from braces.demo.run import run_demo
+
+    return run_demo(options.out, options.epochs, sys.stdout)
+
+
+COMMAND = Command(
+    "demo",
+    "train a recurrent net on handwritten digits, save it, and predict from the file",
+    "braces demo --out demo --epochs 40",
+    _arguments,
+    _run,
+)

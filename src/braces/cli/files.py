@@ -1,0 +1,89 @@
+"""What commands read: models, programs as bytes or as text, and files of arrays."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from braces.dtypes import TensorType
+from braces.errors import FileFormatError
+from braces.ir.files import read_bounded
+from braces.ir.limits import LARGEST_FILE
+from braces.ir.parser import parse_program
+from braces.ir.program import Program
+from braces.storage.model import FORMAT, load_model
+from braces.storage.tensors import LARGEST_HEADER, open_tensors
+
+STDIN = "-"
+_HEAD = 9
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is in a file.
+
+    Attributes:
+        kind: `model`, `program`, `text` or `arrays`.
+        size_bytes: Of the whole file.
+        programs: By name.
+        arrays: The types of stored arrays by name.
+    """
+
+    kind: str
+    size_bytes: int
+    programs: Mapping[str, Program]
+    arrays: Mapping[str, TensorType] = field(default_factory=dict[str, TensorType])
+
+
+def read_file(path: str) -> Content:
+    """Read a file of any kind that Braces writes; `-` is the standard input.
+
+    Raises:
+        FileFormatError: It is none of them, or damaged.
+        OSError: It is not there, or must not be read.
+    """
+    if path == STDIN:
+        return _program(sys.stdin.buffer.read(LARGEST_FILE + 1))
+    with open(path, "rb") as file:
+        head = file.read(_HEAD)
+    if is_tensor_file(head):
+        return _tensors(Path(path))
+    return _program(read_bounded(path))
+
+
+def is_tensor_file(head: bytes) -> bool:
+    """Whether a file that begins so is one of safetensors: a length, then JSON."""
+    length = int.from_bytes(head[:8], "little")
+    return len(head) == _HEAD and head[8:9] == b"{" and 2 <= length <= LARGEST_HEADER
+
+
+def _tensors(path: Path) -> Content:
+    size = os.stat(path).st_size
+    with open_tensors(path) as file:
+        is_model = file.record.get("format") == FORMAT
+        arrays = {name: entry.type for name, entry in file.variables.items()}
+    if not is_model:
+        return Content("arrays", size, {}, arrays)
+    return Content("model", size, load_model(path).programs, arrays)
+
+
+def _program(data: bytes) -> Content:
+    if len(data) > LARGEST_FILE:
+        raise FileFormatError(f"The standard input is longer than {LARGEST_FILE} bytes.")
+    text = _as_text(data)
+    if text is None:
+        return Content("program", len(data), {"program": Program.from_bytes(data)})
+    return Content("text", len(data), {"program": Program(parse_program(text))})
+
+
+def _as_text(data: bytes) -> str | None:
+    """The text form, where these bytes begin like it."""
+    if not data.lstrip().startswith((b"program", b"#")):
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None

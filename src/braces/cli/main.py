@@ -1,0 +1,86 @@
+"""`braces COMMAND`: look at programs and run them.
+
+Exit status: 0 done; 1 the answer is no, or a file is not what it should be; 2 bad usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from importlib import metadata
+
+from braces.cli import demo, ops, show
+from braces.cli.command import BAD_USAGE, NO, Command
+from braces.cli.terminal import Style
+from braces.errors import BracesError
+
+COMMANDS: tuple[Command, ...] = (demo.COMMAND, show.COMMAND, ops.COMMAND)
+"""All commands, in the order of the help."""
+
+_STOPPED, _PIPE_CLOSED = 130, 141
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; returns its exit status."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    try:
+        status = options.command.run(options)
+        sys.stdout.flush()
+    except BracesError as error:
+        return _said(f"{type(error).__name__}: {error}", NO)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE_CLOSED
+    except OSError as error:
+        return _said(f"braces {options.command.name}: {_reason(error)}", BAD_USAGE)
+    except KeyboardInterrupt:
+        return _said("Stopped.", _STOPPED)
+    return status
+
+
+def _said(text: str, status: int) -> int:
+    first, newline, rest = text.partition("\n")
+    print(Style(sys.stderr).paint(first, "red") + newline + rest, file=sys.stderr)
+    return status
+
+
+def _reason(error: OSError) -> str:
+    """What the system says, with the file that it is about."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
+def make_parser() -> ArgumentParser:
+    """The parser of all commands."""
+    parser = ArgumentParser(
+        "braces",
+        description="Neural-network programs as data: look at them, run them.",
+        epilog="example: braces demo\nexit status: 0 yes, 1 no, 2 bad usage",
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"braces {version()}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        one = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog=f"example: {command.example}",
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        one.set_defaults(command=command)
+        command.arguments(one)
+    return parser
+
+
+def version() -> str:
+    """The version that is installed."""
+    try:
+        return metadata.version("braces")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"

@@ -1,0 +1,136 @@
+"""`braces ops [NAME]`: the operators."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from braces.cli.command import YES, Command
+from braces.cli.terminal import Style, columns
+from braces.ops.define import OPS, AttrSpec, OpDef, Slot
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="one operator, in full")
+    parser.add_argument("--json", action="store_true", help="for programs to read")
+
+
+def _run(options: Namespace) -> int:
+    found = [OPS.get(options.name)] if options.name else _all()
+    style = Style(sys.stdout)
+    if options.json:
+        described = [_plain(definition) for definition in found]
+        print(json.dumps(described[0] if options.name else described, indent=2))
+    elif options.name:
+        print("\n".join(_full(found[0], style)))
+    else:
+        print("\n".join(_list(found, style)))
+    return YES
+
+
+def _all() -> list[OpDef]:
+    return sorted(OPS.definitions.values(), key=lambda definition: definition.type)
+
+
+# ---- as text ---------------------------------------------------------------------------------
+
+
+def _list(found: list[OpDef], style: Style) -> Iterator[str]:
+    rows = [[definition.type, _first_line(definition)] for definition in found]
+    for line in columns(rows):
+        name, _, rest = line.partition(" ")
+        yield f"{style.bold(name)} {rest}"
+    yield ""
+    yield style.dim(f"{len(found)} operators; `braces ops NAME` tells more of one.")
+
+
+def _first_line(definition: OpDef) -> str:
+    return definition.doc.partition("\n")[0]
+
+
+def _full(definition: OpDef, style: Style) -> Iterator[str]:
+    yield style.bold(signature(definition))
+    yield ""
+    yield definition.doc
+    yield ""
+    yield style.dim(", ".join(_traits(definition)))
+    if definition.examples:
+        yield ""
+        yield style.bold("Examples")
+        yield from (f"  {definition.type} {example}" for example in definition.examples)
+
+
+def signature(definition: OpDef) -> str:
+    """Inputs, then attributes, then outputs.
+
+    Example:
+        >>> from braces.ops.define import OPS
+        >>> signature(OPS.get("softmax"))
+        'softmax(x, *, axis: int = -1) -> out'
+    """
+    inputs = [_slot(slot) for slot in definition.inputs]
+    attrs = [_attr(spec) for spec in definition.attrs]
+    arguments = [*inputs, *(["*"] if attrs else []), *attrs]
+    outputs = ", ".join(_slot(slot) for slot in definition.outputs)
+    return f"{definition.type}({', '.join(arguments)}) -> {outputs}"
+
+
+def _slot(slot: Slot) -> str:
+    if slot.many:
+        return f"{slot.name}…"
+    return f"{slot.name}?" if slot.optional else slot.name
+
+
+def _attr(spec: AttrSpec) -> str:
+    return f"{spec.name}: {spec.kind}" + ("" if spec.required else f" = {spec.default!r}")
+
+
+def _traits(definition: OpDef) -> Iterator[str]:
+    yield f"version {definition.version}"
+    yield f"gradient: {_gradient(definition)}"
+    if definition.random:
+        yield "draws random numbers"
+    if definition.check is not None:
+        yield f"run-time error: {definition.check.error.__name__}"
+
+
+def _gradient(definition: OpDef) -> str:
+    if not definition.differentiable:
+        return "none"
+    if definition.gradient_rule is not None or definition.owns_blocks:
+        return "a program"
+    return "a kernel" if definition.vjp_rule is not None else "derived"
+
+
+# ---- as data ---------------------------------------------------------------------------------
+
+
+def _plain(definition: OpDef) -> dict[str, Any]:
+    return {
+        "type": definition.type,
+        "inputs": [_plain_slot(slot) for slot in definition.inputs],
+        "attributes": [_plain_attr(spec) for spec in definition.attrs],
+        "outputs": [_plain_slot(slot) for slot in definition.outputs],
+        "version": definition.version,
+        "gradient": _gradient(definition),
+        "random": definition.random,
+        "examples": list(definition.examples),
+        "doc": definition.doc,
+    }
+
+
+def _plain_slot(slot: Slot) -> dict[str, Any]:
+    return {"name": slot.name, "many": slot.many, "optional": slot.optional}
+
+
+def _plain_attr(spec: AttrSpec) -> dict[str, Any]:
+    given: dict[str, Any] = {"name": spec.name, "kind": spec.kind, "required": spec.required}
+    return given if spec.required else {**given, "default": repr(spec.default)}
+
+
+COMMAND = Command(
+    "ops", "list the operators, or tell all of one", "braces ops softmax", _arguments, _run
+)

@@ -1,0 +1,100 @@
+"""`braces show FILE`: what is in a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from braces.cli.command import YES, Command
+from braces.cli.files import STDIN, Content, read_file
+from braces.cli.terminal import Style, columns, in_bytes
+from braces.cli.tree import describe, program_lines, sizes
+
+_MOST_ROWS = 200
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a model or program; - is standard input")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="for programs to read")
+    form.add_argument("--text", action="store_true", help="the programs in the text form")
+
+
+def _run(options: Namespace) -> int:
+    content = read_file(options.file)
+    if options.json:
+        print(json.dumps(_plain(options.file, content), indent=2))
+    elif options.text:
+        print("\n".join(_texts(content)), end="")
+    else:
+        print("\n".join(_lines(options.file, content, Style(sys.stdout))))
+    return YES
+
+
+def _plain(file: str, content: Content) -> dict[str, Any]:
+    """Everything as JSON has it."""
+    return {
+        "file": file,
+        "kind": content.kind,
+        "bytes": content.size_bytes,
+        "programs": {name: describe(one) for name, one in content.programs.items()},
+        "arrays": [
+            {"name": name, "type": str(type_), **sizes(type_)}
+            for name, type_ in content.arrays.items()
+        ],
+    }
+
+
+def _texts(content: Content) -> Iterator[str]:
+    """The programs in the text form; several are told apart by comments."""
+    for name, program in content.programs.items():
+        yield f"# {name}\n{program}" if len(content.programs) > 1 else str(program)
+
+
+def _lines(file: str, content: Content, style: Style) -> Iterator[str]:
+    shown = "standard input" if file == STDIN else file
+    yield f"{style.bold(shown)}  {content.kind}, {in_bytes(content.size_bytes)}"
+    trees = {name: describe(program) for name, program in content.programs.items()}
+    for name, tree in trees.items():
+        yield ""
+        yield from program_lines(name, tree, style)
+    yield from _table(_rows(content, trees), style)
+
+
+def _rows(content: Content, trees: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What outlives a run, by name: of the file where it has arrays, else of its programs."""
+    rows = {row["name"]: row for tree in trees.values() for row in reversed(tree["parameters"])}
+    if not content.arrays:
+        return dict(reversed(rows.items()))
+    return {
+        name: {"kind": rows.get(name, {}).get("kind", "array"), "type": str(t), **sizes(t)}
+        for name, t in content.arrays.items()
+    }
+
+
+def _table(rows: Mapping[str, Mapping[str, Any]], style: Style) -> Iterator[str]:
+    if not rows:
+        return
+    total = sum(row.get("numbers", 0) for row in rows.values())
+    room = sum(row.get("bytes", 0) for row in rows.values())
+    yield ""
+    yield f"{style.bold(f'{len(rows)} variables')}  {total:,} numbers, {in_bytes(room)}"
+    cells = [
+        [name, row["kind"], row["type"], f"{row.get('numbers', '?'):,}", in_bytes(row.get("bytes", 0))]
+        for name, row in list(rows.items())[:_MOST_ROWS]
+    ]
+    yield from (f"  {line}" for line in columns(cells, right=(3, 4)))
+    if len(rows) > _MOST_ROWS:
+        yield f"  … and {len(rows) - _MOST_ROWS} more; --json has all"
+
+
+COMMAND = Command(
+    "show",
+    "show what is in a file: blocks, operators, parameters",
+    "braces show demo/digits.model",
+    _arguments,
+    _run,
+)

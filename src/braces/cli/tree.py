@@ -1,0 +1,98 @@
+"""What `braces show` says of a program: plain data, and its text."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from braces.cli.terminal import Style
+from braces.dtypes import ListType, Type
+from braces.ir.program import Program
+from braces.ir.records import DATA, Body, Op
+from braces.ir.walk import all_ops, free_names
+
+Tree = dict[str, Any]
+
+
+def describe(program: Program) -> Tree:
+    """A program as plain data: how many operators of which type, its data, its blocks."""
+    main = program.definition.main
+    counts = Counter(op.type for _, op in all_ops(main))
+    return {
+        "ops": sum(counts.values()),
+        "op_counts": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        "data": {i.name: str(i.type) for i in main.vars.values() if i.kind == DATA},
+        "updates": len(program.updates),
+        "parameters": [_parameter(i.name, i.type, i.kind) for i in program.persistables],
+        "blocks": _block("", main, None),
+    }
+
+
+def _parameter(name: str, type_: Type, kind: str) -> Tree:
+    return {"name": name, "type": str(type_), "kind": kind, **sizes(type_)}
+
+
+def sizes(type_: Type) -> Tree:
+    """How many numbers and bytes a variable has; nothing where its sizes are not numbers."""
+    if isinstance(type_, ListType):
+        return {}
+    numbers = math.prod(size for size in type_.shape if isinstance(size, int))
+    fixed = all(isinstance(size, int) for size in type_.shape)
+    return {"numbers": numbers, "bytes": numbers * type_.dtype.itemsize} if fixed else {}
+
+
+def _block(label: str, body: Body, owner: Op | None) -> Tree:
+    return {
+        "block": label,
+        "owner": owner.name if owner else None,
+        "owner_type": owner.type if owner else None,
+        "ops": len(body.ops),
+        "params": {n: str(body.vars[n].type) for n in body.params if n in body.vars},
+        "captures": list(free_names(body)) if owner else [],
+        "blocks": [
+            _block(inner_label, inner, op)
+            for op in body.ops
+            for inner_label, inner in op.bodies().items()
+        ],
+    }
+
+
+# ---- text ------------------------------------------------------------------------------------
+
+
+def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
+    """A program for people."""
+    updates = f", {tree['updates']} updates" if tree["updates"] else ""
+    yield f"{style.bold(name)}  {tree['ops']} operators{updates}"
+    for data, type_ in tree["data"].items():
+        yield f"  data {data}: {style.dim(type_)}"
+    yield f"  {{ {counted(tree['blocks']['ops'])}"
+    yield from _block_lines(tree["blocks"], "    ", style)
+    yield "  }"
+    if tree["op_counts"]:
+        yield f"  {style.dim(_common(tree['op_counts']))}"
+
+
+def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
+    for block in tree["blocks"]:
+        params = ", ".join(block["params"])
+        captures = f"  captures {', '.join(block['captures'])}" if block["captures"] else ""
+        owner = f"{block['owner']} ({block['owner_type']})"
+        yield f"{pad}{owner} {style.bold(block['block'])}{style.dim(f' ({params})')} {{ " + (
+            f"{counted(block['ops'])}{style.dim(captures)}"
+        )
+        yield from _block_lines(block, pad + "  ", style)
+        yield f"{pad}}}"
+
+
+def counted(ops: int) -> str:
+    """`1 operator`, `2 operators`."""
+    return f"{ops} operator" + ("" if ops == 1 else "s")
+
+
+def _common(counts: Mapping[str, int], most: int = 12) -> str:
+    first = ", ".join(f"{type_} {count}" for type_, count in list(counts.items())[:most])
+    rest = len(counts) - most
+    return first + (f", and {rest} more types" if rest > 0 else "")

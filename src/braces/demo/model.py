@@ -1,0 +1,83 @@
+"""The demo's program: a gated recurrent unit reads an image row by row.
+
+    update, reset = sigmoid([row, h] @ gates.w + gates.b), halved
+    candidate     = tanh([row, reset * h] @ candidate.w + candidate.b)
+    h'            = update * h + (1 - update) * candidate
+    logits        = h[8] @ digit.w + digit.b
+
+Source of the unit: Cho et al., Learning Phrase Representations using RNN Encoder–Decoder, 2014.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import braces as br
+from braces.frontend import optimizer
+from braces.frontend.layers import fc
+
+ROWS, COLUMNS, CLASSES = 8, 8, 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the net is trained; chosen on parts of the training images, never on test images.
+
+    Attributes:
+        units: Numbers in the memory.
+        epochs: Passes over the training images.
+        batch: Images in a step.
+        learning_rate: At the first step; it falls to 0 along a cosine.
+        noise: Standard deviation of what is added to pixels while training.
+        seed: Of the first parameters, the order of the images, and the noise.
+    """
+
+    units: int = 96
+    epochs: int = 40
+    batch: int = 32
+    learning_rate: float = 5e-3
+    noise: float = 0.3
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Net:
+    """The program for training, and the variables that are fetched from it."""
+
+    program: br.Program
+    logits: br.Var
+    loss: br.Var
+    accuracy: br.Var
+
+
+def build(settings: Settings, steps: int) -> Net:
+    """Write the program.
+
+    Args:
+        settings: Sizes and rates.
+        steps: Of training, over which the learning rate falls.
+    """
+    with br.Program() as program:
+        image = br.data("image", ["batch", ROWS, COLUMNS])
+        digit = br.data("digit", ["batch"], dtype="int32")
+        logits = fc(read_rows(image, settings.units), CLASSES, name="digit_logits")
+        loss = br.mean(br.softmax_cross_entropy(logits, digit), name="loss")
+        accuracy = br.accuracy(logits, digit, name="accuracy")
+        rate = optimizer.cosine_decay_schedule(settings.learning_rate, steps)
+        optimizer.adam(learning_rate=rate).minimize(loss)
+    return Net(program, logits, loss, accuracy)
+
+
+def read_rows(image: br.Var, units: int) -> br.Var:
+    """What the net remembers of an image after its last row."""
+    rnn = br.create_rnn()
+    with rnn.stepnet() as net:
+        row = net.add_input(image, axis=1)
+        h = net.add_memory(shape=[units], batch_like=image)
+        gates = fc(br.concat([row, h], axis=-1), 2 * units, act="sigmoid", name="gates")
+        update, reset = gates[:, :units], gates[:, units:]
+        candidate = fc(
+            br.concat([row, reset * h], axis=-1), units, act="tanh", name="candidate"
+        )
+        h.update(update * h + (1.0 - update) * candidate)
+    return rnn.final(h)

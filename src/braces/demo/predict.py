@@ -1,0 +1,48 @@
+"""A process of its own that predicts from a model file: `python -m braces.demo.predict`.
+
+It has the file and Braces, and nothing of the code that built the model.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from braces.demo.digits import Array
+from braces.errors import RunError
+from braces.storage.model import load_model
+
+_TIMEOUT_S = 120
+
+
+def main(model_file: str, images_file: str, logits_file: str) -> None:
+    """Load a model, predict the images of a file, and write the logits to another."""
+    model = load_model(model_file)
+    np.save(logits_file, model.run(image=np.load(images_file, allow_pickle=False)))
+
+
+def predict_afresh(model_file: Path, pixels: Array) -> Array:
+    """What a fresh process predicts from a model file.
+
+    Raises:
+        RunError: The process failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        images, logits = Path(folder, "images.npy"), Path(folder, "logits.npy")
+        np.save(images, pixels)
+        command = [sys.executable, "-m", "braces.demo.predict", model_file, images, logits]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        if done.returncode:
+            last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+            raise RunError(
+                f"The fresh process ended with status {done.returncode}.", given=last[0]
+            )
+        return np.load(logits, allow_pickle=False)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

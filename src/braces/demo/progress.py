@@ -1,0 +1,56 @@
+"""What is seen while the demo trains: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from braces.demo.train import Report
+
+_LINES = 8
+
+
+@contextmanager
+def shown_progress(stream: TextIO, epochs: int) -> Iterator[Report]:
+    """Inside, each report of an epoch is shown on the stream."""
+    if stream.isatty():
+        with _bar(stream, epochs) as report:
+            yield report
+    else:
+        yield _lines(stream, epochs)
+
+
+@contextmanager
+def _bar(stream: TextIO, epochs: int) -> Iterator[Report]:
+    columns = (
+        TextColumn("epoch"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}  accuracy {task.fields[accuracy]:.1%}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(file=stream)) as progress:
+        task = progress.add_task("", total=epochs, loss=float("nan"), accuracy=0.0)
+
+        def report(epoch: int, loss: float, accuracy: float) -> None:
+            progress.update(task, completed=epoch, loss=loss, accuracy=accuracy)
+
+        yield report
+
+
+def _lines(stream: TextIO, epochs: int) -> Report:
+    every = max(1, epochs // _LINES)
+
+    def report(epoch: int, loss: float, accuracy: float) -> None:
+        if epoch % every == 0 or epoch in (1, epochs):
+            print(
+                f"epoch {epoch:>{len(str(epochs))}}/{epochs}  loss {loss:.4f}  accuracy {accuracy:.1%}",
+                file=stream,
+                flush=True,
+            )
+
+    return report

@@ -1,0 +1,73 @@
+"""The demo's training: one run of the program for each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import braces as br
+from braces.demo.digits import Array, Images
+from braces.demo.model import Net, Settings
+
+Report = Callable[[int, float, float], None]
+"""Called after each epoch: its number from 1, the mean loss, and the mean accuracy."""
+
+
+@dataclass
+class Trained:
+    """A net with its parameters, and how it came by them.
+
+    Attributes:
+        net: The program.
+        scope: Its parameters.
+        executor: What ran it.
+        curve: Mean loss and accuracy of each epoch, on training images.
+    """
+
+    net: Net
+    scope: br.Scope
+    executor: br.Executor
+    curve: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+
+    def predict(self, pixels: Array) -> Array:
+        """The logits of images, by the program for inference: f32[images, 10]."""
+        program = br.prune(self.net.program.for_test(), [self.net.logits.name])
+        return self.executor.run(
+            program, self.scope, feed={"image": pixels}, fetch=self.net.logits.name
+        )
+
+
+def train(net: Net, images: Images, settings: Settings, report: Report) -> Trained:
+    """Train a net; the same settings give the same parameters."""
+    trained = Trained(net, br.Scope(), br.Executor(), {"loss": [], "accuracy": []})
+    trained.executor.init(net.program, trained.scope, seed=settings.seed)
+    rng = np.random.default_rng(settings.seed)
+    for epoch in range(1, settings.epochs + 1):
+        loss, accuracy = _epoch(trained, images.batches(settings.batch, settings.noise, rng))
+        trained.curve["loss"].append(loss)
+        trained.curve["accuracy"].append(accuracy)
+        report(epoch, loss, accuracy)
+    return trained
+
+
+def _epoch(trained: Trained, batches: Iterable[Images]) -> tuple[float, float]:
+    """One pass; the mean loss and accuracy."""
+    net = trained.net
+    measured = [
+        trained.executor.run(
+            net.program,
+            trained.scope,
+            feed={"image": batch.pixels, "digit": batch.digits},
+            fetch=[net.loss, net.accuracy],
+        )
+        for batch in batches
+    ]
+    loss, accuracy = np.mean(measured, axis=0)
+    return float(loss), float(accuracy)
+
+
+def accuracy_of(logits: Array, images: Images) -> float:
+    """The share of images whose digit has the largest logit."""
+    return float(np.mean(np.argmax(logits, axis=-1) == images.digits))

@@ -1,0 +1,252 @@
+"""Adam and its kin: a running mean of the gradient over a measure of its size."""
+
+from __future__ import annotations
+
+from braces.frontend.chains import decay, part, rate, step
+from braces.frontend.transformations import LearningRate, Mask, Optimizer
+from braces.ops.build import says_where
+
+
+@says_where
+def adam(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    *,
+    nesterov: bool = False,
+    name: str | None = None,
+) -> Optimizer:
+    """Running mean of the gradient over the running root of its square.
+
+        p' = p - learning_rate * m / (sqrt(v + eps_root) + eps)
+
+    where m and v are the running means of g and g^2 over what they are of ones. Keeps `count`,
+    `mu`, `nu`. Source, of the defaults too: Kingma, Ba, Adam: A Method for Stochastic
+    Optimization, 2014.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the mean square a step keeps.
+        eps: Keeps the quotient finite.
+        eps_root: The same inside the root; above 0 where gradients are taken through a step.
+        nesterov: Whether the mean looks one step ahead.
+        name: The first part of the names of what is kept.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     w = br.parameter("w", [2], init=1.0)
+        ...     pairs = br.optimizer.adam(1e-3).minimize(br.sum(w * w))
+        >>> list(prog.updates)
+        ['adam/count', 'adam/mu/w', 'adam/nu/w', 'w']
+    """
+    made = step("scale_by_adam", b1=b1, b2=b2, eps=eps, eps_root=eps_root, nesterov=nesterov)
+    return part("adam", name, made, rate(learning_rate))
+
+
+@says_where
+def nadam(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    *,
+    name: str | None = None,
+) -> Optimizer:
+    """`adam` whose mean looks one step ahead.
+
+    Keeps `count`, `mu`, `nu`. Source: Dozat, Incorporating Nesterov Momentum into Adam, 2016.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the mean square a step keeps.
+        eps: Keeps the quotient finite.
+        eps_root: The same inside the root.
+        name: The first part of the names of what is kept.
+    """
+    made = step("scale_by_adam", b1=b1, b2=b2, eps=eps, eps_root=eps_root, nesterov=True)
+    return part("nadam", name, made, rate(learning_rate))
+
+
+@says_where
+def adamw(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    *,
+    weight_decay: float = 1e-4,
+    mask: Mask = None,
+    nesterov: bool = False,
+    name: str | None = None,
+) -> Optimizer:
+    """`adam` that pulls the parameters towards zero.
+
+        p' = p - learning_rate * (m / (sqrt(v + eps_root) + eps) + weight_decay * p)
+
+    Keeps `count`, `mu`, `nu`. Source: Loshchilov, Hutter, Decoupled Weight Decay
+    Regularization, 2017.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the mean square a step keeps.
+        eps: Keeps the quotient finite.
+        eps_root: The same inside the root.
+        weight_decay: How strongly.
+        mask: Which parameters are pulled: `lambda p: p.ndim > 1` spares biases.
+        nesterov: Whether the mean looks one step ahead.
+        name: The first part of the names of what is kept.
+    """
+    made = step("scale_by_adam", b1=b1, b2=b2, eps=eps, eps_root=eps_root, nesterov=nesterov)
+    return part("adamw", name, made, *decay(weight_decay, mask), rate(learning_rate))
+
+
+@says_where
+def lamb(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-6,
+    eps_root: float = 0.0,
+    *,
+    weight_decay: float = 0.0,
+    mask: Mask = None,
+    name: str | None = None,
+) -> Optimizer:
+    """`adamw` whose updates are as long as their parameters; for large batches.
+
+        u = m / (sqrt(v + eps_root) + eps) + weight_decay * p
+        p' = p - learning_rate * u * |p| / |u|
+
+    Keeps `count`, `mu`, `nu`. Source: You et al., Large Batch Optimization for Deep Learning:
+    Training BERT in 76 minutes, 2019.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the mean square a step keeps.
+        eps: Keeps the quotient finite.
+        eps_root: The same inside the root.
+        weight_decay: How strongly the parameters are pulled towards zero.
+        mask: Which parameters are.
+        name: The first part of the names of what is kept.
+    """
+    first = step("scale_by_adam", b1=b1, b2=b2, eps=eps, eps_root=eps_root)
+    steps = (first, *decay(weight_decay, mask), step("scale_by_trust_ratio"))
+    return part("lamb", name, *steps, rate(learning_rate))
+
+
+@says_where
+def amsgrad(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    *,
+    name: str | None = None,
+) -> Optimizer:
+    """`adam` with the largest mean square so far.
+
+    Keeps `count`, `mu`, `nu`, `nu_max`. Source: Reddi, Kale, Kumar, On the Convergence of Adam
+    and Beyond, 2018.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the mean square a step keeps.
+        eps: Keeps the quotient finite.
+        eps_root: The same inside the root.
+        name: The first part of the names of what is kept.
+    """
+    made = step("scale_by_amsgrad", b1=b1, b2=b2, eps=eps, eps_root=eps_root)
+    return part("amsgrad", name, made, rate(learning_rate))
+
+
+@says_where
+def adamax(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    *,
+    name: str | None = None,
+) -> Optimizer:
+    """`adam` with a decaying maximum in place of the mean square.
+
+    Keeps `count`, `mu`, `nu`. Source: Kingma, Ba, Adam: A Method for Stochastic Optimization,
+    2014, section 7.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the maximum a step keeps.
+        eps: Keeps the quotient finite.
+        name: The first part of the names of what is kept.
+    """
+    return part(
+        "adamax", name, step("scale_by_adamax", b1=b1, b2=b2, eps=eps), rate(learning_rate)
+    )
+
+
+@says_where
+def radam(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    eps_root: float = 0.0,
+    threshold: float = 5.0,
+    *,
+    name: str | None = None,
+) -> Optimizer:
+    """`adam`, rectified for how little is known of the variance in the first steps.
+
+    Keeps `count`, `mu`, `nu`. Source: Liu et al., On the Variance of the Adaptive Learning Rate
+    and Beyond, 2019.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the mean square a step keeps.
+        eps: Keeps the quotient finite.
+        eps_root: The same inside the root.
+        threshold: From where on the variance counts as known.
+        name: The first part of the names of what is kept.
+    """
+    made = step("scale_by_radam", b1=b1, b2=b2, eps=eps, eps_root=eps_root, threshold=threshold)
+    return part("radam", name, made, rate(learning_rate))
+
+
+@says_where
+def adabelief(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-16,
+    eps_root: float = 1e-16,
+    *,
+    name: str | None = None,
+) -> Optimizer:
+    """`adam` that divides by the gradient's distance from its running mean.
+
+    Keeps `count`, `mu`, `nu`. Source: Zhuang et al., AdaBelief Optimizer: Adapting Stepsizes by
+    the Belief in Observed Gradients, 2020.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the mean square a step keeps.
+        eps: Keeps the quotient finite.
+        eps_root: Added to the mean square in every step.
+        name: The first part of the names of what is kept.
+    """
+    made = step("scale_by_belief", b1=b1, b2=b2, eps=eps, eps_root=eps_root)
+    return part("adabelief", name, made, rate(learning_rate))

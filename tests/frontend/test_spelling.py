@@ -1,0 +1,110 @@
+"""Other names for the same things, and hints for names that do not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.frontend import spelling
+
+
+def run(mode: str, prog: br.Program, fetch: Any, **feed: Any) -> Any:
+    return br.Executor(mode=mode).run(prog, br.Scope(), feed, fetch=fetch)
+
+
+def test_other_names_are_the_same_operators(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [2, 3])
+        pairs = [
+            (br.add_two(x, 1.0), x + 1.0),
+            (br.permute_dims(x, (1, 0)), x.T),
+            (br.astype(x, "int32"), br.cast(x, br.int32)),
+            (br.power(x, 2.0), x**2.0),
+            (br.atan(x), br.arctan(x)),
+            (br.einsum("ij,kj->ik", x, x), x @ x.T),
+            (br.einsum("ij->j", [x]), br.sum(x, 0)),
+            (br.asarray(x), x),
+        ]
+    fed = np.arange(6, dtype="f4").reshape(2, 3)
+    for left, right in pairs:
+        np.testing.assert_allclose(*run(mode, prog, [left, right], x=fed), rtol=1e-6)
+
+
+FILLED: list[tuple[Callable[[], Any], Any]] = [
+    (lambda: br.zeros([2, 3]), np.zeros((2, 3), "f4")),
+    (lambda: br.ones((2,), "int32"), np.ones(2, "i4")),
+    (lambda: br.full(3, 7), np.full(3, 7, "i8")),
+    (lambda: br.full([2], 0.5), np.full(2, 0.5, "f4")),
+    (lambda: br.full([2], True), np.full(2, True)),
+    (lambda: br.full([], 3, "f64"), np.full((), 3.0)),
+    (lambda: br.full([2], np.int8(3)), np.full(2, 3, "i1")),
+    (lambda: br.full([2], 2**60 + 1), np.full(2, 2**60 + 1, "i8")),
+    (lambda: br.full([2], br.inf), np.full(2, np.inf, "f4")),
+    (lambda: br.full([2], 1 + 2j), np.full(2, 1 + 2j, "c8")),
+    (lambda: br.full([2, 2], br.constant(3)), np.full((2, 2), 3, "i8")),
+    (lambda: br.full([0, 2], br.constant(3), "f32"), np.zeros((0, 2), "f4")),
+    (lambda: br.arange(5), np.arange(5)),
+    (lambda: br.arange(5, 1, -2), np.arange(5, 1, -2)),
+    (lambda: br.arange(1, 4, dtype=br.float32), np.arange(1, 4, dtype="f4")),
+    (lambda: br.asarray([1, 2], "f32"), np.array([1, 2], "f4")),
+    (lambda: br.linspace(0.0, 1.0, 3), np.linspace(0, 1, 3, dtype="f4")),
+]
+
+
+def test_arrays_from_nothing(mode: str) -> None:
+    with br.Program() as prog:
+        made = [build() for build, _ in FILLED]
+    for got, (_, want) in zip(run(mode, prog, made), FILLED, strict=True):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_arrays_from_nothing_have_symbolic_shapes(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["b", 2])
+        made = [br.zeros(x.shape), br.full(["b"], 2), br.arange(x.shape[0])]
+    assert [str(one.type) for one in made] == ["f32[b,2]", "i64[b]", "i64[b]"]
+    got = run(mode, prog, [*made, x], x=np.ones((3, 2), "f4"))
+    assert [one.shape for one in got] == [(3, 2), (3,), (3,), (3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: br.full([2], [1, 2]), "br.constant"),
+        (lambda: br.full([2], "1"), "one number"),
+        (lambda: br.zeros([None]), "size"),
+        (lambda: br.arange(0.0, 1.0), "br.linspace"),
+        (lambda: br.arange(br.constant(3)), "x.shape"),
+        (lambda: br.arange(0, 3, 0), "step"),
+    ],
+)
+def test_what_does_not_fit_is_refused(build: Callable[[], Any], message: str) -> None:
+    with br.Program(), pytest.raises(br.BracesError, match=message) as caught:
+        build()
+    assert "test_spelling.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(spelling.HINTS))
+def test_every_hint_names_what_exists(name: str) -> None:
+    assert name not in vars(br), f"br.{name} exists, so nobody needs the hint"
+    with pytest.raises(AttributeError, match=f"no `{name}`"):
+        getattr(br, name)
+    for path in re.findall(r"\bbr\.([\w.]+\w)", spelling.HINTS[name]):
+        reduce(getattr, path.split("."), br)
+
+
+def test_a_hint_ignores_case_and_near_misses_are_suggested() -> None:
+    with pytest.raises(AttributeError, match=r"Use br\.create_rnn\(\)"):
+        br.StaticRNN  # noqa: B018
+    with pytest.raises(AttributeError, match="Did you mean `softmax`"):
+        br.sofmax  # noqa: B018
+    with pytest.raises(AttributeError, match="dir"):
+        br.qqqqqq  # noqa: B018
+    assert not hasattr(br, "__wrapped__")

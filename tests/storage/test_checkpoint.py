@@ -1,0 +1,366 @@
+"""Checkpoints of a running job."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import kill_test
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
+from braces.storage import checkpoint as module
+from braces.storage.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    CheckpointInfo,
+    load_checkpoint,
+    save_checkpoint,
+)
+from braces.storage.parameters import load_parameters, save_parameters
+from braces.storage.tensors import write_tensors
+
+
+@pytest.fixture
+def scope() -> br.Scope:
+    scope = br.Scope()
+    scope.var("w").set([1.0, 2.0])
+    scope.var("random_state").set(np.array([3, 4], np.uint32))
+    return scope
+
+
+def steps(folder: Path) -> list[int]:
+    return sorted(int(path.stem.removeprefix("step-")) for path in folder.iterdir())
+
+
+# ---- writing and reading ---------------------------------------------------------------------
+
+
+def test_a_checkpoint_comes_back(scope: br.Scope, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, scope, 12, data_position={"epoch": 1, "row": 7})
+    other = br.Scope()
+    other.var("bias").set(0.0)
+    info = load_checkpoint(tmp_path, other)
+    assert info == CheckpointInfo(12, {"epoch": 1, "row": 7}, missing=("bias",))
+    np.testing.assert_array_equal(other.var("w").value, [1.0, 2.0])
+    assert other.var("random_state").dtype == np.uint32
+
+
+def test_the_newest_is_loaded_unless_said(scope: br.Scope, tmp_path: Path) -> None:
+    for step in (5, 10, 1000):
+        scope.var("w").set(step)
+        save_checkpoint(tmp_path, scope, step)
+    assert load_checkpoint(tmp_path, scope).step == 1000
+    assert scope.var("w").value == 1000
+    assert load_checkpoint(tmp_path, scope, step=5).step == 5
+    assert scope.var("w").value == 5
+
+
+def test_the_state_of_a_generator_is_a_data_position(scope: br.Scope, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rng.normal(size=5)
+    save_checkpoint(tmp_path, scope, 1, rng.bit_generator.state)
+    wanted = rng.normal(size=5)
+    rng.bit_generator.state = load_checkpoint(tmp_path, scope).data_position
+    np.testing.assert_array_equal(rng.normal(size=5), wanted)
+
+
+@pytest.mark.parametrize("position", [None, 0, "a", [1, [2.5, None]], {"a": {"b": [True]}}])
+def test_a_data_position_is_any_plain_json(
+    position: Any, scope: br.Scope, tmp_path: Path
+) -> None:
+    save_checkpoint(tmp_path, scope, 1, position)
+    assert load_checkpoint(tmp_path, scope).data_position == position
+
+
+@pytest.mark.parametrize(
+    "position", [{1: 2}, {"a": {None: 1}}, float("nan"), np.zeros(2), {1, 2}, b"a", "a" * 2**21]
+)
+def test_other_data_positions_are_refused(
+    position: Any, scope: br.Scope, tmp_path: Path
+) -> None:
+    with pytest.raises(DTypeError, match="data position"):
+        save_checkpoint(tmp_path, scope, 1, position)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("step", [-1, 1.5, "1", None, True, 2**63])
+def test_a_step_is_a_number(step: Any, scope: br.Scope, tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match="no number of a step"):
+        save_checkpoint(tmp_path, scope, step)
+
+
+def test_a_step_may_be_a_numpy_integer(scope: br.Scope, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, scope, np.int64(7))
+    assert load_checkpoint(tmp_path, scope) == CheckpointInfo(7)
+
+
+def test_the_largest_step_is_found_again(scope: br.Scope, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, scope, 2**63 - 1)
+    assert load_checkpoint(tmp_path, scope).step == 2**63 - 1
+
+
+def test_parameters_are_loaded_from_a_checkpoint(scope: br.Scope, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, scope, 1)
+    other = br.Scope()
+    load_parameters(other, tmp_path / "step-000000000001.safetensors", names=["w"])
+    np.testing.assert_array_equal(other.var("w").value, [1.0, 2.0])
+
+
+# ---- which ones stay -------------------------------------------------------------------------
+
+
+def test_the_last_few_stay(scope: br.Scope, tmp_path: Path) -> None:
+    for step in range(10, 80, 10):
+        save_checkpoint(tmp_path, scope, step, keep=2)
+    assert steps(tmp_path) == [60, 70]
+
+
+def test_every_so_many_steps_one_stays(scope: br.Scope, tmp_path: Path) -> None:
+    with Checkpoint(tmp_path, keep=1, keep_every=30) as job:
+        for step in range(10, 80, 10):
+            job.save(scope, step)
+        assert job.steps == [30, 60, 70]
+
+
+def test_all_stay_where_that_is_asked_for(scope: br.Scope, tmp_path: Path) -> None:
+    for step in range(5):
+        save_checkpoint(tmp_path, scope, step, keep=None)
+    assert steps(tmp_path) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.0, True])
+def test_at_least_one_stays(number: Any, tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match="keeps no checkpoint"):
+        Checkpoint(tmp_path, keep=number)
+    with pytest.raises(ProgramError, match="keeps no checkpoint"):
+        Checkpoint(tmp_path, keep_every=number)
+
+
+def test_files_of_others_stay(scope: br.Scope, tmp_path: Path) -> None:
+    names = {"notes.txt", "step-1.safetensors", "step-000000000001.safetensors.bak"}
+    for name in names:
+        (tmp_path / name).write_text("mine")
+    for step in range(2, 6):
+        save_checkpoint(tmp_path, scope, step, keep=1)
+    found = {path.name for path in tmp_path.iterdir()}
+    assert found == names | {"step-000000000005.safetensors"}
+
+
+def test_what_a_killed_job_left_behind_is_removed(scope: br.Scope, tmp_path: Path) -> None:
+    (tmp_path / ".step-000000000001.safetensors.0123.tmp").write_bytes(b"half")
+    save_checkpoint(tmp_path, scope, 2)
+    assert steps(tmp_path) == [2]
+
+
+def test_history_does_not_go_back(scope: br.Scope, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, scope, 20)
+    save_checkpoint(tmp_path, scope, 20)
+    with pytest.raises(ProgramError, match="a later step already: 20"):
+        save_checkpoint(tmp_path, scope, 10)
+    assert steps(tmp_path) == [20]
+
+
+# ---- nothing there, or damage ----------------------------------------------------------------
+
+
+def test_a_job_that_starts_has_nothing_to_restore(scope: br.Scope, tmp_path: Path) -> None:
+    with Checkpoint(tmp_path / "new" / "folder") as job:
+        assert job.restore(scope) is None
+        assert job.steps == []
+        job.save(scope, 1)
+        assert job.restore(scope) == CheckpointInfo(1)
+
+
+@pytest.mark.parametrize("folder", [".", "not/there"])
+def test_loading_what_is_not_there_is_an_error(
+    folder: str, scope: br.Scope, tmp_path: Path
+) -> None:
+    with pytest.raises(CheckpointError, match="There is no checkpoint in"):
+        load_checkpoint(tmp_path / folder, scope)
+    with pytest.raises(FileNotFoundError):
+        load_checkpoint(tmp_path / folder, scope)
+
+
+def test_loading_another_step_names_those_that_are_there(
+    scope: br.Scope, tmp_path: Path
+) -> None:
+    for step in (1, 2):
+        save_checkpoint(tmp_path, scope, step)
+    with pytest.raises(CheckpointError, match="steps: 1, 2"):
+        load_checkpoint(tmp_path, scope, step=3)
+    with pytest.raises(CheckpointError):
+        Checkpoint(tmp_path).restore(scope, step=3)
+
+
+def test_other_files_are_no_checkpoints(scope: br.Scope, tmp_path: Path) -> None:
+    save_parameters(scope, tmp_path / "step-000000000001.safetensors")
+    with pytest.raises(FileFormatError, match=r"no braces\.checkpoint file"):
+        load_checkpoint(tmp_path, scope)
+
+
+@pytest.mark.parametrize("step", [None, "1", -1, 2**63, 1.0])
+def test_a_checkpoint_says_its_step(step: Any, scope: br.Scope, tmp_path: Path) -> None:
+    path = tmp_path / "step-000000000001.safetensors"
+    write_tensors(path, {}, "braces.checkpoint", step=step)
+    with pytest.raises(FileFormatError, match="does not say its step"):
+        load_checkpoint(tmp_path, scope)
+
+
+def test_a_damaged_checkpoint_leaves_the_scope_as_it_was(
+    scope: br.Scope, tmp_path: Path
+) -> None:
+    save_checkpoint(tmp_path, scope, 1)
+    path = tmp_path / "step-000000000001.safetensors"
+    content = path.read_bytes()
+    scope.var("w").set(7.0)
+    for length in range(0, len(content), 7):
+        path.write_bytes(content[:length])
+        with pytest.raises(FileFormatError):
+            load_checkpoint(tmp_path, scope)
+    assert scope.var("w").value == 7.0
+
+
+# ---- in the background -----------------------------------------------------------------------
+
+
+class Gate:
+    """Stands for `write_tensors`: writes when it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.entered, self.opened = threading.Event(), threading.Event()
+        self.error: Exception | None = None
+        monkeypatch.setattr(module, "write_tensors", self)
+
+    def __call__(self, *args: Any, **record: Any) -> None:
+        self.entered.set()
+        assert self.opened.wait(30)
+        if self.error is not None:
+            raise self.error
+        write_tensors(*args, **record)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    return Gate(monkeypatch)
+
+
+def test_training_goes_on_while_a_checkpoint_is_written(
+    scope: br.Scope, tmp_path: Path, gate: Gate
+) -> None:
+    position = [1]
+    with Checkpoint(tmp_path) as job:
+        job.save(scope, 1, position)
+        assert gate.entered.wait(30)
+        scope.var("w").raw[:] = 9.0  # as a run does that reuses the memory
+        position[0] = 9
+        assert not list(tmp_path.iterdir())
+        gate.opened.set()
+    assert load_checkpoint(tmp_path, scope).data_position == [1]
+    np.testing.assert_array_equal(scope.var("w").value, [1.0, 2.0])
+
+
+def test_donated_memory_does_not_reach_a_checkpoint(tmp_path: Path, gate: Gate) -> None:
+    with br.Program() as program:
+        w = br.parameter("w", [4], init=[1.0] * 4)
+        program.update("w", (w * 2.0).name)
+    scope, executor = br.Scope(), br.Executor()
+    executor.init(program, scope)
+    executor.run(program, scope)
+    with Checkpoint(tmp_path) as job:
+        job.save(scope, 1)
+        for _ in range(5):
+            executor.run(program, scope)
+        gate.opened.set()
+    load_checkpoint(tmp_path, scope)
+    np.testing.assert_array_equal(scope.var("w").value, [2.0] * 4)
+
+
+def test_one_write_is_under_way_at_a_time(scope: br.Scope, tmp_path: Path, gate: Gate) -> None:
+    job = Checkpoint(tmp_path)
+    job.save(scope, 1)
+    threading.Timer(0.2, gate.opened.set).start()
+    job.save(scope, 2)
+    assert (tmp_path / "step-000000000001.safetensors").exists()
+    job.close()
+    assert steps(tmp_path) == [1, 2]
+
+
+@pytest.mark.parametrize("then", ["save", "wait", "close", "restore", "steps"])
+def test_an_error_in_the_background_is_raised_by_the_next_call(
+    then: str, scope: br.Scope, tmp_path: Path, gate: Gate
+) -> None:
+    gate.error = OSError(28, "No space left on device")
+    gate.opened.set()
+    job = Checkpoint(tmp_path)
+    job.save(scope, 1)
+    calls = {
+        "save": lambda: job.save(scope, 2),
+        "wait": job.wait,
+        "close": job.close,
+        "restore": lambda: job.restore(scope),
+        "steps": lambda: job.steps,
+    }
+    with pytest.raises(OSError, match="No space left") as caught:
+        calls[then]()
+    assert "in the background" in caught.value.__notes__[0]
+    gate.error = None
+    job.save(scope, 3)  # it was told, and can go on
+    job.close()
+    assert steps(tmp_path) == [3]
+
+
+def test_leaving_raises_the_error_of_the_last_write(
+    scope: br.Scope, tmp_path: Path, gate: Gate
+) -> None:
+    gate.error = OSError(28, "No space left on device")
+    gate.opened.set()
+    with pytest.raises(OSError, match="No space left"), Checkpoint(tmp_path) as job:
+        job.save(scope, 1)
+
+
+def test_an_error_of_the_job_itself_comes_first(
+    scope: br.Scope, tmp_path: Path, gate: Gate
+) -> None:
+    gate.error = OSError(28, "No space left on device")
+    gate.opened.set()
+
+    def train() -> None:
+        with Checkpoint(tmp_path) as job:
+            job.save(scope, 1)
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError) as caught:
+        train()
+    assert "was not written either" in caught.value.__notes__[0]
+
+
+def test_what_cannot_be_saved_is_refused_at_once(scope: br.Scope, tmp_path: Path) -> None:
+    scope.var("two words").set(1.0)
+    with Checkpoint(tmp_path) as job, pytest.raises(BracesError):
+        job.save(scope, 1)
+    assert not list(tmp_path.iterdir())
+
+
+# ---- killed jobs -----------------------------------------------------------------------------
+
+
+def test_a_job_that_is_killed_computes_the_same_bits(tmp_path: Path) -> None:
+    tally = kill_test.attack(tmp_path, kills=3, steps=45, seed=0)
+    assert tally.kills == 3
+
+
+def test_the_record_of_a_checkpoint_is_plain(scope: br.Scope, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, scope, 3, {"row": 7})
+    content = (tmp_path / "step-000000000003.safetensors").read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    assert json.loads(header["__metadata__"]["braces"]) == {
+        "format": "braces.checkpoint",
+        "version": 1,
+        "step": 3,
+        "data_position": {"row": 7},
+    }

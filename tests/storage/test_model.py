@@ -1,0 +1,522 @@
+"""Models: programs and parameters in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import braces as br
+from braces.errors import (
+    BracesError,
+    FeedError,
+    FileFormatError,
+    ProgramError,
+    ShapeError,
+    UninitializedError,
+    UnknownNameError,
+)
+from braces.frontend.sampling import dropout
+from braces.storage.model import Model, load_model, save_model
+from braces.storage.parameters import load_parameters, save_parameters
+from braces.storage.tensors import open_tensors, write_tensors
+
+SRC = Path(br.__file__).resolve().parent.parent
+XS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+YS = np.array([[1.0], [0.0], [2.0], [-1.0]], np.float32)
+
+
+class Net:
+    """A net with dropout, its training step, and a scope with first values."""
+
+    def __init__(self, train: bool = True) -> None:
+        with br.Program() as self.program:
+            self.x, self.y = br.data("x", ["b", 3]), br.data("y", ["b", 1])
+            w, u = br.parameter("w", [3, 8]), br.parameter("u", [8, 1])
+            self.hidden = dropout(br.tanh(br.matmul(self.x, w)), 0.5)
+            self.logits = br.matmul(self.hidden, u)
+            error = self.logits - self.y
+            self.loss = br.mean(error * error)
+            if train:
+                self.descend(w, u)
+        self.scope, self.executor = br.Scope(), br.Executor()
+        self.reset()
+
+    def reset(self) -> Net:
+        self.scope = br.Scope()
+        self.executor.init(self.program, self.scope, seed=3)
+        return self
+
+    def descend(self, *weights: br.Var) -> None:
+        for weight, slope in zip(
+            weights, br.gradients([self.loss], list(weights)), strict=True
+        ):
+            speed = br.state(f"momentum/{weight.name}", weight.shape)
+            faster = speed * 0.9 + slope
+            self.program.update(speed.name, faster.name)
+            self.program.update(weight.name, (weight - faster * 0.1).name)
+
+    def step(self) -> float:
+        feed = {"x": XS, "y": YS}
+        return float(self.executor.run(self.program, self.scope, feed, self.loss))
+
+    def save(self, path: Path, **options: Any) -> Path:
+        save_model(path, self.program, self.scope, ["x"], [self.logits], **options)
+        return path
+
+
+@pytest.fixture(scope="module")
+def built() -> Net:
+    return Net()
+
+
+@pytest.fixture
+def net(built: Net) -> Net:
+    return built.reset()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "net.safetensors"
+
+
+def predicted(net: Net) -> Any:
+    test = net.program.for_test()
+    return net.executor.run(test, net.scope, {"x": XS}, net.logits.name)
+
+
+def in_a_fresh_process(program: str, *arguments: Path | str) -> str:
+    env = {**os.environ, "PYTHONPATH": str(SRC)}
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    return subprocess.run(
+        command, env=env, check=True, timeout=120, stdout=subprocess.PIPE, text=True
+    ).stdout
+
+
+# ---- predicting ------------------------------------------------------------------------------
+
+
+def test_a_model_predicts_what_the_program_did(net: Net, path: Path, mode: str) -> None:
+    net.step()
+    model = load_model(net.save(path), mode=mode)
+    np.testing.assert_array_equal(model.run(x=XS), load_model(path, mode=mode).run({"x": XS}))
+    np.testing.assert_allclose(model.run(x=XS), predicted(net), rtol=1e-6)
+    assert model.feeds == ("x",)
+    assert model.fetches == (net.logits.name,)
+
+
+def test_a_fresh_process_predicts_the_same_bits(net: Net, path: Path) -> None:
+    net.step()
+    here = load_model(net.save(path)).run(x=XS)
+    np.save(path.with_suffix(".npy"), XS)
+    program = """
+import sys, numpy as np
+from braces.storage.model import load_model
+model = load_model(sys.argv[1])
+assert "jax" not in sys.modules
+print(model.run(x=np.load(sys.argv[2])).tobytes().hex())
+"""
+    there = in_a_fresh_process(program, path, path.with_suffix(".npy"))
+    assert there.strip() == here.tobytes().hex()
+
+
+def test_the_form_for_prediction_is_small(net: Net, path: Path) -> None:
+    predict = load_model(net.save(path)).program()
+    assert not predict.updates
+    assert "y" not in predict.vars
+    assert {info.name for info in predict.persistables} <= {"w", "u", "random_state"}
+    assert len(predict.vars) < len(net.program.vars) / 2
+
+
+def test_a_program_without_updates_has_no_training_form(path: Path, mode: str) -> None:
+    with br.Program() as program:
+        x, y = br.data("x", ["b", 3]), br.data("y", ["b", 1])
+        logits = br.matmul(x, br.parameter("w", [3, 1]))
+        unused = br.parameter("unused", [5])
+        br.mean(logits - y) + br.sum(unused)
+    scope = br.Scope()
+    br.Executor().init(program, scope)
+    save_model(path, program, scope, feeds=[x], fetches=logits)
+    model = load_model(path, mode=mode)
+    assert list(model.programs) == ["predict"]
+    assert model.scope.names() == ["w"]
+    np.testing.assert_allclose(model.run(x=XS), XS @ scope.var("w").value, rtol=1e-6)
+
+
+def test_a_model_may_have_no_parameters(path: Path, mode: str) -> None:
+    with br.Program() as program:
+        x = br.data("x", ["b"], dtype="int32")
+        double = x + x
+    save_model(path, program, br.Scope(), ["x"], [double])
+    model = load_model(path, mode=mode)
+    np.testing.assert_array_equal(model.run(x=[1, 2]), [2, 4])
+    assert model.scope.names() == []
+
+
+def test_control_flow_is_saved(path: Path, mode: str) -> None:
+    with br.Program() as program:
+        s0 = br.data("s", [])
+        loop = br.create_while()
+        with loop.block() as body:
+            s = body.add_memory(init=s0)
+            body.set_condition(s < 100.0)
+            s.update(s * 2.0)
+        end = loop.final(s)
+    save_model(path, program, br.Scope(), ["s"], [end])
+    model = load_model(path, mode=mode)
+    assert [float(model.run(s=s)) for s in (1.0, 3.0, 200.0)] == [128.0, 192.0, 200.0]
+
+
+def test_several_fetches_come_by_name(net: Net, path: Path) -> None:
+    save_model(path, net.program, net.scope, ["x"], [net.logits, net.hidden.name])
+    model = load_model(path)
+    results = model.run(x=XS)
+    assert list(results) == list(model.fetches) == [net.logits.name, net.hidden.name]
+    assert results[net.hidden.name].shape == (4, 8)
+
+
+def test_fetches_may_be_given_names(net: Net, path: Path) -> None:
+    fetches = {"score": net.logits, "features": net.hidden}
+    save_model(path, net.program, net.scope, ["x"], fetches)
+    model = load_model(path)
+    assert model.fetches == ("score", "features")
+    assert {n: a.shape for n, a in model.run(x=XS).items()} == {
+        "score": (4, 1),
+        "features": (4, 8),
+    }
+
+
+def test_data_that_the_fetches_do_not_need_may_be_fed(net: Net, path: Path) -> None:
+    save_model(path, net.program, net.scope, ["y", "x"], [net.logits])
+    model = load_model(path)
+    assert model.feeds == ("y", "x")
+    np.testing.assert_array_equal(model.run(x=XS, y=YS), model.run(x=XS))
+
+
+@pytest.mark.parametrize(
+    ("feed", "message"),
+    [
+        ({}, "needs data that was not fed: `x`: f32[b,3]"),
+        ({"x": XS, "z": XS}, "has no data `z`"),
+        ({"xx": XS}, "Did you mean `x`"),
+        ({"x": XS.astype("f8")}, "wrong dtype"),
+        ({"x": XS[:, :2]}, "wrong shape"),
+    ],
+)
+def test_a_wrong_feed_is_refused(
+    feed: dict[str, Any], message: str, net: Net, path: Path
+) -> None:
+    model = load_model(net.save(path))
+    with pytest.raises(FeedError) as caught:
+        model.run(**feed)
+    assert message in str(caught.value)
+
+
+# ---- training on -----------------------------------------------------------------------------
+
+
+def test_training_goes_on_from_the_file(net: Net, path: Path) -> None:
+    for _ in range(3):
+        net.step()
+    net.save(path, programs={"train": (net.program, ["x", "y"], {"loss": net.loss})})
+    model = load_model(path)
+    wanted = [net.step() for _ in range(5)]
+    assert [float(model.run_program("train", x=XS, y=YS)) for _ in range(5)] == wanted
+    np.testing.assert_array_equal(model.scope.var("w").value, net.scope.var("w").value)
+    np.testing.assert_allclose(model.run(x=XS), predicted(net), rtol=1e-6)
+
+
+def test_a_fresh_process_trains_on_to_the_same_bits(net: Net, path: Path) -> None:
+    net.step()
+    net.save(path)
+    np.savez(path.with_suffix(".npz"), x=XS, y=YS)
+    program = f"""
+import sys, numpy as np
+import braces as br
+from braces.storage.model import load_model
+from braces.storage.parameters import save_parameters
+model = load_model(sys.argv[1])
+feed = dict(np.load(sys.argv[2]))
+for _ in range(3):
+    loss = br.Executor().run(model.program("train"), model.scope, feed, {net.loss.name!r})
+    print(float(loss).hex())
+save_parameters(model.scope, sys.argv[3])
+"""
+    after = path.with_name("after")
+    there = in_a_fresh_process(program, path, path.with_suffix(".npz"), after)
+    assert there.split() == [net.step().hex() for _ in range(3)]
+    save_parameters(net.scope, path)
+    assert after.read_bytes() == path.read_bytes()
+
+
+def test_the_training_form_is_the_program_itself(net: Net, path: Path) -> None:
+    model = load_model(net.save(path))
+    assert list(model.programs) == ["predict", "train", "startup"]
+    assert model.program("train").to_bytes() == net.program.to_bytes()
+    assert str(model.program("startup")) == str(net.program.startup)
+    assert model.scope.names() == net.scope.names()
+
+
+def test_a_loaded_model_can_start_afresh(net: Net, path: Path) -> None:
+    first = {name: net.scope.var(name).value for name in net.scope.names()}
+    net.step()
+    model = load_model(net.save(path))
+    br.Executor().init(model.program("train"), model.scope, seed=3)
+    for name, value in first.items():
+        np.testing.assert_array_equal(model.scope.var(name).value, value)
+    model.run_program("startup", seed=np.uint32(4))
+    assert (model.scope.var("w").value != first["w"]).any()
+
+
+def test_a_loaded_model_can_be_saved_again(net: Net, path: Path) -> None:
+    model = load_model(net.save(path))
+    again = path.with_name("again")
+    save_model(again, model.program("train"), model.scope, model.feeds, model.fetches)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_more_programs_share_the_parameters(net: Net, path: Path) -> None:
+    with br.Program() as norms:
+        w = br.parameter("w", [3, 8])
+        total = br.sum(w * w)
+    model = load_model(net.save(path, programs={"norms": (norms, [], [total])}))
+    assert list(model.programs) == ["predict", "train", "norms", "startup"]
+    np.testing.assert_allclose(
+        model.run_program("norms"), (net.scope.var("w").value ** 2).sum(), rtol=1e-6
+    )
+    assert "norms() -> " in repr(model)
+
+
+def test_an_unknown_program_is_refused(net: Net, path: Path) -> None:
+    model = load_model(net.save(path))
+    for call in (model.program, model.run_program):
+        with pytest.raises(UnknownNameError, match="Did you mean `train`"):
+            call("trian")
+
+
+# ---- the file --------------------------------------------------------------------------------
+
+
+def test_the_header_says_what_the_file_is(net: Net, path: Path) -> None:
+    with open_tensors(net.save(path)) as file:
+        assert file.record == {
+            "format": "braces.model",
+            "version": 1,
+            "programs": {
+                "predict": {"feeds": ["x"], "fetches": {net.logits.name: net.logits.name}},
+                "train": {
+                    "feeds": ["x", "y"],
+                    "fetches": {net.logits.name: net.logits.name},
+                },
+            },
+        }
+        assert file.read("__braces__/train").tobytes() == net.program.to_bytes()
+        assert sorted(file.variables) == net.scope.names()
+
+
+def test_other_libraries_read_the_parameters(net: Net, path: Path) -> None:
+    found = safetensors.numpy.load_file(net.save(path))
+    np.testing.assert_array_equal(found["w"], net.scope.var("w").value)
+
+
+def test_parameters_are_loaded_from_a_model(net: Net, path: Path) -> None:
+    scope = br.Scope()
+    load_parameters(scope, net.save(path))
+    assert scope.names() == net.scope.names()
+
+
+def test_the_same_model_gives_the_same_bytes(net: Net, path: Path) -> None:
+    first = net.save(path).read_bytes()
+    assert Net().save(path).read_bytes() == first
+
+
+def test_a_failed_save_leaves_the_old_model(
+    net: Net, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = net.save(path).read_bytes()
+    net.step()
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        net.save(path)
+    assert path.read_bytes() == before
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+# ---- what cannot be saved --------------------------------------------------------------------
+
+
+def test_feeds_and_fetches_are_checked(net: Net, path: Path) -> None:
+    def save(feeds: Any, fetches: Any) -> Callable[[], None]:
+        return lambda: save_model(path, net.program, net.scope, feeds, fetches)
+
+    refusals: list[tuple[Callable[[], None], type[BracesError], str]] = [
+        (save(["xs"], [net.logits]), UnknownNameError, "no data `xs`"),
+        (save(["w"], [net.logits]), UnknownNameError, "no data `w`"),
+        (save(["x"], ["logit"]), UnknownNameError, "no variable `logit`"),
+        (save([], [net.logits]), FeedError, "not among the feeds: `x`: f32[b,3]"),
+        (save(["x"], [net.loss]), FeedError, "not among the feeds: `y`: f32[b,1]"),
+        (save(["x"], []), ProgramError, "something that it gives"),
+        (save(["x"], {}), ProgramError, "something that it gives"),
+        (save(["x"], {"two words": net.logits}), ProgramError, "cannot be a name"),
+        (save(["x"], [7]), ProgramError, "cannot be fetched"),
+    ]
+    for call, error, message in refusals:
+        with pytest.raises(error) as caught:
+            call()
+        assert message in str(caught.value)
+    assert not path.exists()
+
+
+def test_every_parameter_needs_a_value_of_its_type(net: Net, path: Path) -> None:
+    with pytest.raises(UninitializedError, match="`w` has no value"):
+        save_model(path, net.program, br.Scope(), ["x"], [net.logits])
+    net.scope.var("w").set(np.zeros((3, 9), np.float32))
+    with pytest.raises(ShapeError, match="`w` in the scope does not fit"):
+        net.save(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["startup", "", "two words", "../up"])
+def test_some_names_are_no_programs(name: str, net: Net, path: Path) -> None:
+    with pytest.raises(ProgramError):
+        net.save(path, programs={name: (net.program, ["x", "y"], [net.logits])})
+
+
+# ---- files from strangers --------------------------------------------------------------------
+
+
+def test_other_files_are_no_models(net: Net, path: Path) -> None:
+    def refused(match: str) -> None:
+        with pytest.raises(FileFormatError, match=match) as caught:
+            load_model(path)
+        assert caught.value.at == str(path)
+
+    save_parameters(net.scope, path)
+    refused(r"no braces\.model file")
+    safetensors.numpy.save_file({"w": XS}, path)
+    refused(r"no braces\.model file")
+    net.program.save(path)
+    refused("no safetensors file")
+    path.write_bytes(b"")
+    refused("no safetensors file")
+    with pytest.raises(FileNotFoundError):
+        load_model(path.with_name("not-there"))
+
+
+PROGRAM = Net(train=False).program.to_bytes()
+SIGNATURE = {"feeds": ["x"], "fetches": {"out": "matmul_1"}}
+
+
+def stored(**arrays: Any) -> dict[str, Any]:
+    found = {"w": np.zeros((3, 8), "f4"), "u": np.zeros((8, 1), "f4")}
+    found |= {"random_state": np.zeros(2, "u4")}
+    found |= {"__braces__/predict": np.frombuffer(PROGRAM, "u1"), **arrays}
+    return {name: array for name, array in found.items() if array is not None}
+
+
+def test_the_forgeries_start_from_a_good_file(path: Path) -> None:
+    write_tensors(path, stored(), "braces.model", programs={"predict": SIGNATURE})
+    assert isinstance(load_model(path), Model)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "programs"),
+    [
+        ({}, None),
+        ({}, []),
+        ({}, {"train": SIGNATURE}),
+        ({}, {"../up": SIGNATURE}),
+        ({}, {"predict": None}),
+        ({}, {"predict": {}}),
+        ({}, {"predict": {"feeds": "x", "fetches": {}}}),
+        ({}, {"predict": {"feeds": [], "fetches": []}}),
+        ({}, {"predict": {"feeds": [["x"]], "fetches": {}}}),
+        ({}, {"predict": {"feeds": ["w"], "fetches": {}}}),
+        ({}, {"predict": {"feeds": [], "fetches": {"out": "no"}}}),
+        ({}, {"predict": {"feeds": [], "fetches": {"out": ["w"]}}}),
+        ({"w": None}, {"predict": SIGNATURE}),
+        ({"w": np.zeros((3, 9), "f4")}, {"predict": SIGNATURE}),
+        ({"w": np.zeros((3, 8, 1), "f4")}, {"predict": SIGNATURE}),
+        ({"w": np.zeros((3, 8), "f8")}, {"predict": SIGNATURE}),
+        ({"__braces__/predict": None}, {"predict": SIGNATURE}),
+        ({"__braces__/predict": np.zeros(9, "i1")}, {"predict": SIGNATURE}),
+        ({"__braces__/predict": np.zeros(9, "u1")}, {"predict": SIGNATURE}),
+        ({"__braces__/predict": np.frombuffer(PROGRAM[:-1], "u1")}, {"predict": SIGNATURE}),
+    ],
+)
+def test_a_model_that_contradicts_itself_is_refused(
+    arrays: dict[str, Any], programs: Any, path: Path
+) -> None:
+    write_tensors(path, stored(**arrays), "braces.model", programs=programs)
+    with pytest.raises(FileFormatError):
+        load_model(path)
+
+
+def test_a_program_of_a_newer_format_is_refused(net: Net, path: Path) -> None:
+    newer = PROGRAM.replace(b"braces.program\x10\x01", b"braces.program\x10\x02")
+    program = np.frombuffer(newer, "u1")
+    arrays = stored(**{"__braces__/predict": program})
+    write_tensors(path, arrays, "braces.model", programs={"predict": SIGNATURE})
+    with pytest.raises(FileFormatError, match="newer Braces: format 2") as caught:
+        load_model(path)
+    assert "program `predict`" in str(caught.value)
+
+
+def test_what_a_newer_writer_adds_is_left_alone(path: Path) -> None:
+    signature = {**SIGNATURE, "note": {"new": True}}
+    write_tensors(
+        path, stored(more=XS), "braces.model", programs={"predict": signature}, note=[1]
+    )
+    model = load_model(path)
+    np.testing.assert_array_equal(model.run(x=XS), np.zeros((4, 1)))
+    assert "more" in model.scope
+
+
+def test_a_model_cut_anywhere_is_refused(net: Net, path: Path) -> None:
+    content = net.save(path).read_bytes()
+    rng = random.Random(0)
+    lengths = {*range(64), *(rng.randrange(len(content)) for _ in range(200)), len(content) - 1}
+    for length in sorted(lengths):
+        path.write_bytes(content[:length])
+        with pytest.raises(FileFormatError):
+            load_model(path)
+
+
+def test_random_damage_is_refused_or_harmless(net: Net, path: Path) -> None:
+    content = net.save(path).read_bytes()
+    with open_tensors(path) as file:
+        programs = [e for n, e in file.entries.items() if n not in file.variables]
+        places = [*range(file.head)]
+        for entry in programs:
+            places += range(file.head + entry.start, file.head + entry.stop)
+    rng, refusals = random.Random(0), 0
+    for _ in range(400):
+        damaged = bytearray(content)
+        for at in rng.sample(places, rng.choice([1, 1, 3])):
+            damaged[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
+        path.write_bytes(damaged)
+        try:
+            load_model(path)
+        except FileFormatError:
+            refusals += 1
+    assert refusals > 100
+
+
+def test_a_header_is_plain_json(net: Net, path: Path) -> None:
+    content = net.save(path).read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    assert header["__metadata__"].keys() == {"braces"}
+    assert header["__braces__/predict"]["dtype"] == "U8"
