@@ -485,9 +485,10 @@ def row_wise_branch_in_rnn_with_while_inside(x: br.Var, h0: br.Var, w: br.Var) -
         with choice.true_block() as t:
             t.add_output(br.tanh(t.add_input(h) @ w) * t.add_input(row))
         with choice.false_block() as f:
+            mine = f.add_input(h)
             loop = br.create_while()
             with loop.block() as body:
-                k = body.add_memory(init=f.add_input(h))
+                k = body.add_memory(init=mine)
                 counting(body, 2)
                 k.update(br.sin(k @ w) + k * 0.5)
             f.add_output(loop.final(k) + f.add_input(row))

@@ -179,6 +179,26 @@ def test_cond_hands_over_operands(mode: str) -> None:
     np.testing.assert_array_equal(run(mode, prog, out, x=-ones, y=ones), [1, 1, 1])
 
 
+def test_cond_chooses_by_rows(mode: str) -> None:
+    with br.Program() as prog:
+        x, y = br.data("x", ["rows"], "float64"), br.data("y", ["rows", 2], "float64")
+        out = br.cond(
+            x > 0.0,
+            lambda a, b: {"x": br.log(a), "y": b * 2.0},
+            lambda a, b: {"x": -a, "y": b},
+            x,
+            y,
+        )
+        grad = br.gradients([out["x"]], [x])[0]
+        with pytest.raises(br.BracesError, match="rows"):
+            br.cond(x > 0.0, lambda: br.log(x), lambda: x)
+    fed = {"x": np.array([1.0, -2.0, 3.0, 0.0]), "y": np.ones((4, 2))}
+    got = run(mode, prog, [out["x"], out["y"], grad], **fed)
+    np.testing.assert_allclose(got[0], [0, 2, np.log(3), 0], rtol=1e-12)
+    np.testing.assert_allclose(got[1], np.array([2, 1, 2, 1])[:, None] * fed["y"])
+    np.testing.assert_allclose(got[2], [1, -1, 1 / 3, -1], rtol=1e-12)
+
+
 def test_a_number_takes_the_dtype_of_the_other_branch() -> None:
     with br.Program():
         x = br.data("x", [], "float64")

@@ -176,6 +176,7 @@ def test_initializers_combine(mode: str) -> None:
         (br.init.normal(), [3], "int32", br.DTypeError, "real numbers"),
         (br.init.constant(np.ones(2)), [3], "float32", br.ShapeError, "`w`"),
         (lambda *_: br.constant(1.0), [3], "float32", br.ShapeError, "`w`"),
+        (lambda *_: br.random.normal([3]), [3], "float32", br.ProgramError, "`random_state`"),
     ],
 )
 def test_what_does_not_fit_is_refused(

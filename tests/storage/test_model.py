@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,79 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
+from tests.storage.nets import XS, YS, Net
 
 import braces as br
 from braces.errors import (
     BracesError,
     FeedError,
-    FileFormatError,
     ProgramError,
     ShapeError,
     UninitializedError,
     UnknownNameError,
 )
-from braces.frontend.sampling import dropout
-from braces.storage.model import Model, load_model, save_model
+from braces.storage.model import load_model, save_model
 from braces.storage.parameters import load_parameters, save_parameters
-from braces.storage.tensors import open_tensors, write_tensors
+from braces.storage.tensors import open_tensors
 
 SRC = Path(br.__file__).resolve().parent.parent
-XS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
-YS = np.array([[1.0], [0.0], [2.0], [-1.0]], np.float32)
-
-
-class Net:
-    """A net with dropout, its training step, and a scope with first values."""
-
-    def __init__(self, train: bool = True) -> None:
-        with br.Program() as self.program:
-            self.x, self.y = br.data("x", ["b", 3]), br.data("y", ["b", 1])
-            w, u = br.parameter("w", [3, 8]), br.parameter("u", [8, 1])
-            self.hidden = dropout(br.tanh(br.matmul(self.x, w)), 0.5)
-            self.logits = br.matmul(self.hidden, u)
-            error = self.logits - self.y
-            self.loss = br.mean(error * error)
-            if train:
-                self.descend(w, u)
-        self.scope, self.executor = br.Scope(), br.Executor()
-        self.reset()
-
-    def reset(self) -> Net:
-        self.scope = br.Scope()
-        self.executor.init(self.program, self.scope, seed=3)
-        return self
-
-    def descend(self, *weights: br.Var) -> None:
-        for weight, slope in zip(
-            weights, br.gradients([self.loss], list(weights)), strict=True
-        ):
-            speed = br.state(f"momentum/{weight.name}", weight.shape)
-            faster = speed * 0.9 + slope
-            self.program.update(speed.name, faster.name)
-            self.program.update(weight.name, (weight - faster * 0.1).name)
-
-    def step(self) -> float:
-        feed = {"x": XS, "y": YS}
-        return float(self.executor.run(self.program, self.scope, feed, self.loss))
-
-    def save(self, path: Path, **options: Any) -> Path:
-        save_model(path, self.program, self.scope, ["x"], [self.logits], **options)
-        return path
-
-
-@pytest.fixture(scope="module")
-def built() -> Net:
-    return Net()
-
-
-@pytest.fixture
-def net(built: Net) -> Net:
-    return built.reset()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "net.safetensors"
 
 
 def predicted(net: Net) -> Any:
@@ -393,130 +334,3 @@ def test_every_parameter_needs_a_value_of_its_type(net: Net, path: Path) -> None
 def test_some_names_are_no_programs(name: str, net: Net, path: Path) -> None:
     with pytest.raises(ProgramError):
         net.save(path, programs={name: (net.program, ["x", "y"], [net.logits])})
-
-
-# ---- files from strangers --------------------------------------------------------------------
-
-
-def test_other_files_are_no_models(net: Net, path: Path) -> None:
-    def refused(match: str) -> None:
-        with pytest.raises(FileFormatError, match=match) as caught:
-            load_model(path)
-        assert caught.value.at == str(path)
-
-    save_parameters(net.scope, path)
-    refused(r"no braces\.model file")
-    safetensors.numpy.save_file({"w": XS}, path)
-    refused(r"no braces\.model file")
-    net.program.save(path)
-    refused("no safetensors file")
-    path.write_bytes(b"")
-    refused("no safetensors file")
-    with pytest.raises(FileNotFoundError):
-        load_model(path.with_name("not-there"))
-
-
-PROGRAM = Net(train=False).program.to_bytes()
-SIGNATURE = {"feeds": ["x"], "fetches": {"out": "matmul_1"}}
-
-
-def stored(**arrays: Any) -> dict[str, Any]:
-    found = {"w": np.zeros((3, 8), "f4"), "u": np.zeros((8, 1), "f4")}
-    found |= {"random_state": np.zeros(2, "u4")}
-    found |= {"__braces__/predict": np.frombuffer(PROGRAM, "u1"), **arrays}
-    return {name: array for name, array in found.items() if array is not None}
-
-
-def test_the_forgeries_start_from_a_good_file(path: Path) -> None:
-    write_tensors(path, stored(), "braces.model", programs={"predict": SIGNATURE})
-    assert isinstance(load_model(path), Model)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "programs"),
-    [
-        ({}, None),
-        ({}, []),
-        ({}, {"train": SIGNATURE}),
-        ({}, {"../up": SIGNATURE}),
-        ({}, {"predict": None}),
-        ({}, {"predict": {}}),
-        ({}, {"predict": {"feeds": "x", "fetches": {}}}),
-        ({}, {"predict": {"feeds": [], "fetches": []}}),
-        ({}, {"predict": {"feeds": [["x"]], "fetches": {}}}),
-        ({}, {"predict": {"feeds": ["w"], "fetches": {}}}),
-        ({}, {"predict": {"feeds": [], "fetches": {"out": "no"}}}),
-        ({}, {"predict": {"feeds": [], "fetches": {"out": ["w"]}}}),
-        ({"w": None}, {"predict": SIGNATURE}),
-        ({"w": np.zeros((3, 9), "f4")}, {"predict": SIGNATURE}),
-        ({"w": np.zeros((3, 8, 1), "f4")}, {"predict": SIGNATURE}),
-        ({"w": np.zeros((3, 8), "f8")}, {"predict": SIGNATURE}),
-        ({"__braces__/predict": None}, {"predict": SIGNATURE}),
-        ({"__braces__/predict": np.zeros(9, "i1")}, {"predict": SIGNATURE}),
-        ({"__braces__/predict": np.zeros(9, "u1")}, {"predict": SIGNATURE}),
-        ({"__braces__/predict": np.frombuffer(PROGRAM[:-1], "u1")}, {"predict": SIGNATURE}),
-    ],
-)
-def test_a_model_that_contradicts_itself_is_refused(
-    arrays: dict[str, Any], programs: Any, path: Path
-) -> None:
-    write_tensors(path, stored(**arrays), "braces.model", programs=programs)
-    with pytest.raises(FileFormatError):
-        load_model(path)
-
-
-def test_a_program_of_a_newer_format_is_refused(net: Net, path: Path) -> None:
-    newer = PROGRAM.replace(b"braces.program\x10\x01", b"braces.program\x10\x02")
-    program = np.frombuffer(newer, "u1")
-    arrays = stored(**{"__braces__/predict": program})
-    write_tensors(path, arrays, "braces.model", programs={"predict": SIGNATURE})
-    with pytest.raises(FileFormatError, match="newer Braces: format 2") as caught:
-        load_model(path)
-    assert "program `predict`" in str(caught.value)
-
-
-def test_what_a_newer_writer_adds_is_left_alone(path: Path) -> None:
-    signature = {**SIGNATURE, "note": {"new": True}}
-    write_tensors(
-        path, stored(more=XS), "braces.model", programs={"predict": signature}, note=[1]
-    )
-    model = load_model(path)
-    np.testing.assert_array_equal(model.run(x=XS), np.zeros((4, 1)))
-    assert "more" in model.scope
-
-
-def test_a_model_cut_anywhere_is_refused(net: Net, path: Path) -> None:
-    content = net.save(path).read_bytes()
-    rng = random.Random(0)
-    lengths = {*range(64), *(rng.randrange(len(content)) for _ in range(200)), len(content) - 1}
-    for length in sorted(lengths):
-        path.write_bytes(content[:length])
-        with pytest.raises(FileFormatError):
-            load_model(path)
-
-
-def test_random_damage_is_refused_or_harmless(net: Net, path: Path) -> None:
-    content = net.save(path).read_bytes()
-    with open_tensors(path) as file:
-        programs = [e for n, e in file.entries.items() if n not in file.variables]
-        places = [*range(file.head)]
-        for entry in programs:
-            places += range(file.head + entry.start, file.head + entry.stop)
-    rng, refusals = random.Random(0), 0
-    for _ in range(400):
-        damaged = bytearray(content)
-        for at in rng.sample(places, rng.choice([1, 1, 3])):
-            damaged[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
-        path.write_bytes(damaged)
-        try:
-            load_model(path)
-        except FileFormatError:
-            refusals += 1
-    assert refusals > 100
-
-
-def test_a_header_is_plain_json(net: Net, path: Path) -> None:
-    content = net.save(path).read_bytes()
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    assert header["__metadata__"].keys() == {"braces"}
-    assert header["__braces__/predict"]["dtype"] == "U8"

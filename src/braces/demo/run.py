@@ -13,6 +13,7 @@ from braces.demo.model import Net, Settings, build
 from braces.demo.predict import predict_afresh
 from braces.demo.progress import shown_progress
 from braces.demo.train import Trained, accuracy_of, train
+from braces.passes.prune import prune
 from braces.storage.model import save_model
 from braces.viewer.html import program_html
 
@@ -62,11 +63,11 @@ def _finish(trained: Trained, test: Images, out: Path, stream: TextIO) -> int:
 
 
 def _introduce(net: Net, training: Images, test: Images, stream: TextIO) -> None:
-    small = br.prune(net.program.for_test(), [net.logits.name])
+    small = prune(net.program.for_test(), [net.logits.name])
     _tell(stream, f"The net, as data:\n\n{small}")
     operators = sum(len(block.ops) for block in net.program.blocks)
     _tell(stream, f"Training it is data too: with gradients and Adam, {operators} operators.")
-    _tell(stream, f"{len(training)} images to learn from, {len(test)} to test with.\n")
+    _tell(stream, f"{len(training)} images to learn from, with noise added; {len(test)} to test with.\n")
 
 
 def _write(trained: Trained, accuracy: float, out: Path) -> None:

@@ -10,6 +10,10 @@ import numpy as np
 import braces as br
 from braces.demo.digits import Array, Images
 from braces.demo.model import Net, Settings
+from braces.passes.prune import prune
+
+LOSS, ACCURACY = "training loss", "training accuracy, with noise"
+"""What the curve shows."""
 
 Report = Callable[[int, float, float], None]
 """Called after each epoch: its number from 1, the mean loss, and the mean accuracy."""
@@ -33,7 +37,7 @@ class Trained:
 
     def predict(self, pixels: Array) -> Array:
         """The logits of images, by the program for inference: f32[images, 10]."""
-        program = br.prune(self.net.program.for_test(), [self.net.logits.name])
+        program = prune(self.net.program.for_test(), [self.net.logits.name])
         return self.executor.run(
             program, self.scope, feed={"image": pixels}, fetch=self.net.logits.name
         )
@@ -41,13 +45,13 @@ class Trained:
 
 def train(net: Net, images: Images, settings: Settings, report: Report) -> Trained:
     """Train a net; the same settings give the same parameters."""
-    trained = Trained(net, br.Scope(), br.Executor(), {"loss": [], "accuracy": []})
+    trained = Trained(net, br.Scope(), br.Executor(), {LOSS: [], ACCURACY: []})
     trained.executor.init(net.program, trained.scope, seed=settings.seed)
     rng = np.random.default_rng(settings.seed)
     for epoch in range(1, settings.epochs + 1):
         loss, accuracy = _epoch(trained, images.batches(settings.batch, settings.noise, rng))
-        trained.curve["loss"].append(loss)
-        trained.curve["accuracy"].append(accuracy)
+        trained.curve[LOSS].append(loss)
+        trained.curve[ACCURACY].append(accuracy)
         report(epoch, loss, accuracy)
     return trained
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from braces.dims import Dim
+from braces.dtypes import is_float
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
 from braces.ir.records import Attr, Body, Op
 from braces.lazy import jax, jnp
@@ -14,6 +17,8 @@ from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS, OpDef
 
 FIRST_CAPACITY = 64
+NAN = "@nan"
+"""The site that says whether any operator produced a NaN."""
 
 
 class State(NamedTuple):
@@ -71,6 +76,7 @@ class Lowerer:
     sizes: Sizes
     sites: dict[str, Site]
     capacities: Mapping[str, int] = field(default_factory=dict[str, int])
+    check_nan: bool = False
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
@@ -84,6 +90,8 @@ class Lowerer:
                 else:
                     results, state = self._plain(definition, op, env, here, state)
             bind(op, results, env)
+            if self.check_nan:
+                state = note(state, NAN, has_nan(results), stops=True)
         return state
 
     def _plain(
@@ -165,7 +173,8 @@ class OpLowering:
         """The state that enters these sub-blocks."""
         prefixes = tuple(f"{self.path}/{label}/" for label in labels)
         zero = jnp.asarray(0, "int32")
-        sites = {p: zero for p in self.lowerer.sites if p.startswith(prefixes) or p == self.path}
+        own = (self.path, NAN)
+        sites = {p: zero for p in self.outer.sites if p.startswith(prefixes) or p in own}
         return State(self.outer.running, sites)
 
     def leave(self, state: State) -> None:
@@ -182,7 +191,14 @@ class OpLowering:
         return note(state, self.path, wrong, stops=True)
 
 
-def start_state(sites: Mapping[str, Site]) -> State:
+def has_nan(results: Mapping[str, Sequence[Any]]) -> Any:
+    """Whether any array among an operator's results has a NaN."""
+    leaves = jax.tree.leaves(dict(results))
+    found = [jnp.any(jnp.isnan(x)) for x in leaves if is_float(np.dtype(x.dtype))]
+    return jnp.any(jnp.stack(found)) if found else jnp.asarray(False)
+
+
+def start_state(sites: Iterable[str]) -> State:
     """Nothing has failed."""
     zero = jnp.asarray(0, "int32")
     return State(jnp.asarray(True), dict.fromkeys(sites, zero))

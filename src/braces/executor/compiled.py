@@ -11,7 +11,8 @@ import numpy as np
 
 from braces.errors import BracesError, RunError
 from braces.executor.attributes import Sizes
-from braces.executor.compile import FIRST_CAPACITY, Lowerer, Site, find_sites, start_state
+from braces.executor import interpreted
+from braces.executor.compile import FIRST_CAPACITY, NAN, Lowerer, Site, find_sites, start_state
 from braces.executor.feeds import check_shape
 from braces.executor.interpret import place
 from braces.executor.plan import Plan
@@ -53,7 +54,7 @@ class Known:
     def learn(self, sites: tuple[Site, ...], status: list[int]) -> bool:
         """Take over what a run tells; whether there was anything."""
         told = False
-        for site, found in zip(sites, status, strict=True):
+        for site, found in zip(sites, status, strict=False):
             if found and site.history:
                 had = self.capacities.get(site.history, FIRST_CAPACITY)
                 self.capacities[site.history] = max(had, 1 << (found - 1).bit_length())
@@ -69,11 +70,13 @@ class CompiledPlan:
     Attributes:
         plan: What is run.
         device: A device of JAX, or `None` for its default.
+        check_nan: Whether a NaN fails the run; the interpreter then finds where it came from.
     """
 
-    def __init__(self, plan: Plan, device: Any) -> None:
+    def __init__(self, plan: Plan, device: Any, check_nan: bool = False) -> None:
         self.plan = plan
         self.device = device
+        self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
         self.known = Known()
         names = (*plan.states, *plan.updates, *plan.updates.values())
@@ -85,7 +88,7 @@ class CompiledPlan:
             states = read_states(self.plan.states, scope)
             executable = self._executable(states, feeds)
             fetches, updates, status = self._call(executable, states, feeds)
-            found = np.asarray(status).tolist() if executable.sites else ()
+            found = () if status is None else np.asarray(status).tolist()
             if not any(found):
                 commit(updates, scope)
                 return [
@@ -94,8 +97,11 @@ class CompiledPlan:
                 ]
             # Donated buffers are gone; the run returned the values that they had before it.
             commit({name: updates[name] for name in executable.donated}, scope)
-            if not self.known.learn(executable.sites, found):
-                raise _failure(executable.sites, found)
+            if self.known.learn(executable.sites, found):
+                continue
+            if self.check_nan and found[-1]:
+                interpreted.find_nan(self.plan, scope, feeds, self.device)
+            raise _failure(executable.sites, found)
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
 
     def _call(
@@ -130,17 +136,20 @@ class CompiledPlan:
         donated = tuple(name for name in plan.updates if name in plan.states)
         kept = tuple(name for name in plan.states if name not in plan.updates)
         names = (*donated, *kept, *plan.feeds)
-        lowerer = Lowerer(sizes | self.known.sizes, sites, dict(self.known.capacities))
+        lowerer = Lowerer(
+            sizes | self.known.sizes, sites, dict(self.known.capacities), self.check_nan
+        )
+        flags = [*sites, NAN] if self.check_nan else list(sites)
 
         def function(*groups: Any) -> Any:
             env = dict(zip(names, (v for group in groups for v in group), strict=True))
             before = dict(env)
-            state = lowerer.run(plan.body, env, "", start_state(sites))
+            state = lowerer.run(plan.body, env, "", start_state(flags))
             after = {name: env[source] for name, source in plan.updates.items()}
             fetches = [env[name] for name in plan.fetches]
-            if not sites:
+            if not flags:
                 return fetches, after, None
-            status = jnp.stack([state.sites[path] for path in sites])
+            status = jnp.stack([state.sites[flag] for flag in flags])
             good = jnp.all(status == 0)
             committed = {n: jnp.where(good, v, before.get(n, v)) for n, v in after.items()}
             return fetches, committed, status
@@ -157,7 +166,7 @@ class CompiledPlan:
 
 
 def _failure(sites: tuple[Site, ...], status: list[int]) -> BracesError:
-    site = next(site for site, found in zip(sites, status, strict=True) if found)
+    site = next(site for site, found in zip(sites, status, strict=False) if found)
     path = site.path.rpartition("/")[0]
     error, message, fix = site.definition.failure(site.op.attrs)
     return error(message, at=place(path, site.op), fix=fix)

@@ -72,6 +72,7 @@ class Executor:
         *,
         listeners: Sequence[Listener] = (),
         keep_scopes: bool = False,
+        check_nan: bool = False,
     ) -> Any:
         """Run what the fetches and all updates of a program need.
 
@@ -87,6 +88,8 @@ class Executor:
                 the operator, and the values that it bound.
             keep_scopes: Interpreting only: keep the scope of every trip and branch; they are in
                 `step_scopes` by path, as `"loop_0/body[2]"`.
+            check_nan: Fail at the first operator that produces a NaN, and say which one, its
+                source line, its block and its trip; in both modes.
 
         Returns:
             NumPy arrays: one for a single fetch, a list for a sequence, a dict for a dict.
@@ -95,10 +98,11 @@ class Executor:
             FeedError: A feed is missing, unknown, or of another type.
             UnknownNameError: A fetch does not exist.
             UninitializedError: A persistable variable has no value yet.
+            NaNError: There is a NaN, and `check_nan` asked for it.
             RunError: The run failed.
         """
         names, shape_up = read_fetch(fetch)
-        compiled_plan = self._plan(program, names)
+        compiled_plan = self._plan(program, names, check_nan)
         feeds = self._feeds(compiled_plan.plan, feed or {})
         if self.mode == "compile":
             if listeners or keep_scopes:
@@ -108,20 +112,23 @@ class Executor:
                 )
             return shape_up(compiled_plan.run(scope, feeds))
         results, self.step_scopes = interpreted.run(
-            compiled_plan.plan, scope, feeds, self.device, listeners, keep_scopes
+            compiled_plan.plan, scope, feeds, self.device, listeners, keep_scopes,
+            check_nan,
         )
         return shape_up(results)
 
     # ---- steps -------------------------------------------------------------------------------
 
-    def _plan(self, program: Program, names: tuple[str, ...]) -> CompiledPlan:
+    def _plan(self, program: Program, names: tuple[str, ...], check_nan: bool) -> CompiledPlan:
         version, plans = self._plans.get(program, (None, {}))
         if version != program.version:
-            version, plans = program.version, dict[tuple[str, ...], CompiledPlan]()
+            version, plans = program.version, dict[Any, CompiledPlan]()
             self._plans[program] = (version, plans)
-        if names not in plans:
-            plans[names] = CompiledPlan(Plan.of(program.definition, names), self.device)
-        return plans[names]
+        key = (names, check_nan)
+        if key not in plans:
+            plan = Plan.of(program.definition, names)
+            plans[key] = CompiledPlan(plan, self.device, check_nan)
+        return plans[key]
 
     def _feeds(self, plan: Plan, feed: Mapping[Any, Any]) -> dict[str, Any]:
         fed = {key.name if isinstance(key, Var) else key: value for key, value in feed.items()}

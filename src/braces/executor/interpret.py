@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from braces.errors import BracesError
+from braces.errors import BracesError, NaNError
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
-from braces.executor.compile import bind
+from braces.executor.compile import bind, has_nan
 from braces.ir.records import Body, Op
 from braces.lazy import jax, jnp
 from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS, OpDef
+from braces.ops.lists import Stack
 from braces.scope import Scope
 
 Listener = Callable[[str, Op, Mapping[str, Any]], None]
@@ -27,6 +28,7 @@ class Interpreter:
     Attributes:
         sizes: The named dimensions of the run.
         listeners: Called after each operator.
+        check_nan: Whether to stop at the first operator that produces a NaN.
         kept: Where step scopes stay after the run: path to scope; `None` lets them go.
     """
 
@@ -34,6 +36,7 @@ class Interpreter:
     listeners: Sequence[Listener] = ()
     kept: dict[str, Scope] | None = None
     trips: dict[str, int] = field(default_factory=dict[str, int])
+    check_nan: bool = False
 
     def run(self, body: Body, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains what they bind."""
@@ -41,6 +44,8 @@ class Interpreter:
             before = set(env) if self.listeners else set[str]()
             try:
                 self._step(op, env, path)
+                if self.check_nan:
+                    refuse_nan(op, env)
             except BracesError as error:
                 raise error.located(place(path, op))
             if self.listeners:
@@ -68,6 +73,26 @@ class Interpreter:
         scope = self.kept[path] = parent.new_scope()
         for name, value in env.items():
             scope.var(name).put(value)
+
+
+def refuse_nan(op: Op, env: Mapping[str, Any]) -> None:
+    """Raise where an operator produced a NaN.
+
+    Raises:
+        NaNError: It says which output has one, and which inputs had one already.
+    """
+    for name in op.binds():
+        if _has_nan(env[name]):
+            before = [n for n in op.reads() if _has_nan(env[n])]
+            raise NaNError(
+                f"{op.type} produced a NaN in `{name}`.",
+                given="NaN in its inputs: " + (", ".join(before) or "none"),
+                fix="Look at the values before it with a listener, or keep_scopes=True.",
+            )
+
+
+def _has_nan(value: Any) -> bool:
+    return not isinstance(value, Stack) and bool(has_nan({"value": (value,)}))
 
 
 def place(path: str, op: Op) -> str:

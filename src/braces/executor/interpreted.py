@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from braces.errors import NaNError
 from braces.executor.attributes import Sizes
 from braces.executor.feeds import check_shape
 from braces.executor.interpret import Interpreter, Listener
 from braces.executor.plan import Plan
 from braces.executor.states import check_states, commit, read_states
+from braces.ir.records import ProgramDef
 from braces.lazy import jax
 from braces.scope import Scope
 
@@ -23,6 +25,7 @@ def run(
     device: Any,
     listeners: Sequence[Listener],
     keep_scopes: bool,
+    check_nan: bool = False,
 ) -> tuple[list[Any], dict[str, Scope]]:
     """Interpret a plan; the fetched values, and the step scopes where they are kept."""
     sizes = Sizes()
@@ -33,7 +36,7 @@ def run(
     kept = {"": scope.new_scope()} if keep_scopes else None
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in {**states, **feeds}.items()}
-        interpreter = Interpreter(sizes, listeners, kept)
+        interpreter = Interpreter(sizes, listeners, kept, check_nan=check_nan)
         interpreter.run(plan.body, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {name: env[source] for name, source in plan.updates.items()}
@@ -43,3 +46,14 @@ def run(
             kept[""].var(name).put(value)
     commit(updates, scope)
     return results, kept or {}
+
+
+def find_nan(plan: Plan, scope: Scope, feeds: Mapping[str, Any], device: Any) -> None:
+    """Raise at the first operator that produces a NaN; the scope is only read.
+
+    Raises:
+        NaNError: It names operator, source line, block and trip.
+    """
+    still = Plan(ProgramDef(plan.definition.main, {}), plan.fetches, plan.body)
+    run(still, scope, feeds, device, (), False, check_nan=True)
+    raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")

@@ -57,7 +57,7 @@ from braces.frontend.schedule import (
     warmup_cosine_decay_schedule as warmup_cosine_decay_schedule,
 )
 from braces.frontend.transformations import LearningRate, Mask, Optimizer as Optimizer
-from braces.ops.build import says_where
+from braces.ops.build import says_where, user_source
 
 clip = clip_by_value
 
@@ -254,12 +254,11 @@ class UnknownOptimizerError(UnknownNameError, AttributeError):
     """There is no optimizer of this name."""
 
 
-@says_where
-def _refuse(name: str) -> NoReturn:
-    raise UnknownOptimizerError(f"There is no optimizer `{name}`.", fix=suggest(name, __all__))
-
-
 def __getattr__(name: str) -> NoReturn:
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    _refuse(name)
+    raise UnknownOptimizerError(
+        f"There is no optimizer `{name}`.",
+        at=str(user_source() or "") or None,
+        fix=suggest(name, __all__),
+    )

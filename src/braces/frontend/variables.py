@@ -144,7 +144,19 @@ def _initialize(
                 given=f"{name}: {TensorType(dtype, shape)}   init: {value.type}",
                 fix="An initial value has the parameter's dtype and shape.",
             )
+        _refuse_strangers(program, name)
         startup.update(name, value.name)
+
+
+def _refuse_strangers(program: Program, name: str) -> None:
+    """Refuse an initializer that makes persistable variables, as `br.random` does."""
+    for info in program.startup.table.vars.values():
+        if info.persistable and info.name not in program.table.vars:
+            raise ProgramError(
+                f"The initializer of `{name}` makes the persistable variable `{info.name}`.",
+                fix="Draw with br.init.normal() and the like, not with br.random; they combine: "
+                "lambda *given: 0.5 * br.init.normal()(*given).",
+            )
 
 
 def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:

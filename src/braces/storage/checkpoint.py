@@ -272,11 +272,11 @@ def _positive(number: int | None, name: str) -> int | None:
     return number
 
 
-def _checked_step(step: int) -> int:
-    whole = isinstance(step, int | np.integer) and not isinstance(step, bool)
-    if not whole or not 0 <= step <= LARGEST_INT:
+def _checked_step(step: object) -> int:
+    number = int(step) if isinstance(step, int | np.integer) else -1
+    if isinstance(step, bool) or not 0 <= number <= LARGEST_INT:
         raise ProgramError(f"{step!r:.80} is no number of a step.", fix="Give an int from 0.")
-    return int(step)
+    return number
 
 
 def _checked_position(given: Any) -> Any:

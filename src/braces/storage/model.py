@@ -13,7 +13,7 @@ is `startup` once loaded. Neither running nor training a model needs the code th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
@@ -310,24 +310,36 @@ def load_model(path: Path, *, mode: str = "compile", device: str | None = None) 
         FileFormatError: The file is damaged, cut short, of a newer format, or no model.
         OSError: There is no such file, or it must not be read.
     """
-    executor = Executor(mode, device)
+    executor, scope = Executor(mode, device), Scope()
     with open_tensors(path) as file:
-        file.expect(FORMAT, "Make a model with br.save_model; parameters: br.load_parameters.")
-        entries = dict(_read_programs(file))
-        for name, entry in entries.items():
-            _check_variables(name, entry.program, file.variables)
-        arrays = {name: file.read(name) for name in file.variables}
-    scope = Scope()
-    put_arrays(scope, arrays)
+        entries = _read_programs(file)
+        put_arrays(scope, {name: file.read(name) for name in file.variables})
     return Model(entries, scope, executor)
 
 
-def _read_programs(file: TensorFile) -> Iterator[tuple[str, NamedProgram]]:
+def read_programs(path: Path) -> dict[str, NamedProgram]:
+    """The programs of a model by name, without its parameters, which are not read.
+
+    Raises:
+        FileFormatError: The file is damaged, cut short, of a newer format, or no model.
+        OSError: There is no such file, or it must not be read.
+    """
+    with open_tensors(path) as file:
+        return _read_programs(file)
+
+
+def _read_programs(file: TensorFile) -> dict[str, NamedProgram]:
+    file.expect(FORMAT, "Make a model with br.save_model; parameters: br.load_parameters.")
     signatures = file.record.get("programs")
     if not is_object(signatures):
         raise FileFormatError("The model does not say which programs it has.")
-    for name, signature in signatures.items():
-        yield readable_name(name), _read_program(file, name, signature)
+    entries = {
+        readable_name(name): _read_program(file, name, signature)
+        for name, signature in signatures.items()
+    }
+    for name, entry in entries.items():
+        _check_variables(name, entry.program, file.variables)
+    return entries
 
 
 def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:

@@ -1,0 +1,79 @@
+"""Building a program of 1,000 operators, types inferred, with a symbolic batch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import braces as br
+from benchmarks.build_program import build, gradient, operators
+from benchmarks.case import OURS, Case, Comparison, Goal, Measure, clocked
+
+TITLE = "building a program and inferring its types"
+SCRIPT = (
+    "import time; import jax; import jax.export; import jax.numpy; import optax\n"
+    "from benchmarks.build_program import build, gradient\n"
+    "start = time.perf_counter(); loss = build({operators}, {widths}); built = time.perf_counter()\n"
+    "gradient(loss) if {backward} else None; done = time.perf_counter()\n"
+    "print(done - built if {backward} else built - start)"
+)
+
+
+def cases(tiny: bool) -> list[Case]:
+    """Forward and gradient, in a fresh interpreter and again."""
+    size = 60 if tiny else 1000
+    return [
+        _case(size, 4, "layers of 4 widths", Goal(extra=1.0), tiny),
+        _case(size, size, "every layer of another width", Goal(extra=1.0), tiny),
+    ]
+
+
+def _case(size: int, widths: int, what: str, goal: Goal, tiny: bool) -> Case:
+    fresh, again = "in a fresh interpreter, JAX imported", "again"
+    both = "its gradient, in a fresh interpreter"
+    return Case(
+        what=f"{size} operators, {what}",
+        sides={
+            fresh: _fresh(size, widths, False),
+            both: _fresh(size, widths, True),
+            again: clocked(lambda: build(size, widths)),
+        },
+        comparisons=[Comparison(fresh, goal=goal), Comparison(both), Comparison(again)],
+        agree=lambda: check_gradient(size, widths),
+        rounds=1 if tiny else 5,
+        warm=1,
+    )
+
+
+def _fresh(size: int, widths: int, backward: bool) -> Measure:
+    script = SCRIPT.format(operators=size, widths=widths, backward=backward)
+
+    def measure() -> float:
+        root = Path(__file__).resolve().parents[1]
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
+        )
+        return float(done.stdout)
+
+    return measure
+
+
+def check_gradient(size: int, widths: int) -> None:
+    """The program has its size, runs, and its gradient is that of its loss."""
+    loss = build(size, widths)
+    assert abs(operators(loss) - size) <= 25, operators(loss)
+    if size > 100:
+        return  # it need not be compiled to be built
+    grad = gradient(loss)
+    exe, scope, rng = br.Executor(), br.Scope(), np.random.default_rng(0)
+    x, direction = rng.normal(size=(2, 3, 8)).astype("float32")
+    slope = np.vdot(exe.run(loss.program, scope, feed={"x": x}, fetch=[grad])[0], direction)
+    step = 1e-2
+    up, down = (
+        exe.run(loss.program, scope, feed={"x": x + s * step * direction}, fetch=[loss])[0]
+        for s in (1, -1)
+    )
+    np.testing.assert_allclose((up - down) / (2 * step), slope, rtol=0.05, atol=1e-3)

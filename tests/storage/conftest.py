@@ -1,0 +1,23 @@
+"""What the tests of models share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.storage.nets import Net
+
+
+@pytest.fixture(scope="module")
+def built() -> Net:
+    return Net()
+
+
+@pytest.fixture
+def net(built: Net) -> Net:
+    return built.reset()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "net.safetensors"
