@@ -14,7 +14,7 @@ PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test format bench size lock proto wheel clean
+.PHONY: help setup demo check lint types imports test format bench size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | \
@@ -41,6 +41,7 @@ lint: $(READY) ## style, format, generated files
 	$(RUN) ruff check $(PYTHON_FILES)
 	$(RUN) ruff format --check $(PYTHON_FILES)
 	$(VENV)/bin/python scripts/generate_proto.py --check
+	$(VENV)/bin/python scripts/generate_stubs.py --check
 
 types: $(READY) ## strict types
 	$(RUN) basedpyright --pythonpath $(VENV)/bin/python
@@ -63,6 +64,9 @@ size: $(READY) ## lines of code per package
 
 lock: $(READY) ## refresh requirements.lock to the newest versions that fit
 	$(VENV)/bin/python scripts/lock.py
+
+stubs: $(READY) ## regenerate the typed stub of the operator functions
+	$(VENV)/bin/python scripts/generate_stubs.py
 
 proto: $(READY) ## regenerate the protobuf module from program.proto
 	$(VENV)/bin/python scripts/generate_proto.py

@@ -16,7 +16,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     unknown = [name for name in options.names if name not in BENCHMARKS]
     if unknown:
-        print(f"There is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}.", file=sys.stderr)
+        print(
+            f"There is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}.",
+            file=sys.stderr,
+        )
         return 2
     notes = [f"Not installed, so not measured: {name}." for name in missing()]
     print("\n".join([*machine(), *notes]), end="\n\n", flush=True)
@@ -35,7 +38,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--seconds", type=float, default=4.0, help="about how long a case takes")
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="about how long a case takes"
+    )
     parser.add_argument("--tiny", action="store_true", help="small sizes: see whether it works")
     parser.add_argument(
         "--markdown", nargs="?", const="-", metavar="FILE", help="also as Markdown, to a file"

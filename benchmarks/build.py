@@ -10,7 +10,7 @@ import numpy as np
 
 import braces as br
 from benchmarks.build_program import build, gradient, operators
-from benchmarks.case import OURS, Case, Comparison, Goal, Measure, clocked
+from benchmarks.case import Case, Comparison, Goal, Measure, clocked
 
 TITLE = "building a program and inferring its types"
 SCRIPT = (

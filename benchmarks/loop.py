@@ -94,7 +94,9 @@ def scan_gradient() -> Gradient:
     h0, w0 = values()
 
     def total(trips: int, h: Any, w: Any) -> Any:
-        return jax.lax.scan(lambda h, _: (jnp.tanh(w @ h), None), h, None, length=trips)[0].sum()
+        return jax.lax.scan(lambda h, _: (jnp.tanh(w @ h), None), h, None, length=trips)[
+            0
+        ].sum()
 
     def run(trips: int) -> Any:
         if trips not in compiled:
@@ -147,7 +149,9 @@ def torch_gradient() -> Gradient:
 
 def _recompilations(ours: Gradient, counts: tuple[int, ...]) -> Case:
     """Trips that move at random within what was seen before."""
-    moving = [random.Random(0).randint(1, max(counts)) for _ in range(5 if max(counts) < 64 else 50)]
+    moving = [
+        random.Random(0).randint(1, max(counts)) for _ in range(5 if max(counts) < 64 else 50)
+    ]
 
     def run() -> None:
         for trips in moving:

@@ -101,7 +101,9 @@ def print_table(title: str, rows: Sequence[Row]) -> None:
 def _rich(title: str, rows: Sequence[Row]) -> Table:
     table = Table(title=title, title_justify="left")
     for name in HEADER:
-        table.add_column(name, justify="right" if name in ("median", "its median", "ratio") else "left")
+        table.add_column(
+            name, justify="right" if name in ("median", "its median", "ratio") else "left"
+        )
     for row in rows:
         style = "red" if row.met is False else None
         table.add_row(*cells(row), style=style)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.case import Case, Comparison, Goal, Measure, check_close
-from benchmarks.case import clocked
+from benchmarks.case import Case, Comparison, Goal, Measure, check_close, clocked
 from benchmarks.loop import braces_gradient, scan_gradient
 
 TITLE = "time of one trip in the gradient of a while of tanh(W h), as trips grow"
@@ -29,8 +28,16 @@ def cases(tiny: bool) -> list[Case]:
             what="one trip",
             sides={**sides, SCAN: each(lambda: scan(most), most)},
             comparisons=[
-                *(Comparison(_name(t), middle) for t in counts if _name(t) != middle and t != most),
-                *([Comparison(_name(most), middle, Goal(1.5))] if _name(most) != middle else []),
+                *(
+                    Comparison(_name(t), middle)
+                    for t in counts
+                    if _name(t) != middle and t != most
+                ),
+                *(
+                    [Comparison(_name(most), middle, Goal(1.5))]
+                    if _name(most) != middle
+                    else []
+                ),
                 Comparison(_name(most), SCAN),
             ],
             agree=agree,

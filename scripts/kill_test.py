@@ -2,7 +2,7 @@
 
     python scripts/kill_test.py [--kills 200] [--steps 400] [--seed 0]
 
-A job trains a small net with dropout and momentum, and writes a checkpoint every third step. It
+A job trains a small net with dropout and Adam, and writes a checkpoint every third step. It
 is killed with SIGKILL at random moments, while it starts, steps or writes, and started again.
 Every loss that it ever reports, and its last parameters, must be those of a job that nobody
 disturbed, bit for bit.
@@ -24,9 +24,6 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.frontend.sampling import dropout
-from braces.storage.checkpoint import Checkpoint
-from braces.storage.parameters import save_parameters
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 LOSSES, FINAL, CHECKPOINTS = "losses.txt", "final.safetensors", "checkpoints"
@@ -36,18 +33,13 @@ WIDTH, BATCH, EVERY = 128, 8, 3
 
 
 def build() -> tuple[br.Program, br.Var]:
-    """A net with dropout, and a step of gradient descent with momentum."""
+    """A net with dropout, and its training step."""
     with br.Program() as program:
         x, y = br.data("x", ["batch", WIDTH]), br.data("y", ["batch", 1])
-        weights = [br.parameter("w1", [WIDTH, WIDTH]), br.parameter("w2", [WIDTH, 1])]
-        hidden = dropout(br.tanh(br.matmul(x, weights[0])), 0.2)
-        error = br.matmul(hidden, weights[1]) - y
+        hidden = br.dropout(br.fc(x, WIDTH, act="tanh"), 0.2)
+        error = br.fc(hidden, 1) - y
         loss = br.mean(error * error)
-        for weight, slope in zip(weights, br.gradients([loss], weights), strict=True):
-            speed = br.state(f"momentum/{weight.name}", weight.shape)
-            faster = speed * 0.9 + slope
-            program.update(speed.name, faster.name)
-            program.update(weight.name, (weight - faster * 0.01).name)
+        br.optimizer.adam(learning_rate=0.01).minimize(loss)
     return program, loss
 
 
@@ -57,7 +49,7 @@ def train(folder: Path, steps: int) -> None:
     scope, executor = br.Scope(), br.Executor()
     executor.init(program, scope)
     rng = np.random.default_rng(1)
-    with Checkpoint(folder / CHECKPOINTS, keep=2, keep_every=100) as checkpoint:
+    with br.Checkpoint(folder / CHECKPOINTS, keep=2, keep_every=100) as checkpoint:
         found = checkpoint.restore(scope)
         if found is not None:
             rng.bit_generator.state = found.data_position
@@ -67,7 +59,7 @@ def train(folder: Path, steps: int) -> None:
             _append(folder / LOSSES, f"{step} {float(value).hex()}\n")
             if step % EVERY == 0:
                 checkpoint.save(scope, step, rng.bit_generator.state)
-    save_parameters(scope, folder / FINAL)
+    br.save_parameters(scope, folder / FINAL)
 
 
 def _draw(rng: np.random.Generator, size: int) -> Any:

@@ -1,9 +1,54 @@
 """Braces: neural-network programs as data."""
 
+from braces import dtypes as dtypes, errors as errors
+from braces.errors import (
+    BracesError as BracesError,
+    DeviceError as DeviceError,
+    DTypeError as DTypeError,
+    DuplicateNameError as DuplicateNameError,
+    FeedError as FeedError,
+    FileFormatError as FileFormatError,
+    GradientError as GradientError,
+    IndexRangeError as IndexRangeError,
+    NaNError as NaNError,
+    NoMatchError as NoMatchError,
+    OpDefinitionError as OpDefinitionError,
+    ParseError as ParseError,
+    ProgramError as ProgramError,
+    RunError as RunError,
+    ScopeClosedError as ScopeClosedError,
+    ShapeError as ShapeError,
+    SymbolicValueError as SymbolicValueError,
+    TripLimitError as TripLimitError,
+    UninitializedError as UninitializedError,
+    UnknownNameError as UnknownNameError,
+    VerifyError as VerifyError,
+)
 from braces.executor.executor import Executor as Executor
-from braces.frontend.branches import create_if_else as create_if_else, create_switch as create_switch
-from braces.frontend.functions import *
+from braces.frontend import (
+    init as init,
+    layers as layers,
+    optimizer as optimizer,
+    random as random,
+    schedule as schedule,
+)
+from braces.frontend.branches import (
+    create_if_else as create_if_else,
+    create_switch as create_switch,
+)
+from braces.frontend.functional import (
+    cond as cond,
+    scan as scan,
+    switch as switch,
+    while_loop as while_loop,
+)
+from braces.frontend.functions import *  # noqa: F403 - one function for each operator
+from braces.frontend.functions import op as op
+from braces.frontend.layers import fc as fc
+from braces.frontend.random import dropout as dropout
 from braces.frontend.rnn import create_rnn as create_rnn
+from braces.frontend.spelling import *  # noqa: F403 - the array API's other names
+from braces.frontend.spelling import missing as __getattr__
 from braces.frontend.variables import (
     Variable as Variable,
     constant as constant,
@@ -12,10 +57,31 @@ from braces.frontend.variables import (
     parameter as parameter,
     state as state,
 )
-from braces.frontend.while_loop import create_while as create_while
-from braces.ir.block import Block as Block
-from braces.ir.program import Program as Program, default_program as default_program
-from braces.ir.table import SymbolTable as SymbolTable
+from braces.frontend.while_blocks import create_while as create_while
+from braces.ir import (
+    Block as Block,
+    Program as Program,
+    SymbolTable as SymbolTable,
+    default_program as default_program,
+    fingerprint as fingerprint,
+)
+from braces.ir.program import parse as parse
 from braces.ops.build import Var as Var
+from braces.ops.define import Tensor as Tensor
 from braces.passes.backward import append_backward as append_backward, gradients as gradients
+from braces.passes.for_test import for_test as for_test
+from braces.passes.forward import jvp as jvp
+from braces.passes.prune import prune as prune
 from braces.scope import Scope as Scope
+from braces.storage.checkpoint import (
+    Checkpoint as Checkpoint,
+    load_checkpoint as load_checkpoint,
+    save_checkpoint as save_checkpoint,
+)
+from braces.storage.model import load_model as load_model, save_model as save_model
+from braces.storage.parameters import (
+    load_parameters as load_parameters,
+    save_parameters as save_parameters,
+)
+
+__version__ = "0.1.0"

@@ -172,7 +172,9 @@ def _text(monomial: Monomial) -> str:
 
 
 def _term_text(monomial: Monomial, factor: int) -> str:
-    powers = [f"{a}^{n}" if (n := monomial.count(a)) > 1 else str(a) for a in dict.fromkeys(monomial)]
+    powers = [
+        f"{a}^{n}" if (n := monomial.count(a)) > 1 else str(a) for a in dict.fromkeys(monomial)
+    ]
     sign = {1: "", -1: "-"}.get(factor, f"{factor}*")
     return sign + "*".join(powers) if powers else str(factor)
 
@@ -366,7 +368,11 @@ class Unifier:
 
     def resolve(self, size: Size) -> Size:
         """`size` with all that is known put in."""
-        if isinstance(size, int) or not self.known or not any(n in self.known for n in size.names()):
+        if (
+            isinstance(size, int)
+            or not self.known
+            or not any(n in self.known for n in size.names())
+        ):
             return size
         return self.resolve(substitute(size, self.known))
 

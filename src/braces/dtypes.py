@@ -2,7 +2,8 @@
 
     type   := tensor | "list<" tensor ">"
     tensor := dtype "[" (size ("," size)*)? "]"
-    dtype  := "bool" | "i8" … "i64" | "u8" … "u64" | "f16" | "bf16" | "f32" | "f64" | "c64" | "c128"
+    dtype  := "bool" | "i8" … "i64" | "u8" … "u64" | "f16" | "bf16" | "f32" | "f64" | "c64" |
+    "c128"
 
 A dtype is a `numpy.dtype`; what a user may write for one is `"float32"`, `"f32"`,
 `numpy.float32`, `float`, or a dtype.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
@@ -56,7 +57,7 @@ def dtype_of(given: object) -> DType:
         True
     """
     if isinstance(given, np.dtype) and given in _SHORT_OF:
-        return given
+        return cast("DType", given)
     if isinstance(given, type) and given in _PYTHON:
         return _LONG_NAMES[_PYTHON[given]]
     if isinstance(given, str) and (given in SHORT_NAMES or given in _LONG_NAMES):
@@ -189,14 +190,16 @@ def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
     """The size that a user means: an int, a name, `None` or -1 for unnamed, or a `Dim`."""
     if isinstance(given, Dim):
         return given
-    if given is None or (isinstance(given, int | np.integer) and given == -1):
+    if given is None or given == -1:
         return fresh()
     if isinstance(given, str):
         if not _NAME.fullmatch(given):
             raise ShapeError(f"{given!r} is not a name for a dimension.", fix="Use a word.")
         return Dim.named(given)
-    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 0:
-        return int(given)
+    if isinstance(given, np.integer):
+        given = given.item()
+    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
+        return given
     raise ShapeError(
         f"{given!r} is not the size of an axis.",
         fix="Use a number, a name for a symbolic dimension, or None for an unnamed one.",

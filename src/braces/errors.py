@@ -10,8 +10,8 @@
     ├── GradientError          (ValueError)     a gradient that does not exist
     ├── SymbolicValueError     (TypeError)      a symbolic variable used as a value
     ├── OpDefinitionError      (TypeError)      an operator that is not well defined
-    ├── ScopeClosedError       (RuntimeError)   a dead scope, or a handle that outlived its scope
-    ├── FeedError              (ValueError)     feeds that a program did not declare so
+    ├── ScopeClosedError       (RuntimeError)   a dead scope, or a handle that outlived its
+    scope ├── FeedError              (ValueError)     feeds that a program did not declare so
     ├── UninitializedError     (RuntimeError)   a run before `Executor.init`
     ├── RunError               (RuntimeError)   a run that failed; its scope is as before
     │   ├── IndexRangeError    (IndexError)     an index out of range

@@ -23,6 +23,7 @@ class LazyModule(ModuleType):
 
 if TYPE_CHECKING:
     import jax
+    import jax.core as tracing
     import jax.numpy as jnp
     import optax
     from jax import lax
@@ -31,5 +32,6 @@ else:
     jnp = LazyModule("jax.numpy")
     lax = LazyModule("jax.lax")
     optax = LazyModule("optax")
+    tracing = LazyModule("jax.core")
 
-__all__ = ["jax", "jnp", "lax", "optax"]
+__all__ = ["jax", "jnp", "lax", "optax", "tracing"]

@@ -4,8 +4,8 @@
 
     g = dy/dx        z = <g, v>        h = dz/dx        t = jvp(y; v)        s = jvp(z; v)
 
-for a fixed direction `v`. Then `t = z`, `s = <h, v>`, and `g` and `h` are the differences of `y`
-and `z`. All of it is one run, so each mode compiles once.
+for a fixed direction `v`. Then `t = z`, `s = <h, v>`, and `g` and `h` are the differences of
+`y` and `z`. All of it is one run, so each mode compiles once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOLERANCE = 2e-6
 
 def constant(value: Any) -> br.Var:
     """A float64 constant."""
-    return br.constant(value, dtype="float64")
+    return br.constant(np.asarray(value, "float64"))
 
 
 def integer(value: int) -> br.Var:
@@ -75,9 +75,7 @@ def derive(
     directions = {n: direction(n, a.shape) for n, a in feeds.items() if a.dtype.kind == "f"}
     with br.Program() as program:
         data = declare(feeds, shapes or {})
-        moves = {
-            n: br.data(f"{n}.v", list(data[n].shape), dtype="float64") for n in directions
-        }
+        moves = {n: br.data(f"{n}.v", list(data[n].shape), dtype="float64") for n in directions}
         y = build(**data)
         checked = Checked(program, list(directions), {"y": y})
         z = _first(checked, y, data, moves)
@@ -107,9 +105,7 @@ def _first(checked: Checked, y: br.Var, data: Any, moves: Any) -> br.Var | None:
 def _second(checked: Checked, z: br.Var, data: Any, moves: Any) -> None:
     names = checked.inputs
     grads = br.gradients([z], [data[n] for n in names])
-    checked.fetches |= {
-        f"h {n}": g for n, g in zip(names, grads, strict=True) if g is not None
-    }
+    checked.fetches |= {f"h {n}": g for n, g in zip(names, grads, strict=True) if g is not None}
     (tangent,) = jvp([z], [data[n] for n in names], [moves[n] for n in names])
     if tangent is not None:
         checked.fetches["s"] = tangent
@@ -194,7 +190,7 @@ def near(found: Any, wanted: Any, tolerance: float, what: str) -> None:
 
 def reread(checked: Checked, feeds: Feeds) -> None:
     """Saved, loaded, printed, parsed and pruned, the program gives the same bits."""
-    from braces.ir.parser import parse
+    from braces.ir.parser import parse_program
     from braces.passes.prune import prune
 
     program = checked.program
@@ -203,7 +199,7 @@ def reread(checked: Checked, feeds: Feeds) -> None:
     names = {key: var.name for key, var in checked.fetches.items()}
     wanted = checked.run(feeds, "interpret")
     loaded = br.Program.from_bytes(program.to_bytes())
-    parsed = parse(str(program))
+    parsed = br.Program(parse_program(str(program)))
     assert str(loaded) == str(program)
     assert str(parsed) == str(program)
     last = list(names)[-1]

@@ -10,6 +10,7 @@ from checking import constant, integer, near
 
 import braces as br
 from braces.errors import NoMatchError, TripLimitError
+from braces.frontend.layers import fc
 
 
 def powers(n: br.Var, w: br.Var, x: br.Var) -> tuple[br.While, br.Var]:
@@ -35,8 +36,8 @@ def training() -> tuple[br.Program, dict[str, br.Var]]:
     """Gradient descent through a loop whose trips are fed, with a counter of runs."""
     with br.Program() as program:
         n = br.data("n", [], dtype="int32")
-        w = br.parameter("w", [], init=br.init.constant(1.0), dtype="float64")
-        runs = br.state("runs", [], dtype="int64", init=br.init.zeros())
+        w = br.parameter("w", [], init=np.float64(1.0), dtype="float64")
+        runs = br.state("runs", [], dtype="int64", init=0)
         _, end = powers(n, w, constant(0.9))
         (grad,) = br.gradients([end], [w])
         assert grad is not None
@@ -107,7 +108,7 @@ def test_nested_histories_that_overflow_give_right_results() -> None:
 def test_guard_raises_and_leaves_the_scope_as_it_was(mode: str) -> None:
     with br.Program() as program:
         n = br.data("n", [], dtype="int32")
-        w = br.parameter("w", [], init=br.init.constant(1.0), dtype="float64")
+        w = br.parameter("w", [], init=np.float64(1.0), dtype="float64")
         loop = br.create_while(max_trips=4)
         with loop.block() as body:
             i, h = body.add_memory(init=integer(0)), body.add_memory(init=w)
@@ -151,7 +152,7 @@ def test_guard_holds_in_gradients_and_inner_loops(mode: str) -> None:
 def test_switch_without_a_match_is_an_error_of_the_run(mode: str) -> None:
     with br.Program() as program:
         k, x = br.data("k", [], dtype="int32"), br.data("x", [], dtype="float64")
-        w = br.state("w", [], init=br.init.zeros(), dtype="float64")
+        w = br.state("w", [], init=0, dtype="float64")
         chooser = br.create_switch(k)
         with chooser.case(0) as a:
             a.add_output(x * x)
@@ -201,7 +202,7 @@ def test_rows_of_a_while_change_in_number_from_run_to_run(mode: str) -> None:
             body.set_condition(i < n)
             h.update(h * x)
             i.update(i + 1)
-            body.add_output(h, i)
+            body.add_output(h * x, i)
         rows, numbers = loop()
         (grad,) = br.gradients([br.sum(rows * rows)], [x])
     executor, scope, value = br.Executor(mode=mode), br.Scope(), np.array([0.5, 0.9, 1.1])
@@ -306,9 +307,9 @@ def test_parameters_made_in_inner_blocks_are_shared_and_trained(mode: str) -> No
             h = net.add_memory(init=x)
             choice = br.create_if_else(br.sum(h) > 0.0)
             with choice.true_block() as t:
-                t.add_output(br.fc(h, 3, name="inner", act="tanh"))
+                t.add_output(fc(h, 3, name="inner", act="tanh"))
             with choice.false_block() as f:
-                f.add_output(br.fc(h, params=["inner.w", "inner.b"]) * 0.5)
+                f.add_output(fc(h, params=["inner.w", "inner.b"]) * 0.5)
             h.update(choice())
         loss = br.mean(rnn.final(h) ** 2)
         pairs = br.append_backward(loss)
@@ -344,6 +345,11 @@ def watched() -> tuple[br.Program, dict[str, Any]]:
             h.update(end)
         names = {"product": product.name, "h": h.name, "end": end.name, "k": k.name}
         (grad,) = br.gradients([rnn.final(h)], [x])
+        (forward, _), (inner,) = (
+            [op.name for op in ops if op.type == "loop"]
+            for ops in (program.block(0).ops, program.block(1).ops)
+        )
+        names |= {"outer": forward, "inner": inner}
     return program, {"grad": grad, **names}
 
 
@@ -354,11 +360,10 @@ def test_every_value_of_every_step_and_trip_is_found_by_name() -> None:
     executor.run(program, scope, feed=feed, fetch=names["grad"], keep_scopes=True)
     h = 0.5
     for step, x in enumerate(feed["x"]):
-        inside = executor.step_scopes[f"loop_0/body[{step}]"]
-        (inner,) = [op.name for b in program.blocks[1:] for op in b.ops if op.type == "loop"][:1]
+        inside = executor.step_scopes[f"{names['outer']}/body[{step}]"]
         assert float(inside.find_local_var(names["h"]).value) == h
         for trip in range(2):
-            path = f"loop_0/body[{step}]/{inner}/body[{trip}]"
+            path = f"{names['outer']}/body[{step}]/{names['inner']}/body[{trip}]"
             trips = executor.step_scopes[path]
             assert float(trips.find_local_var(names["k"]).value) == h
             h *= x

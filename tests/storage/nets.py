@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.frontend.sampling import dropout
 from braces.storage.model import save_model
 
 XS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
@@ -22,7 +21,7 @@ class Net:
         with br.Program() as self.program:
             self.x, self.y = br.data("x", ["b", 3]), br.data("y", ["b", 1])
             w, u = br.parameter("w", [3, 8]), br.parameter("u", [8, 1])
-            self.hidden = dropout(br.tanh(br.matmul(self.x, w)), 0.5)
+            self.hidden = br.dropout(br.tanh(br.matmul(self.x, w)), 0.5)
             self.logits = br.matmul(self.hidden, u)
             error = self.logits - self.y
             self.loss = br.mean(error * error)

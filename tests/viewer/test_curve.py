@@ -19,8 +19,12 @@ def path(values: list[float]) -> str:
     return found.group(1)
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0], [3.0, 1.0, 2.0], [math.nan], [math.inf, 1.0]])
-def test_a_curve_is_well_formed_and_has_a_point_for_each_finite_value(values: list[float]) -> None:
+@pytest.mark.parametrize(
+    "values", [[], [1.0], [2.0, 2.0], [3.0, 1.0, 2.0], [math.nan], [math.inf, 1.0]]
+)
+def test_a_curve_is_well_formed_and_has_a_point_for_each_finite_value(
+    values: list[float],
+) -> None:
     root = ET.fromstring(curve_svg(values))
     circles = root.findall("circle")
     assert len(circles) == sum(map(math.isfinite, values))

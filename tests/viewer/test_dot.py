@@ -67,5 +67,7 @@ def test_names_that_look_like_dot_stay_names() -> None:
 @pytest.mark.parametrize("make", [nested, hostile])
 def test_graphviz_reads_it(make: object) -> None:
     assert callable(make)
-    done = subprocess.run(["dot", "-Tsvg"], input=make().to_dot(), capture_output=True, text=True)
+    done = subprocess.run(
+        ["dot", "-Tsvg"], input=make().to_dot(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr

@@ -61,29 +61,37 @@ def nested() -> br.Program:
 def strange() -> br.Program:
     """What a file from a stranger could hold, and worse."""
     infos = {HOSTILE: VarInfo(HOSTILE, F32), "x": VarInfo("x", F32, "data")}
-    op = Op(HOSTILE, HOSTILE, {HOSTILE: ("x", "nowhere")}, {"out": (HOSTILE,)}, {HOSTILE: HOSTILE},
-            Source(HOSTILE, 1))  # fmt: skip
+    inputs, outputs = {HOSTILE: ("x", "nowhere")}, {"out": (HOSTILE,)}
+    op = Op(HOSTILE, HOSTILE, inputs, outputs, {HOSTILE: HOSTILE}, Source(HOSTILE, 1))
     inner = Body((), (HOSTILE,), infos, (op,))
-    owner = Op("odd", "odd_0", {"captures": (HOSTILE,)}, {}, {"a": inner, HOSTILE: (inner, inner)})
+    owner = Op(
+        "odd", "odd_0", {"captures": (HOSTILE,)}, {}, {"a": inner, HOSTILE: (inner, inner)}
+    )
     return br.Program(ProgramDef(Body((), (), infos, (op, owner)), {HOSTILE: "x"}))
 
 
 def content(page: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="content">(.*?)</script>', page, re.S)
+    found = re.search(
+        r'<script type="application/json" id="content">(.*?)</script>', page, re.S
+    )
     assert found is not None
     return json.loads(found.group(1))
 
 
 def many(ops: int) -> br.Program:
     infos = {f"v{i}": VarInfo(f"v{i}", F32) for i in range(ops + 1)}
-    body = tuple(Op("tanh", f"op{i}", {"x": (f"v{i}",)}, {"out": (f"v{i + 1}",)}) for i in range(ops))
+    body = tuple(
+        Op("tanh", f"op{i}", {"x": (f"v{i}",)}, {"out": (f"v{i + 1}",)}) for i in range(ops)
+    )
     return br.Program(ProgramDef(Body((), (), infos, body), {}))
 
 
 def test_the_page_has_every_operator_of_every_block() -> None:
     prog = nested()
     blocks = content(program_html(prog))["blocks"]
-    wanted = [[op.name for op in block.ops] for one in (prog, prog.startup) for block in one.blocks]
+    wanted = [
+        [op.name for op in block.ops] for one in (prog, prog.startup) for block in one.blocks
+    ]
     assert [[op["n"] for op in block["ops"]] for block in blocks] == wanted
 
 
@@ -104,7 +112,9 @@ def test_the_page_tells_what_operators_do() -> None:
     docs = content(program_html(nested()))["docs"]
     assert docs["tanh"].startswith("The hyperbolic tangent")
     assert "tanh" in docs["tanh.vjp"]
-    assert set(docs) == {op["t"] for b in content(program_html(nested()))["blocks"] for op in b["ops"]}
+    assert set(docs) == {
+        op["t"] for b in content(program_html(nested()))["blocks"] for op in b["ops"]
+    }
 
 
 def test_attributes_that_only_say_the_default_are_marked() -> None:
@@ -138,7 +148,10 @@ def test_the_policy_lets_only_the_own_script_run_and_nothing_load() -> None:
     policy = next(a["content"] for tag, a in tags if a.get("http-equiv"))
     assert policy is not None
     assert policy.startswith("default-src 'none'; ")
-    for kind, text in (("script", page.rpartition("<script>")[2]), ("style", page.partition("<style>")[2])):
+    for kind, text in (
+        ("script", page.rpartition("<script>")[2]),
+        ("style", page.partition("<style>")[2]),
+    ):
         inside = text.partition(f"</{kind}>")[0]
         digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
         assert f"{kind}-src 'sha256-{digest}'" in policy

@@ -64,15 +64,20 @@ def _lines(file: str, content: Content, style: Style) -> Iterator[str]:
     yield from _table(_rows(content, trees), style)
 
 
-def _rows(content: Content, trees: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _rows(
+    content: Content, trees: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
     """What outlives a run, by name: of the file where it has arrays, else of its programs."""
-    rows = {row["name"]: row for tree in trees.values() for row in reversed(tree["parameters"])}
-    if not content.arrays:
-        return dict(reversed(rows.items()))
-    return {
-        name: {"kind": rows.get(name, {}).get("kind", "array"), "type": str(t), **sizes(t)}
-        for name, t in content.arrays.items()
-    }
+    rows: dict[str, dict[str, Any]] = {}
+    for tree in trees.values():
+        for row in tree["parameters"]:
+            rows.setdefault(row["name"], row)
+    if content.arrays:
+        rows = {
+            name: {"kind": rows.get(name, {}).get("kind", "array"), "type": str(t), **sizes(t)}
+            for name, t in content.arrays.items()
+        }
+    return dict(sorted(rows.items(), key=lambda item: item[1]["kind"]))
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]], style: Style) -> Iterator[str]:
@@ -80,10 +85,17 @@ def _table(rows: Mapping[str, Mapping[str, Any]], style: Style) -> Iterator[str]
         return
     total = sum(row.get("numbers", 0) for row in rows.values())
     room = sum(row.get("bytes", 0) for row in rows.values())
+    noun = "variable" if len(rows) == 1 else "variables"
     yield ""
-    yield f"{style.bold(f'{len(rows)} variables')}  {total:,} numbers, {in_bytes(room)}"
+    yield f"{style.bold(f'{len(rows)} {noun}')}  {total:,} numbers, {in_bytes(room)}"
     cells = [
-        [name, row["kind"], row["type"], f"{row.get('numbers', '?'):,}", in_bytes(row.get("bytes", 0))]
+        [
+            name,
+            row["kind"],
+            row["type"],
+            f"{row.get('numbers', '?'):,}",
+            in_bytes(row.get("bytes", 0)),
+        ]
         for name, row in list(rows.items())[:_MOST_ROWS]
     ]
     yield from (f"  {line}" for line in columns(cells, right=(3, 4)))

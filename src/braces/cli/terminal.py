@@ -10,8 +10,10 @@ _CODES = {"bold": "1", "dim": "2", "blue": "34", "red": "31"}
 
 
 def coloured(stream: TextIO) -> bool:
-    """Whether a stream is a terminal that wants colours; `NO_COLOR` in the environment says no."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Whether a stream is a terminal, and no `NO_COLOR` in the environment forbids colours."""
+    return (
+        stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
 
 
 class Style:
@@ -34,14 +36,14 @@ class Style:
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
-    """Rows as lines whose cells stand below each other.
+    r"""Rows as lines whose cells stand below each other.
 
     Args:
         rows: Cells; all rows have the same number.
         right: The columns that are set to the right.
 
     Example:
-        >>> print(*columns([["w", "12"], ["bias", "3"]], right=[1]), sep="\\n")
+        >>> print(*columns([["w", "12"], ["bias", "3"]], right=[1]), sep="\n")
         w     12
         bias   3
     """

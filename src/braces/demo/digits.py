@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -41,12 +41,15 @@ class Images:
         return Images(self.pixels[chosen], self.digits[chosen])
 
     def batches(self, size: int, noise: float, rng: np.random.Generator) -> Iterator[Images]:
-        """All images once, shuffled, with noise on their pixels; a last short batch is left out."""
+        """All images once, shuffled, with noise on the pixels, less a short last batch."""
         order = rng.permutation(len(self))
         for start in range(0, len(self) - size + 1, size):
             batch = self.part(order[start : start + size])
-            drawn = rng.standard_normal(batch.pixels.shape, np.float32)
-            yield Images(batch.pixels + np.float32(noise) * drawn, batch.digits)
+            yield Images(batch.pixels + noise * _normal(rng, batch.pixels.shape), batch.digits)
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return rng.standard_normal(shape).astype(np.float32)
 
 
 def load_images() -> tuple[Images, Images]:
@@ -69,5 +72,5 @@ def _read() -> tuple[Array, Array]:
             "The demo reads its digits from scikit-learn, which is not installed.",
             fix="Run: pip install braces[demo]",
         ) from None
-    loaded: Any = datasets.load_digits()  # pyright: ignore[reportUnknownMemberType]
+    loaded: Any = cast("Any", datasets).load_digits()
     return loaded.images, loaded.target

@@ -8,6 +8,10 @@
 Source of the unit: Cho et al., Learning Phrase Representations using RNN Encoder–Decoder, 2014.
 """
 
+# The functions of operators are made at run time, so a type checker does not know them.
+# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -34,7 +34,15 @@ def predict_afresh(model_file: Path, pixels: Array) -> Array:
     with tempfile.TemporaryDirectory() as folder:
         images, logits = Path(folder, "images.npy"), Path(folder, "logits.npy")
         np.save(images, pixels)
-        command = [sys.executable, "-m", "braces.demo.predict", model_file, images, logits]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "braces.demo.predict",
+            model_file,
+            images,
+            logits,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
         if done.returncode:
             last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -15,7 +15,7 @@ _LINES = 8
 
 
 @contextmanager
-def shown_progress(stream: TextIO, epochs: int) -> Iterator[Report]:
+def shown_progress(stream: TextIO, epochs: int) -> Generator[Report]:
     """Inside, each report of an epoch is shown on the stream."""
     if stream.isatty():
         with _bar(stream, epochs) as report:
@@ -25,7 +25,7 @@ def shown_progress(stream: TextIO, epochs: int) -> Iterator[Report]:
 
 
 @contextmanager
-def _bar(stream: TextIO, epochs: int) -> Iterator[Report]:
+def _bar(stream: TextIO, epochs: int) -> Generator[Report]:
     columns = (
         TextColumn("epoch"),
         MofNCompleteColumn(),
@@ -47,10 +47,8 @@ def _lines(stream: TextIO, epochs: int) -> Report:
 
     def report(epoch: int, loss: float, accuracy: float) -> None:
         if epoch % every == 0 or epoch in (1, epochs):
-            print(
-                f"epoch {epoch:>{len(str(epochs))}}/{epochs}  loss {loss:.4f}  accuracy {accuracy:.1%}",
-                file=stream,
-                flush=True,
-            )
+            number = f"{epoch:>{len(str(epochs))}}/{epochs}"
+            line = f"epoch {number}  loss {loss:.4f}  accuracy {accuracy:.1%}"
+            print(line, file=stream, flush=True)
 
     return report

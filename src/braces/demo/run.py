@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-import braces as br
 from braces.demo.digits import Images, load_images
 from braces.demo.model import Net, Settings, build
 from braces.demo.predict import predict_afresh
@@ -18,7 +17,7 @@ from braces.storage.model import save_model
 from braces.viewer.html import program_html
 
 MODEL_FILE, PAGE_FILE = "digits.model", "digits.html"
-TITLE = "Handwritten digits, read row by row"
+TITLE = "Digits read row by row"
 
 
 def run_demo(out: Path, epochs: int | None, stream: TextIO) -> int:
@@ -57,8 +56,8 @@ def _finish(trained: Trained, test: Images, out: Path, stream: TextIO) -> int:
     _tell(stream, f"Wrote {out / PAGE_FILE}  (open it in a browser)")
     again = predict_afresh(out / MODEL_FILE, test.pixels)
     same = again.dtype == logits.dtype and again.tobytes() == logits.tobytes()
-    _tell(stream, f"A fresh process loads the file and predicts {'the same' if same else 'OTHERWISE'}"
-          f", {logits.size:,} numbers {'bit for bit' if same else 'compared'}.")  # fmt: skip
+    found = "the same, bit for bit" if same else "SOMETHING ELSE"
+    _tell(stream, f"A fresh process loads the file and predicts {found}.")
     return 0 if same else 1
 
 
@@ -67,20 +66,25 @@ def _introduce(net: Net, training: Images, test: Images, stream: TextIO) -> None
     _tell(stream, f"The net, as data:\n\n{small}")
     operators = sum(len(block.ops) for block in net.program.blocks)
     _tell(stream, f"Training it is data too: with gradients and Adam, {operators} operators.")
-    _tell(stream, f"{len(training)} images to learn from, with noise added; {len(test)} to test with.\n")
+    _tell(
+        stream,
+        f"{len(training)} images to learn from, with noise added; {len(test)} to test with.\n",
+    )
 
 
 def _write(trained: Trained, accuracy: float, out: Path) -> None:
     net = trained.net
     save_model(
-        out / MODEL_FILE, net.program, trained.scope, feeds=["image"], fetches={"logits": net.logits}
+        out / MODEL_FILE,
+        net.program,
+        trained.scope,
+        feeds=["image"],
+        fetches={"logits": net.logits},
     )
-    title = f"{TITLE}: {accuracy:.1%} of test images"
+    title = f"{TITLE}: {accuracy:.1%} right"
     page = program_html(net.program, curve=trained.curve, title=title)
     (out / PAGE_FILE).write_text(page, encoding="utf-8")
 
 
 def _tell(stream: TextIO, text: str) -> None:
     print(text, file=stream, flush=True)
-
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def train(net: Net, images: Images, settings: Settings, report: Report) -> Train
 def _epoch(trained: Trained, batches: Iterable[Images]) -> tuple[float, float]:
     """One pass; the mean loss and accuracy."""
     net = trained.net
-    measured = [
+    measured: list[Any] = [
         trained.executor.run(
             net.program,
             trained.scope,
@@ -68,10 +69,11 @@ def _epoch(trained: Trained, batches: Iterable[Images]) -> tuple[float, float]:
         )
         for batch in batches
     ]
-    loss, accuracy = np.mean(measured, axis=0)
+    loss, accuracy = np.mean(np.array(measured), axis=0)
     return float(loss), float(accuracy)
 
 
 def accuracy_of(logits: Array, images: Images) -> float:
     """The share of images whose digit has the largest logit."""
-    return float(np.mean(np.argmax(logits, axis=-1) == images.digits))
+    right: Array = logits.argmax(axis=-1) == images.digits
+    return float(right.mean())

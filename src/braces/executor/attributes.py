@@ -53,6 +53,10 @@ def learn_sizes(declared: Type, shape: tuple[int, ...], sizes: Sizes) -> str | N
             continue
         known = substitute(size, sizes)
         if isinstance(known, int) and known != got:
-            source = f"`{size}` is {known} in this run" if isinstance(size, Dim) else f"{size} is declared"
+            source = (
+                f"`{size}` is {known} in this run"
+                if isinstance(size, Dim)
+                else f"{size} is declared"
+            )
             return f"axis {axis} is {got}, but {source}"
     return None

@@ -56,7 +56,9 @@ def infer_block(block: Block, scope: Scope | None) -> dict[str, Type]:
     """The type of every variable, inferred anew from the values that the scope has."""
     infos, sizes = _infos(block), Sizes()
     for name, info in infos.items():
-        variable = scope.find_var(name) if scope is not None and not _bound(block, name) else None
+        variable = (
+            scope.find_var(name) if scope is not None and not _bound(block, name) else None
+        )
         if variable is not None and variable.initialized:
             check_shape(info, variable.raw, sizes)
     unifier = Unifier()
@@ -78,17 +80,23 @@ def _infos(block: Block) -> dict[str, VarInfo]:
 def _run(block: Block, names: list[str], scope: Scope, device: str) -> list[Any]:
     compiled = _prepared(block, tuple(names), device)
     infos = compiled.plan.feeds
-    return compiled.run(scope, {n: convert(info, _read(scope, info)) for n, info in infos.items()})
+    return compiled.run(
+        scope, {n: convert(info, _read(scope, info)) for n, info in infos.items()}
+    )
 
 
 def _prepared(block: Block, names: tuple[str, ...], device: str) -> CompiledPlan:
-    """The plan of a run, kept with the block; whatever the block reads is fed from the scope."""
+    """The plan of a run, kept with the block; whatever the block reads is fed from the
+    scope.
+    """
     if (names, device) not in block.prepared:
         infos = _infos(block)
         bound = {name for op in block.ops for name in op.binds()}
         read = {n: info for n, info in infos.items() if n not in bound}
         inputs = {
-            n: VarInfo(n, i.type, DATA) for n, i in read.items() if not isinstance(i.type, ListType)
+            n: VarInfo(n, i.type, DATA)
+            for n, i in read.items()
+            if not isinstance(i.type, ListType)
         }
         body = Body((), (), {**block.vars, **inputs}, block.ops)
         plan = Plan.of(ProgramDef(body, {}), names)

@@ -165,7 +165,11 @@ class OpLowering:
         """Lower a sub-block; `sizes` are dimensions that belong to this run of it."""
         env = {name: self.env[name] for name in self.op.captures()}
         env.update(zip(body.params, arguments, strict=True))
-        lowerer = replace(self.lowerer, sizes=self.lowerer.sizes | sizes) if sizes else self.lowerer
+        lowerer = (
+            replace(self.lowerer, sizes={**self.lowerer.sizes, **sizes})
+            if sizes
+            else self.lowerer
+        )
         state = lowerer.run(body, env, f"{self.path}/{label}", state)
         return [env[name] for name in body.results], state
 
@@ -202,4 +206,3 @@ def start_state(sites: Iterable[str]) -> State:
     """Nothing has failed."""
     zero = jnp.asarray(0, "int32")
     return State(jnp.asarray(True), dict.fromkeys(sites, zero))
-

@@ -1,4 +1,6 @@
-"""Runs, compiled: one executable for each plan, set of types, and what runs have told so far."""
+"""Runs, compiled: one executable for each plan, set of types, and what runs have told so
+far.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from braces.errors import BracesError, RunError
-from braces.executor.attributes import Sizes
 from braces.executor import interpreted
+from braces.executor.attributes import Sizes
 from braces.executor.compile import FIRST_CAPACITY, NAN, Lowerer, Site, find_sites, start_state
 from braces.executor.feeds import check_shape
 from braces.executor.interpret import place
@@ -88,7 +90,7 @@ class CompiledPlan:
             states = read_states(self.plan.states, scope)
             executable = self._executable(states, feeds)
             fetches, updates, status = self._call(executable, states, feeds)
-            found = () if status is None else np.asarray(status).tolist()
+            found: list[int] = [] if status is None else np.asarray(status).tolist()
             if not any(found):
                 commit(updates, scope)
                 return [
@@ -162,7 +164,9 @@ class CompiledPlan:
             settings.enter_context(jax.threefry_partitionable(True))
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
-            return Executable(call.lower(*arguments).compile(), donated, kept, tuple(sites.values()))
+            return Executable(
+                call.lower(*arguments).compile(), donated, kept, tuple(sites.values())
+            )
 
 
 def _failure(sites: tuple[Site, ...], status: list[int]) -> BracesError:

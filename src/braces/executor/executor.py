@@ -36,7 +36,9 @@ class Executor:
 
     def __init__(self, mode: str = "compile", device: str | None = None) -> None:
         if mode not in MODES:
-            raise ProgramError(f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'.")
+            raise ProgramError(
+                f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'."
+            )
         self.mode = mode
         self.device_name = device
         self.device = find_device(device)
@@ -76,8 +78,8 @@ class Executor:
     ) -> Any:
         """Run what the fetches and all updates of a program need.
 
-        One run is one transaction: the updates are committed together at the end, and a run that
-        fails leaves the scope as it was.
+        One run is one transaction: the updates are committed together at the end, and a run
+        that fails leaves the scope as it was.
 
         Args:
             program: What to run.
@@ -112,7 +114,12 @@ class Executor:
                 )
             return shape_up(compiled_plan.run(scope, feeds))
         results, self.step_scopes = interpreted.run(
-            compiled_plan.plan, scope, feeds, self.device, listeners, keep_scopes,
+            compiled_plan.plan,
+            scope,
+            feeds,
+            self.device,
+            listeners,
+            keep_scopes,
             check_nan,
         )
         return shape_up(results)
@@ -186,4 +193,3 @@ def _name(fetch: Any) -> str:
             "interpreting.",
         )
     return fetch.name
-

@@ -65,14 +65,18 @@ class Interpreter:
         check(definition, values, attrs)
         bind(op, compute(definition, values, attrs, tuple(op.outputs)), env)
 
+    def enter(self, path: str, outer: str) -> None:
+        """Make the scope of a block, in that of the block around it, if that was asked for."""
+        if self.kept is not None:
+            self.kept[path] = self.kept[outer].new_scope()
+
     def keep(self, path: str, env: Mapping[str, Any]) -> None:
-        """Put the values of a finished block into a scope, if that was asked for."""
+        """Put the values of a finished block into its scope, if that was asked for."""
         if self.kept is None:
             return
-        parent = self.kept.get(path.rpartition("/")[0].rpartition("/")[0], self.kept[""])
-        scope = self.kept[path] = parent.new_scope()
         for name, value in env.items():
-            scope.var(name).put(value)
+            kept = value.values() if isinstance(value, Stack) else value
+            self.kept[path].var(name).put(kept)
 
 
 def refuse_nan(op: Op, env: Mapping[str, Any]) -> None:
@@ -112,7 +116,10 @@ def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]
 
 
 def compute(
-    definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any], wanted: tuple[str, ...]
+    definition: OpDef,
+    values: Mapping[str, Any],
+    attrs: Mapping[str, Any],
+    wanted: tuple[str, ...],
 ) -> dict[str, Any]:
     """Run one kernel; compiled on its own where its values are arrays."""
     if definition.lists:
@@ -156,6 +163,7 @@ class OpFrame:
         env = {name: self.env[name] for name in self.op.captures()}
         env.update(zip(body.params, arguments, strict=True))
         here = f"{place_}[{trip}]"
+        self.interpreter.enter(here, self.path)
         self.interpreter.run(body, env, here)
         self.interpreter.keep(here, {n: v for n, v in env.items() if n in body.vars})
         return [env[name] for name in body.results]

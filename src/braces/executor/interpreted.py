@@ -41,9 +41,7 @@ def run(
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {name: env[source] for name, source in plan.updates.items()}
         jax.block_until_ready(list(updates.values()))
-    if kept is not None:
-        for name, value in env.items():
-            kept[""].var(name).put(value)
+    interpreter.keep("", env)
     commit(updates, scope)
     return results, kept or {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from braces.frontend.chains import decay, part, rate, step
 from braces.frontend.transformations import LearningRate, Mask, Optimizer
-from braces.ops.build import says_where
+from braces.ops.source import says_where
 
 
 @says_where

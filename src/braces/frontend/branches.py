@@ -63,6 +63,7 @@ class _Branches(ABC):
     """What IfElse and Switch share."""
 
     what = "branch"
+    predicate: Var
 
     def __init__(self) -> None:
         self.branches: list[Branch] = []
@@ -306,7 +307,8 @@ def create_if_else(predicate: Any) -> IfElse:
 
 
 def create_switch(index: Any = None) -> Switch:
-    """A choice between several blocks: the first condition that holds, or the index that equals.
+    """A choice between several blocks: the first condition that holds, or the index that
+    equals.
 
     Args:
         index: An integer scalar; cases are then integers, else they are conditions.

@@ -9,8 +9,10 @@ from typing import Any, cast
 from braces.errors import DTypeError, ProgramError, UnknownNameError, suggest
 from braces.frontend.transformations import LearningRate, Mask, Optimizer, Part, Rate, Step
 from braces.ir.names import check_name
-from braces.ops.build import Var, says_where
-from braces.ops.define import KINDS, OPS
+from braces.ops.build import Var
+from braces.ops.define import OPS
+from braces.ops.kinds import KINDS
+from braces.ops.source import says_where
 from braces.ops.transformation import Transformation
 
 # ---- shared ----------------------------------------------------------------------------------

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from braces.dtypes import Type
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.program import Program, default_program
 from braces.ir.table import SymbolTable
-from braces.ops.build import Var, as_var, user_source, var_of
 from braces.ir.walk import producers
+from braces.ops.build import Var, as_var, var_of
 from braces.ops.lists import INDEX_TYPE
+from braces.ops.source import user_source
 from braces.passes.prune import ancestors
 
 
 class SubBlock:
-    """A block between `with` and its end. Where an exception leaves it, the program is as before.
+    """A block between `with` and its end. Where an exception leaves it, the program is as
+    before.
 
     Attributes:
         program: The program that is built.
@@ -75,7 +77,9 @@ class SubBlock:
         return self.local(self.table.add_param(self.table.names.unique(stem), type_).name)
 
     def hoist(self, name: str) -> bool:
-        """Move a value that needs nothing of this block, `br.constant(0)` say, in front of it."""
+        """Move a value that needs nothing of this block, `br.constant(0)` say, in front of
+        it.
+        """
         made = producers(self.table.ops)
         needed = {n for n in ancestors(self.table.ops, [name]) if n in self.table.vars}
         moved = [op for op in self.table.ops if not needed.isdisjoint(op.binds())]
@@ -161,7 +165,7 @@ class Memory(Var):
         Args:
             n: At least 1.
         """
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        if type(n) is not int or n < 1:
             raise located(
                 ProgramError(
                     f"pre({n!r}) is not a step in the past.", fix="Use n = 1, 2, …; the value of "
@@ -230,8 +234,8 @@ class LoopBlock(SubBlock):
             init: The value before the first trip; a tuple `(t-1, t-2, …)` for `pre(n)`.
         """
         self.require_open("add_memory")
-        given = init if isinstance(init, tuple) else (init,)
-        inits = tuple(outer_var(self, one, "add_memory(init=)") for one in given)
+        given = cast("tuple[Any, ...]", init) if isinstance(init, tuple) else (init,)
+        inits = tuple(outer_var(self, value, "add_memory(init=)") for value in given)
         for other in inits[1:]:
             if not same_type(self, inits[0].type, other.type):
                 raise located(
@@ -270,5 +274,3 @@ class LoopBlock(SubBlock):
                 params.append(var.name)
                 results.append(memory.next.name if depth == 0 else chain[depth - 1].name)
         return inits, params, results
-
-

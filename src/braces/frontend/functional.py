@@ -16,7 +16,7 @@ from braces.frontend.construct import LoopBlock, Memory, same_type
 from braces.frontend.guard import building
 from braces.frontend.rnn import create_rnn
 from braces.frontend.tree import leaves, match, rebuild, values
-from braces.frontend.while_loop import create_while
+from braces.frontend.while_blocks import create_while
 from braces.ops.build import Var, as_var, tensor_type
 
 __all__ = ["cond", "scan", "switch", "while_loop"]

@@ -10,12 +10,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import braces.ops
 from braces.errors import ProgramError
 from braces.ops.build import call
-from braces.ops.define import OPS, OpDef
-
-__all__ = ["OperatorFunction", "function_of"]
+from braces.ops.define import OPS, OpDef, op as define_op
+from braces.passes.backward import as_list
 
 
 class OperatorFunction:
@@ -46,7 +44,7 @@ class OperatorFunction:
             if slot is None:
                 attrs[key] = value
             elif slot.many:
-                inputs.extend(value if isinstance(value, list | tuple) else [value])
+                inputs.extend(as_list(value))
             else:
                 inputs.append(value)
         return call(self.definition.type, *inputs, name=name, **attrs)
@@ -75,7 +73,9 @@ def _signature(definition: OpDef) -> inspect.Signature:
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [
         inspect.Parameter(
-            slot.name, plain, default=None if slot.optional and not slot.many else inspect.Parameter.empty
+            slot.name,
+            plain,
+            default=None if slot.optional and not slot.many else inspect.Parameter.empty,
         )
         for slot in definition.inputs
     ]
@@ -93,6 +93,26 @@ def function_of(type_: str) -> OperatorFunction:
     return OperatorFunction(OPS.get(type_))
 
 
+def op(kernel: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Define an operator of your own; see `braces.ops.define.op` for the options.
+
+    Example:
+        >>> import braces as br
+        >>> @br.op(examples=("x=f32[2]",))
+        ... def cube(x: br.Tensor, *, scale: float = 1.0) -> br.Tensor:
+        ...     '''The third power.'''
+        ...     return scale * x**3
+        >>> with br.Program():
+        ...     print(cube(br.data("x", ["b"]), scale=2.0).type)
+        f32[b]
+    """
+
+    def decorate(kernel: Callable[..., Any]) -> OperatorFunction:
+        return OperatorFunction(define_op(kernel, **options))
+
+    return decorate if kernel is None else decorate(kernel)
+
+
 def public_operators() -> list[str]:
     """The operators that have a function: those on arrays, without blocks of their own."""
     return [
@@ -102,7 +122,8 @@ def public_operators() -> list[str]:
     ]
 
 
-FUNCTIONS: dict[str, OperatorFunction] = {name: function_of(name) for name in public_operators()}
+FUNCTIONS: dict[str, OperatorFunction] = {
+    name: function_of(name) for name in public_operators()
+}
 globals().update(FUNCTIONS)
-__all__ += list(FUNCTIONS)
-assert braces.ops
+__all__ = ["OperatorFunction", *FUNCTIONS]  # pyright: ignore[reportUnsupportedDunderAll]

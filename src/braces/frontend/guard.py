@@ -9,7 +9,8 @@ from typing import Any, ParamSpec, TypeVar
 from braces.errors import ProgramError
 from braces.frontend.tree import values
 from braces.ir.program import default_program
-from braces.ops.build import Var, program_of, says_where
+from braces.ops.build import Var, program_of
+from braces.ops.source import says_where
 
 P = ParamSpec("P")
 R = TypeVar("R")

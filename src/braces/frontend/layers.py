@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from braces.errors import ShapeError
-from braces.frontend import initializers
+from braces.frontend import init as initializers
 from braces.frontend.guard import building, operand
-from braces.frontend.initializers import Initializer
+from braces.frontend.init import Initializer
 from braces.frontend.norm_layers import batch_norm, group_norm, layer_norm, rms_norm
 from braces.frontend.parameters import Activation, Parameters, activated, fixed_size, named
-from braces.frontend.sampling import dropout
+from braces.frontend.random import dropout
 from braces.ops.build import Var, call, one
 from braces.ops.conv import LAYOUTS, spatial_axes
 from braces.ops.define import Padding

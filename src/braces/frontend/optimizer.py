@@ -57,7 +57,7 @@ from braces.frontend.schedule import (
     warmup_cosine_decay_schedule as warmup_cosine_decay_schedule,
 )
 from braces.frontend.transformations import LearningRate, Mask, Optimizer as Optimizer
-from braces.ops.build import says_where, user_source
+from braces.ops.source import says_where, user_source
 
 clip = clip_by_value
 

@@ -39,16 +39,16 @@ class StepNet(LoopBlock):
         var = outer_var(self, x, "add_input")
         whole = tensor_type(var)
         if not whole.rank:
-            raise located(
-                ShapeError(f"`{var.name}` is a scalar and has no steps."), self.what
-            )
+            raise located(ShapeError(f"`{var.name}` is a scalar and has no steps."), self.what)
         at = axis_index(axis, whole.rank, "add_input")
         self._agree(var, whole.shape[at])
         if at:
             with self.program.building(self.outer):
                 var = one("moveaxis", var, source=at, destination=0)
         rest = (*whole.shape[:at], *whole.shape[at + 1 :])
-        inner = self.param(f"{x.name if isinstance(x, Var) else 'input'}.step", whole.with_shape(rest))
+        inner = self.param(
+            f"{x.name if isinstance(x, Var) else 'input'}.step", whole.with_shape(rest)
+        )
         self.inputs.append((var, inner))
         return inner
 
@@ -152,7 +152,8 @@ class StepNet(LoopBlock):
             )
         if self.stop is not None:
             raise located(
-                ProgramError("stop_when is called twice.", fix="Combine both with `|`."), self.what
+                ProgramError("stop_when is called twice.", fix="Combine both with `|`."),
+                self.what,
             )
         self.stop = var
 
@@ -264,8 +265,8 @@ def create_rnn(*, reverse: bool = False, lengths: Any = None, steps: Any = None)
         reverse: Go from the last step to the first; outputs keep their positions.
         lengths: An integer vector with one entry a row: a row is active while its step is less
             than its length, also under `reverse`. After that its memories stay and its outputs
-            are zero, and what lies in the padding reaches no value and no gradient. Memories and
-            outputs lead with rows.
+            are zero, and what lies in the padding reaches no value and no gradient. Memories
+            and outputs lead with rows.
         steps: The number of steps, needed where there is no input.
 
     Example:

@@ -26,8 +26,10 @@ from typing import Any
 
 from braces.dtypes import DType, dtype_of
 from braces.errors import ProgramError
-from braces.ops.build import Operand, Var, as_var, one, says_where
-from braces.ops.define import KINDS, OPS
+from braces.ops.build import Operand, Var, as_var, one
+from braces.ops.define import OPS
+from braces.ops.kinds import KINDS
+from braces.ops.source import says_where
 
 
 class Schedule:

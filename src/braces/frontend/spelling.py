@@ -18,11 +18,13 @@ from braces.dims import Dim
 from braces.dtypes import SHORT_NAMES, dtype_of
 from braces.errors import DTypeError, ProgramError, suggest
 from braces.frontend.functions import FUNCTIONS
-from braces.frontend.sampling import sizes_of
+from braces.frontend.random import sizes_of
 from braces.frontend.variables import constant
-from braces.ops.build import Var, as_array, as_var, call, one, says_where
+from braces.ops.build import Var, as_var, call, one
+from braces.ops.scalars import as_array
+from braces.ops.source import says_where
 
-__all__ = ["arange", "asarray", "einsum", "full", "missing", "ones", "zeros"]
+__all__ = ["arange", "asarray", "einsum", "full", "ones", "zeros"]
 
 # ---- arrays from nothing ---------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """Steps that do not run for everybody: sequence lengths, and stopping early.
 
 The step block becomes the one case of a branch inside the loop's body. Where it does not run,
-memories stay as they are and outputs are zero; nothing of the step reaches a value or a gradient.
+memories stay as they are and outputs are zero; nothing of the step reaches a value or a
+gradient.
 With `lengths`, or where each row stops on its own, the branch is row-wise and keeps rows at
 their places; where one condition stops all, it is a switch.
 """
@@ -125,10 +126,16 @@ def _by_rows(
     inner, slices = net.table, [slice_.name for _, slice_ in net.inputs]
     valid = net.param("valid", TensorType(BOOL, (rows,)))
     mask_rows(net.program, inner, rows, valid.name)
-    given = [*results, *(v.name for v in net.outputs), *([stop.name] if stop is not None else [])]
+    given = [
+        *results,
+        *(v.name for v in net.outputs),
+        *([stop.name] if stop is not None else []),
+    ]
     for name in given:
         _check_leads(net, name, rows)
-    case = Body((valid.name, *params, *slices), tuple(given), dict(inner.vars), tuple(inner.ops))
+    case = Body(
+        (valid.name, *params, *slices), tuple(given), dict(inner.vars), tuple(inner.ops)
+    )
     with net.program.building(body):
         operands = [_var(net, body, name) for name in (*params, *slices)]
         attrs = {"cases": (case,), "counts": (rows,), "outs": len(given), "compact": False}

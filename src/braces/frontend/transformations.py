@@ -18,8 +18,9 @@ from braces.frontend.schedule import Schedule
 from braces.frontend.variables import persistable
 from braces.ir.program import Program
 from braces.ir.records import PARAMETER, STATE
-from braces.ops.build import Var, apply, one, says_where, var_of
+from braces.ops.build import Var, apply, one, var_of
 from braces.ops.define import OPS
+from braces.ops.source import says_where
 from braces.ops.transformation import Transformation
 from braces.passes.backward import append_backward, check_differentiable
 

@@ -10,13 +10,15 @@ import numpy as np
 from braces.dims import Size
 from braces.dtypes import DType, TensorType, dtype_of, size_of
 from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError
-from braces.frontend import initializers
+from braces.frontend import init as initializers
 from braces.frontend.guard import building
-from braces.frontend.initializers import Initializer as Initializer, salt_of as salt_of
+from braces.frontend.init import Initializer as Initializer, salt_of as salt_of
 from braces.ir.names import check_name
 from braces.ir.program import Program, default_program
 from braces.ir.records import DATA, PARAMETER, STATE, Literal
-from braces.ops.build import Operand, Var, as_array, one, says_where, var_of
+from braces.ops.build import Operand, Var, one, var_of
+from braces.ops.scalars import as_array
+from braces.ops.source import says_where
 
 
 @building
@@ -154,8 +156,8 @@ def _refuse_strangers(program: Program, name: str) -> None:
         if info.persistable and info.name not in program.table.vars:
             raise ProgramError(
                 f"The initializer of `{name}` makes the persistable variable `{info.name}`.",
-                fix="Draw with br.init.normal() and the like, not with br.random; they combine: "
-                "lambda *given: 0.5 * br.init.normal()(*given).",
+                fix="Draw with br.init.normal() and the like, not with br.random; they "
+                "combine: lambda *given: 0.5 * br.init.normal()(*given).",
             )
 
 

@@ -21,7 +21,7 @@ def check_name(name: str) -> str:
         ProgramError: It is empty, too long, or has characters other than letters, digits, and
             `_ . @ / -`.
     """
-    if not isinstance(name, str) or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise ProgramError(
             f"{name!r:.80} cannot be a name.",
             fix="Names begin with a letter or `_`, and go on with letters, digits, `_ . @ / -`.",

@@ -8,7 +8,7 @@ goes through symbol tables, and passes make new programs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -18,6 +18,7 @@ from braces import late
 from braces.errors import ProgramError, UnknownNameError
 from braces.ir import serde, text
 from braces.ir.block import Block
+from braces.ir.parser import parse_program
 from braces.ir.records import Body, ProgramDef, Source, VarInfo
 from braces.ir.table import SymbolTable
 from braces.ir.walk import all_bodies, resolve_body
@@ -158,7 +159,7 @@ class Program:
             self.restore(snapshot)
 
     @contextmanager
-    def building(self, table: SymbolTable) -> Iterator[SymbolTable]:
+    def building(self, table: SymbolTable) -> Generator[SymbolTable]:
         """Inside, operators are appended to `table`."""
         before, self.current = self.current, table
         token = _stack.set((*_stack.get(), self))
@@ -169,7 +170,7 @@ class Program:
             _stack.reset(token)
 
     @contextmanager
-    def at(self, source: Source | None) -> Iterator[None]:
+    def at(self, source: Source | None) -> Generator[None]:
         """Inside, operators are said to be made by this line."""
         before, self.source = self.source, source
         try:
@@ -178,7 +179,7 @@ class Program:
             self.source = before
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """Where an exception leaves, the program is as it was before."""
         snapshot = self.snapshot()
         try:
@@ -219,7 +220,9 @@ class Program:
 
     def __repr__(self) -> str:
         main = self.definition.main
-        return f"<Program: {len(self.blocks)} blocks, {len(main.ops)} ops, {len(main.vars)} vars>"
+        return (
+            f"<Program: {len(self.blocks)} blocks, {len(main.ops)} ops, {len(main.vars)} vars>"
+        )
 
     def _repr_html_(self) -> str:
         return late.call("program_html", self, embed=True)
@@ -285,3 +288,12 @@ def default_program() -> Program:
 def empty_body() -> Body:
     """A block with nothing in it."""
     return Body((), (), {}, ())
+
+
+def parse(source: str) -> Program:
+    """Read a program from its text form; the inverse of `str`.
+
+    Raises:
+        ParseError: The text is not a program; the message shows line, column, and a caret.
+    """
+    return Program(parse_program(source))

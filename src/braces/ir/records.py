@@ -20,7 +20,9 @@ import numpy as np
 from braces.dims import Dim
 from braces.dtypes import DType, Type, dtype_of, short_name
 
-Attr: TypeAlias = "None | bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...]"
+Attr: TypeAlias = (
+    "None | bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...]"
+)
 Slots: TypeAlias = "Mapping[str, tuple[str, ...]]"
 
 CAPTURES = "captures"
@@ -137,7 +139,9 @@ class Op:
 
     def describe(self) -> str:
         """Operator and source line, for messages."""
-        return f"op `{self.name}` ({self.type})" + (f", built at {self.source}" if self.source else "")
+        return f"op `{self.name}` ({self.type})" + (
+            f", built at {self.source}" if self.source else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)

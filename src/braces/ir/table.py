@@ -63,7 +63,9 @@ class SymbolTable:
                 an outer variable of this name.
         """
         if type is None:
-            raise ProgramError("A variable needs a type.", fix="Pass type=parse_type('f32[b,4]').")
+            raise ProgramError(
+                "A variable needs a type.", fix="Pass type=parse_type('f32[b,4]')."
+            )
         if not name:
             name = self.names.unique(stem)
         self._check_free(name)
@@ -98,7 +100,11 @@ class SymbolTable:
         """Append an operator; a unique name is made up where none is given."""
         if not name:
             name = self.names.unique(type.replace(".", "_") or "op")
-        op = Op(type, self.names.claim(name), inputs or {}, outputs or {}, attrs or {}, source)
+        return self.append(Op(type, name, inputs or {}, outputs or {}, attrs or {}, source))
+
+    def append(self, op: Op) -> Op:
+        """Append an operator that is complete."""
+        self.names.claim(op.name)
         self.read_outside.update(name for name in op.reads() if name not in self.vars)
         self.ops.append(op)
         self.touch()
@@ -149,7 +155,9 @@ class SymbolTable:
         found = self.find_var(name)
         if found is None:
             visible = [name for table in self.chain() for name in table.vars]
-            raise UnknownNameError(f"There is no variable `{name}`.", fix=suggest(name, visible))
+            raise UnknownNameError(
+                f"There is no variable `{name}`.", fix=suggest(name, visible)
+            )
         return found
 
     def table_of(self, name: str) -> SymbolTable | None:
@@ -172,7 +180,10 @@ class SymbolTable:
     def freeze(self, results: Iterable[str] = ()) -> Body:
         """The content of this block as an immutable record."""
         return Body(
-            tuple(self.params), tuple(results), _resolved(self.vars, self.unifier), tuple(self.ops)
+            tuple(self.params),
+            tuple(results),
+            _resolved(self.vars, self.unifier),
+            tuple(self.ops),
         )
 
     def thaw(self, body: Body) -> SymbolTable:

@@ -10,8 +10,9 @@ from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.build import Var, call, one, tensor_type
-from braces.ops.define import KINDS, Tensor, op
+from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.kinds import KINDS
 from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index, promote, promoted, sum_to, zeros_of
 

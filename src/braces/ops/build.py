@@ -6,16 +6,13 @@ types, and appends one operator to the current block of a program.
 
 from __future__ import annotations
 
-import functools
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from braces.dims import Shape
-from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, is_float
+from braces.dtypes import DType, ListType, TensorType, Type, is_float
 from braces.errors import BracesError, DTypeError, ProgramError, SymbolicValueError
 from braces.ir.program import Program, default_program, program_in_with
 from braces.ir.records import CAPTURES, Literal, Op, Source, VarInfo
@@ -23,13 +20,10 @@ from braces.ir.table import SymbolTable
 from braces.ir.walk import captures_of
 from braces.ops.define import OPS, OpDef
 from braces.ops.inference import Context, infer
+from braces.ops.scalars import as_array
+from braces.ops.source import user_source
 
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
-P = ParamSpec("P")
-R = TypeVar("R")
-
-_PACKAGE = str(Path(__file__).resolve().parents[1])
-_DEMO = str(Path(_PACKAGE, "demo"))
 
 
 class Var:
@@ -220,7 +214,8 @@ class Var:
 
     def _no_value(self, wanted: str, fix: str) -> NoReturn:
         raise SymbolicValueError(
-            f"`{self.name}` is a symbolic variable and has no value yet, so it cannot be {wanted}.",
+            f"`{self.name}` is a symbolic variable and has no value yet, so it cannot be "
+            f"{wanted}.",
             at=str(user_source() or "") or None,
             given=f"{self.name}: {self.type}",
             fix=fix,
@@ -280,35 +275,6 @@ def tensor_type(var: Var) -> TensorType:
 # ---- finding the place -----------------------------------------------------------------------
 
 
-def user_source() -> Source | None:
-    """The line that a pass says, else the innermost line that is not in this package."""
-    said = default_program().source
-    if said is not None:
-        return said
-    frame = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE) or file.startswith(_DEMO):
-            return Source(file, frame.f_lineno)
-        frame = frame.f_back
-    return None
-
-
-def says_where(function: Callable[P, R]) -> Callable[P, R]:
-    """A public function whose errors say the user's line, where they say no place yet."""
-
-    @functools.wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except BracesError as error:
-            source = user_source()
-            error.located(function.__name__ + (f", at {source}" if source else ""))
-            raise
-
-    return guarded
-
-
 def var_of(program: Program, table: SymbolTable, name: str) -> Var:
     """The handle of a variable, always the same object."""
     found = table.handles.get(name)
@@ -325,33 +291,6 @@ def operand_dtype(values: Iterable[Any]) -> DType | None:
     types = (v.type for v in values if isinstance(v, Var))
     dtypes = [t.dtype for t in types if isinstance(t, TensorType)]
     return max(dtypes, key=lambda dtype: (is_float(dtype), dtype.kind != "b"), default=None)
-
-
-def scalar_dtype(value: Any, beside: DType | None) -> DType:
-    """The dtype of a Python scalar beside a variable of another dtype."""
-    if isinstance(value, bool):
-        return dtype_of("bool")
-    if isinstance(value, int):
-        return dtype_of("int64") if beside is None or beside.kind == "b" else beside
-    if isinstance(value, complex):
-        return dtype_of("complex64") if beside is None or beside.kind != "c" else beside
-    return beside if beside is not None and is_float(beside) else dtype_of("float32")
-
-
-def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
-    """A constant operand as an array, in the dtype that the rules give it."""
-    if isinstance(value, bool | int | float | complex):
-        dtype = scalar_dtype(value, beside)
-        try:
-            return np.asarray(value, dtype)
-        except OverflowError:
-            raise DTypeError(f"{value} does not fit into {dtype}.") from None
-    array = np.asarray(value)
-    if isinstance(value, np.ndarray | np.generic):
-        return array
-    if array.dtype.kind == "f":
-        return array.astype(scalar_dtype(0.0, beside))
-    return array
 
 
 def as_var(value: Any, beside: DType | None = None) -> Var:
@@ -447,7 +386,9 @@ def _apply(
     bound = definition.bind_attrs(attrs)
     beside = operand_dtype(value for values in inputs.values() for value in values)
     operands = {
-        slot: tuple(as_var(value, None if slot in INTEGER_SLOTS else beside) for value in values)
+        slot: tuple(
+            as_var(value, None if slot in INTEGER_SLOTS else beside) for value in values
+        )
         for slot, values in inputs.items()
         if values
     }
@@ -496,7 +437,8 @@ def append(
     stem = definition.type.replace(".", "_")
     op_name = name or table.names.unique(stem)
     outputs = {
-        slot: name_outputs(table, op_name, slot, inferred[slot], len(slots) > 1) for slot in slots
+        slot: name_outputs(table, op_name, slot, inferred[slot], len(slots) > 1)
+        for slot in slots
     }
     table.new_op(
         definition.type,
@@ -550,7 +492,9 @@ def call(op_type: str, *operands: Any, name: str = "", **attrs: Any) -> Any:
             value = rest.pop(0)
             slots[slot.name] = () if value is None else (value,)
     if rest:
-        raise ProgramError(f"{op_type} takes {len(definition.inputs)} inputs, not {len(operands)}.")
+        raise ProgramError(
+            f"{op_type} takes {len(definition.inputs)} inputs, not {len(operands)}."
+        )
     results = apply(op_type, slots, attrs, name=name)
     if len(definition.outputs) == 1:
         slot = definition.outputs[0]

@@ -1,8 +1,8 @@
 """One definition per operator: `@op` reads the kernel's signature.
 
 Positional parameters are inputs, keyword-only parameters are attributes, the return annotation
-says whether there is one output or several. Schema, inference, gradient, documentation and tests
-follow from the one definition:
+says whether there is one output or several. Schema, inference, gradient, documentation and
+tests follow from the one definition:
 
     @op(examples=("x=f32[2,3]",))
     def double(x: Tensor, *, times: int = 1) -> Tensor:
@@ -24,10 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from braces.dims import Dim, Shape, Size
-from braces.dtypes import Type, dtype_of
+from braces.dtypes import Type
 from braces.errors import (
     BracesError,
     OpDefinitionError,
@@ -35,13 +32,12 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
-from braces.ir.records import Attr, Body, Literal
+from braces.ir.records import Attr
 from braces.lazy import jax
+from braces.ops.kinds import KINDS, Axes as Axes, Padding as Padding, normalise
 
 Tensor: TypeAlias = Any
 """What a kernel computes with: an array of JAX. An annotation, no more."""
-Axes: TypeAlias = "int | tuple[int, ...] | None"
-Padding: TypeAlias = "str | tuple[int, ...]"
 Values: TypeAlias = "Mapping[str, tuple[Any, ...]]"
 Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
@@ -189,7 +185,9 @@ class OpDef:
     def _bind(self, spec: AttrSpec, given: Mapping[str, Any]) -> Attr:
         if spec.name not in given:
             if spec.required:
-                raise ProgramError(f"{self.type} needs `{spec.name}=`.", fix=f"It is {spec.kind}.")
+                raise ProgramError(
+                    f"{self.type} needs `{spec.name}=`.", fix=f"It is {spec.kind}."
+                )
             return normalise(spec.kind, spec.default)
         try:
             return normalise(spec.kind, given[spec.name])
@@ -261,7 +259,7 @@ class OpDef:
         return rule
 
     def settled(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Write how attributes become definite: `rule(*types, **attrs)` gives those that change."""
+        """Write the attributes that become definite: `rule(*types, **attrs)` gives them."""
         self.settle_rule = rule
         return rule
 
@@ -280,93 +278,6 @@ class OpDef:
             return kernel
 
         return decorate
-
-
-# ---- attribute kinds -------------------------------------------------------------------------
-
-
-def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{value!r} is not an integer")
-    return int(value)
-
-
-def _real(value: Any) -> float:
-    if isinstance(value, bool | str) or not np.isscalar(value) or np.iscomplexobj(value):
-        raise TypeError(f"{value!r} is not a number")
-    return float(value)  # pyright: ignore[reportArgumentType]
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{value!r} is not True or False")
-    return bool(value)
-
-
-def _string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
-
-
-def _size(value: Any) -> Size:
-    if isinstance(value, str):
-        return Dim.named(value)
-    return value if isinstance(value, Dim) else _integer(value)
-
-
-def _shape(value: Any) -> Shape:
-    return tuple(map(_size, value)) if isinstance(value, tuple | list) else (_size(value),)
-
-
-def _integers(value: Any) -> tuple[int, ...]:
-    return tuple(map(_integer, value)) if isinstance(value, tuple | list) else (_integer(value),)
-
-
-def _axes(value: Any) -> Axes:
-    return _integers(value) if isinstance(value, tuple | list) else _integer(value)
-
-
-def _padding(value: Any) -> Padding:
-    return value if isinstance(value, str) else _integers(value)
-
-
-def _literal(value: Any) -> Literal:
-    return value if isinstance(value, Literal) else Literal.of(np.asarray(value))
-
-
-def _body(value: Any) -> Body:
-    if not isinstance(value, Body):
-        raise TypeError("not a block")
-    return value
-
-
-def _bodies(value: Any) -> tuple[Body, ...]:
-    return tuple(map(_body, value))
-
-
-KINDS: dict[str, Callable[[Any], Any]] = {
-    "bool": _boolean,
-    "int": _integer,
-    "float": _real,
-    "str": _string,
-    "DType": dtype_of,
-    "Size": _size,
-    "Shape": _shape,
-    "tuple[int, ...]": _integers,
-    "Axes": _axes,
-    "Padding": _padding,
-    "Literal": _literal,
-    "Body": _body,
-    "Bodies": _bodies,
-}
-
-
-def normalise(kind: str, value: Any) -> Any:
-    """Bring an attribute to its kind, as `KINDS` spells them; `| None` allows `None`."""
-    if value is None and (kind.endswith("| None") or kind == "Axes"):
-        return None
-    return KINDS[kind.removesuffix(" | None")](value)
 
 
 # ---- the registry ----------------------------------------------------------------------------
@@ -460,10 +371,20 @@ def op(
         many = str(inspect.signature(kernel).return_annotation).startswith("list")
         slots = tuple(Slot(name, many=many) for name in outputs)
         definition = OpDef(
-            kernel.__name__, inputs, attrs, slots, kernel, inspect.getdoc(kernel) or "",
-            infer_rule=infer,            differentiable=differentiable, random=random, cheap=cheap, lists=lists,
-            examples=examples, version=version,
-        )  # fmt: skip
+            kernel.__name__,
+            inputs,
+            attrs,
+            slots,
+            kernel,
+            inspect.getdoc(kernel) or "",
+            infer_rule=infer,
+            differentiable=differentiable,
+            random=random,
+            cheap=cheap,
+            lists=lists,
+            examples=examples,
+            version=version,
+        )
         return OPS.add(definition)
 
     return decorate if kernel is None else decorate(kernel)
@@ -479,8 +400,8 @@ def read_signature(
         if parameter.kind is parameter.KEYWORD_ONLY:
             if kind.removesuffix(" | None") not in KINDS:
                 raise OpDefinitionError(
-                    f"{kernel.__name__}: attribute `{parameter.name}` has the unknown kind {kind}.",
-                    fix=f"Use one of {', '.join(KINDS)}, or one of them `| None`.",
+                    f"{kernel.__name__}: `{parameter.name}` has the unknown kind {kind}.",
+                    fix=f"Use one of {', '.join(KINDS)}; with `| None` where it may be absent.",
                 )
             attrs.append(AttrSpec(parameter.name, kind, parameter.default))
         else:
@@ -497,7 +418,8 @@ def _annotation(kernel: Callable[..., Any], parameter: inspect.Parameter) -> str
             fix="Annotate inputs as Tensor, attributes with their kind.",
         )
     text = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
-    return text.replace("define.", "").replace("typing.", "")
+    plain = text.replace("define.", "").replace("typing.", "").replace("br.", "")
+    return plain[9:-1] + " | None" if plain.startswith("Optional[") else plain
 
 
 # ---- derived operators -----------------------------------------------------------------------
@@ -505,7 +427,7 @@ def _annotation(kernel: Callable[..., Any], parameter: inspect.Parameter) -> str
 
 def _written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
     inputs, attrs = read_signature(kernel)
-    single = str(inspect.signature(kernel).return_annotation) == "Tensor"
+    single = not str(inspect.signature(kernel).return_annotation).startswith("tuple")
     wrt = base.inputs[:1] if single else base.inputs
     outputs = tuple(Slot(f"{slot.name}_grad", slot.many, optional=True) for slot in wrt)
     many = {slot.name for slot in (*base.inputs, *base.outputs) if slot.many}
@@ -526,7 +448,9 @@ class DerivedVjp(OpDef):
         base = self.base
         assert base is not None
         cotangents = {
-            s.name: values[f"{s.name}_grad"] for s in base.outputs if values.get(f"{s.name}_grad")
+            s.name: values[f"{s.name}_grad"]
+            for s in base.outputs
+            if values.get(f"{s.name}_grad")
         }
         primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
         chosen = {n.removesuffix("_grad"): primals[n.removesuffix("_grad")] for n in wanted}

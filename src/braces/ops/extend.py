@@ -11,8 +11,9 @@ from braces.errors import ShapeError
 from braces.lazy import jnp
 from braces.ops.assemble import pieces
 from braces.ops.build import Var, one
-from braces.ops.define import KINDS, Tensor, op
+from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.kinds import KINDS
 from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index
 

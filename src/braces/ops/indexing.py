@@ -31,7 +31,7 @@ from braces.errors import (
     ShapeError,
     SymbolicValueError,
 )
-from braces.ops.build import INDEXING, Var, as_var, one, user_source
+from braces.ops.build import INDEXING, Var, as_var, one
 from braces.ops.slicing import (
     NEW,
     WHOLE,
@@ -42,6 +42,7 @@ from braces.ops.slicing import (
     never_negative,
     too_many,
 )
+from braces.ops.source import user_source
 
 Item: TypeAlias = "int | Dim | slice | Var | EllipsisType | None"
 """One entry of an index, as a user writes it, once arrays are variables."""

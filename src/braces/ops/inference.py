@@ -1,8 +1,8 @@
-"""Output types from input types: by an operator's rule, else by its kernel on symbolic shapes."""
+"""Output types from input types: by a rule, else by the kernel on symbolic shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,21 +48,50 @@ def infer(
         ShapeError: The shapes do not fit.
         DTypeError: The dtypes do not fit.
     """
+    found = infer_lightly(definition, types, attrs, wanted, context, outer)
+    if found is not None:
+        return found
+    if isinstance(definition, DerivedJvp) and definition.base is not None:
+        return _infer_jvp(infer, definition.base, types, attrs, wanted, context)
+    return _infer_by_kernel(definition, types, attrs, tuple(wanted))
+
+
+def infer_lightly(
+    definition: OpDef,
+    types: Types,
+    attrs: Attrs,
+    wanted: Iterable[str],
+    context: Context,
+    outer: Mapping[str, Type] | None = None,
+) -> dict[str, tuple[Type, ...]] | None:
+    """What `infer` gives, where that needs no kernel and so no JAX; else `None`."""
     if definition.owns_blocks:
         return definition.infer_blocks(context, types, attrs, outer or {})
     if definition.infer_rule is not None:
         arguments = definition.arrange(types)
         return definition.by_slot(definition.infer_rule(context, *arguments, **attrs))
     if isinstance(definition, DerivedJvp) and definition.base is not None:
-        base, suffix = definition.base, "_tangent"
-        primals = {s.name: types[s.name] for s in base.inputs if types.get(s.name)}
-        outs = [s.removesuffix(suffix) for s in wanted]
-        found = infer(base, primals, attrs, outs, Context(base.type, context.unifier))
-        return {slot: found[slot.removesuffix(suffix)] for slot in wanted}
+        return _infer_jvp(infer_lightly, definition.base, types, attrs, wanted, context)
     mirrored = {slot: _mirrored(slot, types) for slot in wanted}
     if mirrored and all(mirrored.values()):
         return mirrored  # pyright: ignore[reportReturnType]
-    return _infer_by_kernel(definition, types, attrs, tuple(wanted))
+    return None
+
+
+def _infer_jvp(
+    infer: Callable[..., Any],
+    base: OpDef,
+    types: Types,
+    attrs: Attrs,
+    wanted: Iterable[str],
+    context: Context,
+) -> Any:
+    """Tangents of outputs have the types of the outputs."""
+    primals = {s.name: types[s.name] for s in base.inputs if types.get(s.name)}
+    outs = {slot: slot.removesuffix("_tangent") for slot in wanted}
+    inner = Context(base.type, context.unifier)
+    found = infer(base, primals, attrs, tuple(outs.values()), inner)
+    return None if found is None else {slot: found[out] for slot, out in outs.items()}
 
 
 def _mirrored(slot: str, types: Types) -> tuple[Type, ...] | None:

@@ -1,6 +1,7 @@
 """Lists whose length is known only at run time: the history of loops.
 
-A list is an immutable value with a top. `push` and `pop` are each other's gradient, so a program
+A list is an immutable value with a top. `push` and `pop` are each other's gradient, so a
+program
 that keeps history differentiates to any order. Interpreted, a list is a chain of links that
 grows; compiled, it is a buffer with a capacity, chosen by the executor, and a count.
 """
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from braces.dims import Shape
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import DTypeError, RunError
-from braces.lazy import jax, jnp
+from braces.lazy import jax, jnp, tracing
 from braces.ops.build import Var, apply
 from braces.ops.define import OpDef, Tensor, op
 from braces.ops.inference import Context
@@ -107,6 +108,11 @@ class Buffer(NamedTuple):
     def room(self) -> int:
         """How many values fit."""
         return self.values.shape[0]
+
+
+def is_traced(x: Any) -> bool:
+    """Whether an array is part of code that is being compiled."""
+    return isinstance(x, tracing.Tracer)
 
 
 def resized(values: Any, room: int) -> Any:

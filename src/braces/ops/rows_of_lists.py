@@ -1,8 +1,9 @@
 """Lists as arrays: the rows that a loop collected, whose number is known only at run time.
 
-The leading axis of `list_stack` is a dimension of its own, which the run tells: interpreted, from
-the list; compiled, the executor assumes a number, is told the real one, and repeats the run with
-it where they differ.
+The leading axis of `list_stack` is a dimension of its own, which the run tells: interpreted,
+from
+the list; compiled, the executor assumes a number, is told the real one, and repeats the run
+with it where they differ.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any
 from braces.dims import Dim, Size
 from braces.dtypes import ListType, TensorType
 from braces.errors import RunError, ShapeError
-from braces.lazy import jax, jnp
+from braces.lazy import jnp
 from braces.ops.build import Var, apply
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.lists import Buffer, Slots, Stack, resized
+from braces.ops.lists import Buffer, Slots, Stack, is_traced, resized
 from braces.ops.rules import Backward
 
 
@@ -40,7 +41,7 @@ def list_stack(list: Tensor, *, length: Size) -> Tensor:
     """
     if isinstance(list, Stack):
         return list.stacked()
-    return resized(list.values, length)
+    return resized(list.values, int(length))
 
 
 @list_stack.infer
@@ -79,7 +80,7 @@ def list_unstack(x: Tensor) -> Tensor:
     Outputs:
         out: list<T>.
     """
-    if isinstance(x, jax.core.Tracer):
+    if is_traced(x):
         rows = resized(x, max(1, x.shape[0]))  # a loop is traced even where it makes no trip
         return Buffer(rows, jnp.asarray(x.shape[0], "int32"))
     return Stack.of(jnp.zeros(x.shape[1:], x.dtype), x)
@@ -115,4 +116,3 @@ def stack(list: Var, length: Size) -> Var:
 def unstack(x: Var) -> Var:
     """Append a `list_unstack`."""
     return apply("list_unstack", {"x": (x,)})["out"][0]
-

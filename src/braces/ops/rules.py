@@ -19,7 +19,7 @@ from braces.ops.inference import Context
 
 
 def promote(*dtypes: DType) -> DType:
-    """The dtype of a result that mixes these: the array API's rules, and a float wins over ints.
+    """The dtype of a result that mixes these: as the array API; a float wins over integers.
 
     Raises:
         DTypeError: Signed and unsigned 64-bit integers, which no integer dtype can hold both.
@@ -40,7 +40,8 @@ def _promote_two(left: DType, right: DType) -> DType:
     found = np.result_type(left, right)
     if found.kind == "f":
         raise DTypeError(
-            f"No integer dtype holds both {left} and {right}.", fix="Use br.cast on one of them."
+            f"No integer dtype holds both {left} and {right}.",
+            fix="Use br.cast on one of them.",
         )
     return found
 

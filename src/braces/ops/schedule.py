@@ -11,8 +11,9 @@ from typing import Any
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.lazy import jax, jnp, optax
-from braces.ops.define import KINDS, Tensor, op
+from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.kinds import KINDS
 
 
 def _factors(given: Any) -> tuple[float, ...]:

@@ -24,8 +24,9 @@ from braces.dtypes import TensorType
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
-from braces.ops.define import KINDS, Tensor, op
+from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.kinds import KINDS
 from braces.ops.linear import linear
 from braces.ops.rules import AddInto, Backward
 

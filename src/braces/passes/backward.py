@@ -8,19 +8,20 @@ call it again for their bodies, so nesting needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
-from braces.ops.build import Var, append, as_var, check_visible, one, says_where, tensor_type, var_of
+from braces.ops.build import Var, append, as_var, check_visible, one, tensor_type, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import Lists, differentiable
 from braces.ops.define import OPS, OpDef
 from braces.ops.lists import EMPTY, add_lists, zero_list
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
+from braces.ops.source import says_where
 from braces.passes.prune import ancestors, eliminate
 
 
@@ -79,7 +80,9 @@ class Differentiation:
         attrs = OPS.get(EMPTY).bind_attrs(
             {"dtype": element.dtype, "shape": element.shape, "history": history}
         )
-        made = host.new_op(EMPTY, outputs={"out": (info.name,)}, attrs=attrs, source=self.op.source)
+        made = host.new_op(
+            EMPTY, outputs={"out": (info.name,)}, attrs=attrs, source=self.op.source
+        )
         host.ops.remove(made)
         host.ops.insert(next(i for i, o in enumerate(host.ops) if o is self.op), made)
         return info.name
@@ -121,17 +124,24 @@ class Backprop:
         return self.grads
 
     def _concerns(self, op: Op) -> bool:
-        return any(n in self.grads for n in op.binds()) and any(n in self.active for n in op.binds())
+        return any(n in self.grads for n in op.binds()) and any(
+            n in self.active for n in op.binds()
+        )
 
     def _step(self, op: Op) -> None:
         definition = OPS.get(op.type)
         if isinstance(definition, BlockOp):
-            definition.gradient(Differentiation(self, op, definition))
+            definition.build_gradient(Differentiation(self, op, definition))
             return
-        given = self._by_rule(definition, op) if definition.gradient_rule else self._by_kernel(definition, op)
+        given = (
+            self._by_rule(definition, op)
+            if definition.gradient_rule
+            else self._by_kernel(definition, op)
+        )
         for slot, cotangents in given.items():
-            many = cotangents if isinstance(cotangents, tuple | list) else (cotangents,)
-            for name, cotangent in zip(op.inputs.get(slot, ()), many, strict=True):
+            for name, cotangent in zip(
+                op.inputs.get(slot, ()), as_list(cotangents), strict=True
+            ):
                 self.accumulate(name, cotangent)
 
     def accumulate(self, name: str, cotangent: Cotangent) -> None:
@@ -158,7 +168,9 @@ class Backprop:
         assert definition.gradient_rule is not None
         grads = {slot: tuple(self.grads.get(n) for n in ns) for slot, ns in op.outputs.items()}
         wanted = frozenset(n for n in op.reads() if n in self.active)
-        view = Backward(self._slots(op.inputs), self._slots(op.outputs), grads, op.attrs, wanted)
+        view = Backward(
+            self._slots(op.inputs), self._slots(op.outputs), grads, op.attrs, wanted
+        )
         return definition.gradient_rule(view)
 
     def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Any]:
@@ -176,11 +188,15 @@ class Backprop:
             grads = self._output_grads(definition, slot, names)
             if grads:
                 operands[f"{slot}_grad"] = grads
-        attrs = {n: v for n, v in op.attrs.items() if any(spec.name == n for spec in derived.attrs)}
+        attrs = {
+            n: v for n, v in op.attrs.items() if any(spec.name == n for spec in derived.attrs)
+        }
         made = append(self.program, derived, operands, attrs, slots, source=op.source)
         return {slot.removesuffix("_grad"): grads for slot, grads in made.items()}
 
-    def _output_grads(self, definition: OpDef, slot: str, names: tuple[str, ...]) -> tuple[Var, ...]:
+    def _output_grads(
+        self, definition: OpDef, slot: str, names: tuple[str, ...]
+    ) -> tuple[Var, ...]:
         """The cotangents of one output slot; zeros where only some of it has any."""
         missing = not any(n in self.grads for n in names)
         derived = OPS.get(f"{definition.type}.vjp").input(f"{slot}_grad")
@@ -213,9 +229,7 @@ def reachable(host: SymbolTable, wanted: Iterable[str]) -> set[str]:
 
 
 @says_where
-def gradients(
-    targets: Any, inputs: Any, target_gradients: Any = None
-) -> list[Var | None]:
+def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[Var | None]:
     """The gradients of targets with respect to inputs, as new operators of the program.
 
         grads[i] = sum over targets y: (dy / d inputs[i])^T target_gradient of y
@@ -257,7 +271,7 @@ def gradients(
 
 def as_list(given: Any) -> list[Any]:
     """A list of what is given, or of the one thing that is."""
-    return list(given) if isinstance(given, list | tuple) else [given]
+    return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [given]
 
 
 def check_differentiable(var: Any) -> None:

@@ -14,11 +14,12 @@ from braces.ir.program import Program
 from braces.ir.records import Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import producers
-from braces.ops.build import Var, append, as_var, says_where, var_of
+from braces.ops.build import Var, append, as_var, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import differentiable
 from braces.ops.control.tangents import zero_tangent
 from braces.ops.define import OPS, OpDef
+from braces.ops.source import says_where
 from braces.passes.backward import as_list, check_differentiable, reachable
 
 
@@ -67,7 +68,7 @@ def push_forward(
         definition = OPS.get(op.type)
         with program.at(op.source):
             if isinstance(definition, BlockOp):
-                definition.jvp(Pushing(program, host, op, tangents))
+                definition.build_jvp(Pushing(program, host, op, tangents))
             elif definition.differentiable:
                 _push_plain(program, host, definition, op, tangents)
     in_order(host)
@@ -87,7 +88,9 @@ def _push_plain(
     values = {slot: tuple(_var(program, host, n) for n in ns) for slot, ns in op.inputs.items()}
     moves = {slot: _slot_tangents(given, tangents) for slot, given in values.items()}
     if definition.jvp_rule is not None:
-        results = {slot: tuple(_var(program, host, n) for n in ns) for slot, ns in op.outputs.items()}
+        results = {
+            slot: tuple(_var(program, host, n) for n in ns) for slot, ns in op.outputs.items()
+        }
         found: Mapping[str, Any] = definition.jvp_rule(values | results, moves, op.attrs)
     else:
         operands = dict(values) | {f"{s}_tangent": m for s, m in moves.items() if m}
@@ -187,4 +190,3 @@ def _check_tangent(var: Var, tangent: Var) -> Var:
             fix="A tangent has the dtype and shape of its variable.",
         )
     return tangent
-

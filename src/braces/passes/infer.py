@@ -28,7 +28,7 @@ def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:
         try:
             types |= infer_op(op, types, unifier)
         except BracesError as error:
-            raise error.located(op.describe())
+            raise error.located(op.describe()) from None
     return {name: type_ for name, type_ in types.items() if name in body.vars}
 
 

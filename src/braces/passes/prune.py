@@ -7,7 +7,7 @@ outputs, memories, captures and sub-block operators that nobody needs go, at any
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from braces.errors import UnknownNameError, suggest
 from braces.ir.program import Program
@@ -77,10 +77,14 @@ def prune(program: Program, targets: Any) -> Program:
     names = _target_names(program, targets)
     definition = program.definition
     updates = {n: v for n, v in definition.updates.items() if n in names}
-    small = Program(ProgramDef(_without_results(definition.main, [*names, *updates.values()]), updates))
+    small = Program(
+        ProgramDef(_without_results(definition.main, [*names, *updates.values()]), updates)
+    )
     startup = program.startup.definition
     first = {n: v for n, v in startup.updates.items() if n in small.vars}
-    small.startup = Program(ProgramDef(_without_results(startup.main, [*first.values(), *first]), first))
+    small.startup = Program(
+        ProgramDef(_without_results(startup.main, [*first.values(), *first]), first)
+    )
     return small
 
 
@@ -90,8 +94,9 @@ def _without_results(main: Body, names: Sequence[str]) -> Body:
 
 
 def _target_names(program: Program, targets: Any) -> list[str]:
-    several = targets if isinstance(targets, list | tuple | set) else [targets]
-    names = [one if isinstance(one, str) else one.name for one in several]
+    listed = isinstance(targets, list | tuple | set)
+    several: list[Any] = list(cast("list[Any]", targets)) if listed else [targets]
+    names: list[str] = [one if isinstance(one, str) else one.name for one in several]
     for name in names:
         if name not in program.definition.main.vars:
             raise UnknownNameError(

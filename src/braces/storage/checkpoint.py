@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import operator
 import os
 import re
 import threading
@@ -19,8 +20,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
-
-import numpy as np
 
 from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
@@ -272,8 +271,11 @@ def _positive(number: int | None, name: str) -> int | None:
     return number
 
 
-def _checked_step(step: object) -> int:
-    number = int(step) if isinstance(step, int | np.integer) else -1
+def _checked_step(step: Any) -> int:
+    try:
+        number = operator.index(step)
+    except TypeError:
+        number = -1
     if isinstance(step, bool) or not 0 <= number <= LARGEST_INT:
         raise ProgramError(f"{step!r:.80} is no number of a step.", fix="Give an int from 0.")
     return number

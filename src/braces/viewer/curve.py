@@ -33,7 +33,7 @@ def _figure(name: str, values: Sequence[float]) -> str:
 
 
 def curve_svg(values: Sequence[float]) -> str:
-    """One line, with a point for each epoch that tells its value; gaps where it is not finite."""
+    """One line, with a point for each epoch that tells its value, and gaps at infinities."""
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     places = _places(values, low, high)

@@ -40,7 +40,9 @@ def _main(program: Program) -> Iterator[tuple[str, bool]]:
     """Pieces of HTML; those that end what others began must not be left out."""
     main = program.definition.main
     yield _row(f"program: {facts(program)}"), False
-    declared = (info for info in main.vars.values() if info.kind in ("data", "parameter", "state"))
+    declared = (
+        info for info in main.vars.values() if info.kind in ("data", "parameter", "state")
+    )
     for info in declared:
         yield _row(f"{info.kind} {info.name}: {info.type}"), False
     for op in main.ops:
@@ -57,7 +59,9 @@ def _op(op: Op, infos: Mapping[str, VarInfo]) -> Iterator[tuple[str, bool]]:
 
 def _block(label: str, body: Body) -> Iterator[tuple[str, bool]]:
     state = " open" if len(body.ops) <= OPEN_UP_TO else ""
-    params = ", ".join(f"{name}: {body.vars[name].type}" for name in body.params if name in body.vars)
+    params = ", ".join(
+        f"{name}: {body.vars[name].type}" for name in body.params if name in body.vars
+    )
     title = f"{label} ({params}) – {counted(len(body.ops), 'operator')}"
     summary = f"<summary>{html.escape(_short(title))}</summary>"
     yield f'<details{state} style="{_STYLE["box"]}">{summary}', True

@@ -1,11 +1,11 @@
 """A program as plain lists and dictionaries: what the page draws.
 
-    payload   := title, facts, programs: [{name, block, updates: [[persistable, value]…]}…],
-                 blocks: block*, docs: operator type -> text
-    block     := params, results, vars: name -> [type, kind, trainable], ops: op*
-    op        := t: type, n: name, k: kind, i: slots, o: slots, s: source,
-                 a: attributes, d: names of those that have their default value,
-                 b: [[label, number of the block]…]
+payload   := title, facts, programs: [{name, block, updates: [[persistable, value]…]}…],
+             blocks: block*, docs: operator type -> text
+block     := params, results, vars: name -> [type, kind, trainable], ops: op*
+op        := t: type, n: name, k: kind, i: slots, o: slots, s: source,
+             a: attributes, d: names of those that have their default value,
+             b: [[label, number of the block]…]
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from braces.ir.files import stored_path
 from braces.ir.program import Program
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
-from braces.ops.define import OPS, normalise
+from braces.ops.define import OPS
+from braces.ops.kinds import normalise
 from braces.viewer.values import plain_attrs, shown
 
 

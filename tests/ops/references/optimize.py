@@ -184,9 +184,7 @@ REFERENCES = {
     "scale_by_belief": Reference(each(belief, counts=True), inputs=MOMENTS),
     "scale_by_lion": Reference(each(lion)),
     "scale_by_rms": Reference(each(rms), inputs={"nu": positive}),
-    "scale_by_stddev": Reference(
-        each(stddev), inputs={"nu": positive}, adjust=with_variance
-    ),
+    "scale_by_stddev": Reference(each(stddev), inputs={"nu": positive}, adjust=with_variance),
     "scale_by_rss": Reference(each(rss), inputs={"sum_of_squares": positive}),
     "scale_by_adadelta": Reference(each(adadelta), inputs={"e_g": positive, "e_x": positive}),
     "add_momentum": Reference(each(momentum)),

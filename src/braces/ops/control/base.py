@@ -1,17 +1,19 @@
 """What every operator that owns sub-blocks can do.
 
-Such an operator is a final class with the same methods in the same order: `infer`, `interpret`,
-`lower`, `trim`, `gradient`, `jvp`. The executor and the passes hand in what belongs to them
-(`Frame`, `Lowering`, `Differentiation`), so that nothing here imports a layer above.
+Such an operator is a final class with the same methods in the same order: `interface`,
+`infer_blocks`, `interpret`, `lower`, `trim`, `build_gradient`, `build_jvp`. The executor and the passes hand in what belongs
+to them (`Frame`, `Lowering`, `Differentiation`), so that nothing here imports a layer above.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from braces.dtypes import Type
+from braces.errors import BracesError
 from braces.ir.records import Body, Op
 from braces.ops.build import Var
 from braces.ops.define import OPS, OpDef, Types
@@ -46,7 +48,7 @@ class Frame(Protocol):
         """Say what a dimension of the sub-blocks is."""
         ...
 
-    def fail(self, error: type[Exception], what: str, fix: str) -> Exception:
+    def fail(self, error: type[BracesError], what: str, fix: str) -> BracesError:
         """An error that says where it happened."""
         ...
 
@@ -95,12 +97,38 @@ class Lowering(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Interface:
+    """What the owner of a sub-block asks of it.
+
+    Attributes:
+        params: The types of the values that it binds, in the order of the parameters.
+        results: How many results it reads.
+    """
+
+    params: tuple[Type, ...]
+    results: int
+
+
 class BlockOp(OpDef, ABC):
     """An operator that owns sub-blocks."""
 
     @abstractmethod
+    def interface(self, op: Op, types: Types) -> dict[str, Interface]:
+        """What is asked of each sub-block, by its label, where inputs have these types.
+
+        Raises:
+            BracesError: The operator asks more of its attributes, inputs or blocks, and does
+                not get it.
+        """
+
+    @abstractmethod
     def infer_blocks(
-        self, context: Context, types: Types, attrs: Mapping[str, Any], outer: Mapping[str, Type]
+        self,
+        context: Context,
+        types: Types,
+        attrs: Mapping[str, Any],
+        outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
         """Check the blocks against the inputs; the types of the outputs by slot."""
 
@@ -117,17 +145,15 @@ class BlockOp(OpDef, ABC):
         """The operator without what no live output needs."""
 
     @abstractmethod
-    def gradient(self, differentiation: Any) -> None:
+    def build_gradient(self, differentiation: Any) -> None:
         """Build the gradient as a program, and say the inputs' cotangents."""
 
     @abstractmethod
-    def jvp(self, differentiation: Any) -> None:
+    def build_jvp(self, differentiation: Any) -> None:
         """Build the directional derivative as a program, and say the outputs' tangents."""
 
 
-def result_types(
-    body: Body, outer: Mapping[str, Type], context: Context
-) -> tuple[Type, ...]:
+def result_types(body: Body, outer: Mapping[str, Type], context: Context) -> tuple[Type, ...]:
     """The types of a block's results, which it binds or captures."""
     found = [body.vars[n].type if n in body.vars else outer[n] for n in body.results]
     return tuple(t.map_sizes(context.unifier.resolve) for t in found)
@@ -138,4 +164,13 @@ def vars_by_name(values: Sequence[Var]) -> dict[str, Var]:
     return {var.name: var for var in values}
 
 
-__all__ = ["OPS", "BlockOp", "Env", "Frame", "Lowering", "result_types", "vars_by_name"]
+__all__ = [
+    "OPS",
+    "BlockOp",
+    "Env",
+    "Frame",
+    "Interface",
+    "Lowering",
+    "result_types",
+    "vars_by_name",
+]

@@ -36,7 +36,8 @@ class Plan:
 
 
 def plan_keeping(forward: SymbolTable, needed: Iterable[str], at_hand: set[str]) -> Plan:
-    """Keep what is needed, except what is at hand, and what cheap operators make of kept values.
+    """Keep what is needed, except what is at hand, and what cheap operators make of kept
+    values.
 
     Args:
         forward: The block.
@@ -54,7 +55,9 @@ def plan_keeping(forward: SymbolTable, needed: Iterable[str], at_hand: set[str])
         if name not in recomputed:
             op = made.get(name)
             recomputed[name] = False
-            recomputed[name] = op is not None and _is_cheap(op) and all(map(available, op.reads()))
+            recomputed[name] = (
+                op is not None and _is_cheap(op) and all(map(available, op.reads()))
+            )
         return recomputed[name]
 
     kept |= {name for name in wanted if not available(name)}

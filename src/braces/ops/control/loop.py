@@ -19,14 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from braces.dims import Size
-from braces.dtypes import BOOL, INT64, TensorType, Type
+from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer
 from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jnp, lax
-from braces.ops.control.base import OPS, BlockOp, Frame, Lowering, result_types
+from braces.ops.control.base import OPS, BlockOp, Frame, Interface, Lowering, result_types
 from braces.ops.control.loop_gradient import loop_gradient
-from braces.ops.control.loop_parts import Parts, trip_count
+from braces.ops.control.loop_parts import Parts, slice_type, trip_count
 from braces.ops.control.tangents import loop_jvp
 from braces.ops.define import Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
@@ -72,8 +72,27 @@ class Loop(BlockOp):
 
     # ---- infer -------------------------------------------------------------------------------
 
+    def interface(self, op: Op, types: Types) -> dict[str, Interface]:
+        """The trip's index, the memories and one slice of each input; the condition's memories."""
+        parts, cond = Parts.of(op), op.attrs["cond"]
+        init = types.get("init", ())
+        slices = tuple(map(slice_type, types.get("sliced", ())))
+        final, stacked = op.outputs.get("final", ()), op.outputs.get("stacked", ())
+        _check_finals(len(init), len(final))
+        _check_count(types.get("count", ()))
+        params = (TensorType(INT64, ()), *init, *slices)
+        found = {"body": Interface(params, len(init) + len(stacked))}
+        if isinstance(cond, Body):
+            _check_cond(cond, parts)
+            found["cond"] = Interface(tuple(init), 1)
+        return found
+
     def infer_blocks(
-        self, context: Context, types: Types, attrs: Mapping[str, Any], outer: Mapping[str, Type]
+        self,
+        context: Context,
+        types: Types,
+        attrs: Mapping[str, Any],
+        outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
         """Memories keep their types; rows get the trips as a new leading axis."""
         body: Body = attrs["body"]
@@ -98,7 +117,9 @@ class Loop(BlockOp):
         context: Context,
     ) -> None:
         if rows or types.get("sliced"):
-            raise ProgramError("A loop whose trips are not known beforehand has memories alone.")
+            raise ProgramError(
+                "A loop whose trips are not known beforehand has memories alone."
+            )
         cond: Body | None = attrs["cond"]
         if cond is not None:
             (found,) = result_types(cond, outer, context)
@@ -163,7 +184,7 @@ class Loop(BlockOp):
         if not live & set(op.binds()):
             return None
         parts, cond = Parts.of(op), op.attrs["cond"]
-        finals, stacked = op.outputs["final"], op.outputs.get("stacked", ())
+        finals, stacked = op.outputs.get("final", ()), op.outputs.get("stacked", ())
         rows = [i for i, name in enumerate(stacked) if name in live]
         kept = {i for i, name in enumerate(finals) if name in live}
         if isinstance(cond, Body):
@@ -180,11 +201,11 @@ class Loop(BlockOp):
 
     # ---- gradient ----------------------------------------------------------------------------
 
-    def gradient(self, differentiation: Any) -> None:
+    def build_gradient(self, differentiation: Any) -> None:
         """A loop that counts down; see `loop_gradient`."""
         loop_gradient(differentiation, Parts.of(differentiation.op))
 
-    def jvp(self, differentiation: Any) -> None:
+    def build_jvp(self, differentiation: Any) -> None:
         """The same loop with a tangent beside each memory, slice and row."""
         loop_jvp(differentiation, Parts.of(differentiation.op))
 
@@ -210,6 +231,29 @@ def _check_memory(param: str, before: Type, after: Type) -> None:
         )
 
 
+def _check_finals(memories: int, finals: int) -> None:
+    if memories != finals:
+        raise ProgramError(
+            f"The loop has {memories} memories and {finals} final values.",
+            fix="Bind the last value of each memory in `final`.",
+        )
+
+
+def _check_count(count: Sequence[Type]) -> None:
+    for given in count:
+        if not isinstance(given, TensorType) or given.shape or not is_integer(given.dtype):
+            raise ShapeError(f"The number of trips must be an integer scalar, not {given}.")
+
+
+def _check_cond(cond: Body, parts: Parts) -> None:
+    if cond.params != parts.memory_params:
+        raise ProgramError(
+            "The condition of a loop calls the memories by other names than the body.",
+            given=f"cond: {', '.join(cond.params)}   body: {', '.join(parts.memory_params)}",
+            fix="Use the same names in the same order.",
+        )
+
+
 def _stack_type(length: Size, row: Type) -> TensorType:
     if not isinstance(row, TensorType):
         raise ShapeError("A list cannot be collected row by row.")
@@ -229,6 +273,9 @@ def _count(frame: Frame) -> int:
 def _stack(frame: Frame, body: Body, name: str, rows: list[Any]) -> Any:
     if rows:
         return jnp.stack(rows)
+    if name not in body.vars:
+        value = frame.read(name)
+        return jnp.zeros((0, *value.shape), value.dtype)
     row = body.vars[name].type
     assert isinstance(row, TensorType)
     return jnp.zeros((0, *map(frame.size, row.shape)), row.dtype)
@@ -319,7 +366,7 @@ def _rebuilt(
         "sliced": tuple(op.inputs["sliced"][i] for i in slices) if slices else (),
     }
     outputs = dict(op.outputs) | {
-        "final": tuple(op.outputs["final"][i] for i in kept),
+        "final": tuple(op.outputs["final"][i] for i in kept) if kept else (),
         "stacked": tuple(op.outputs["stacked"][i] for i in rows) if rows else (),
     }
     if isinstance(cond, Body):
@@ -327,5 +374,7 @@ def _rebuilt(
             tuple(memories), cond.results,
             {n: v for n, v in cond.vars.items() if n not in dropped}, cond.ops,
         )  # fmt: skip
-    trimmed = op.with_(inputs=inputs, outputs=outputs, attrs=dict(op.attrs) | {"body": body, "cond": cond})
+    trimmed = op.with_(
+        inputs=inputs, outputs=outputs, attrs=dict(op.attrs) | {"body": body, "cond": cond}
+    )
     return with_captures(trimmed)

@@ -5,8 +5,8 @@
 
 A counted loop keeps values as ordinary stacked rows, and the backward loop slices them. A loop
 whose trips are known only at run time keeps them on lists, which the backward loop pops:
-`push` and `pop` are each other's gradient, so every further order needs nothing new. A list that
-a loop inside the body fills is threaded through this loop as one more memory.
+`push` and `pop` are each other's gradient, so every further order needs nothing new. A list
+that a loop inside the body fills is threaded through this loop as one more memory.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from braces.dims import Dim, Size
 from braces.dtypes import ListType, TensorType, Type
 from braces.ir.records import ARGUMENT, VALUE, Body, Op, VarInfo
 from braces.ir.table import SymbolTable
@@ -82,7 +83,9 @@ def _backward_body(d: Any, parts: Parts, forward: SymbolTable, reverse: Reverse)
 
 
 def _flowing(d: Any, parts: Parts, forward: SymbolTable) -> list[int]:
-    """The memories whose cotangents can be other than zero: a fixpoint, from the outputs back."""
+    """The memories whose cotangents can be other than zero: a fixpoint, from the outputs
+    back.
+    """
     finals = d.op.outputs["final"]
     kept = {j for j, name in enumerate(finals) if name in d.grads}
     stacked = zip(parts.rows, d.op.outputs.get("stacked", ()), strict=True)
@@ -102,11 +105,13 @@ def _memory(d: Any, reverse: Reverse, name: str, after: str, start: Var | None) 
     A list starts with zeros in the length that it has `after` the forward loop.
     """
     type_ = reverse.table.type_of(name)
-    if start is None:
-        start = zeros_of(type_) if isinstance(type_, TensorType) else d.zero_list(after)
+    if start is not None:
+        first = start
+    else:
+        first = zeros_of(type_) if isinstance(type_, TensorType) else d.zero_list(after)
     param = reverse.table.add_param(d.program.table.names.unique(f"{name}_grad"), type_).name
     reverse.memories.append(param)
-    reverse.init.append(start)
+    reverse.init.append(first)
     return var_of(d.program, reverse.table, param)
 
 
@@ -211,11 +216,13 @@ def is_counted(op: Op) -> bool:
     return op.attrs["cond"] is None and not op.inputs.get("count")
 
 
-def _length(d: Any, op: Op) -> Any:
+def _length(d: Any, op: Op) -> Size | None:
     if not is_counted(op):
         return None
     sliced = [d.host.type_of(name) for name in op.inputs.get("sliced", ())]
-    return trip_count(Context("loop", d.host.unifier), sliced, op.attrs["length"])
+    length = op.attrs["length"]
+    assert length is None or isinstance(length, int | Dim)
+    return trip_count(Context("loop", d.host.unifier), sliced, length)
 
 
 # ---- keeping what the backward loop reads ----------------------------------------------------
@@ -235,7 +242,9 @@ class Kept:
 def _keep(d: Any, parts: Parts, forward: SymbolTable, reverse: Reverse, op: Op) -> None:
     trimmed = Parts.of(op).body
     whole = reverse.table.freeze()
-    backward = Body(trimmed.params, trimmed.results, dict(whole.vars) | dict(trimmed.vars), whole.ops)
+    backward = Body(
+        trimmed.params, trimmed.results, dict(whole.vars) | dict(trimmed.vars), whole.ops
+    )
     at_hand = {parts.index, *parts.slice_params}
     body, plan = settle(backward, forward, at_hand, d.lists, d.eliminate)
     op = op.with_(attrs=dict(op.attrs) | {"body": body})
@@ -266,8 +275,13 @@ def _push(d: Any, forward: SymbolTable, name: str) -> Thread:
     param = forward.new_var(names.unique(f"{name}_kept"), ListType(element), ARGUMENT).name
     result = forward.new_var(names.unique(f"{name}_kept"), ListType(element), VALUE).name
     history = str(d.op.attrs["history"] or d.op.name)
-    forward.new_op(PUSH, inputs={"list": (param,), "value": (name,)}, outputs={"out": (result,)},
-                   attrs={"history": history}, source=d.op.source)  # fmt: skip
+    forward.new_op(
+        PUSH,
+        inputs={"list": (param,), "value": (name,)},
+        outputs={"out": (result,)},
+        attrs={"history": history},
+        source=d.op.source,
+    )
     return Thread(param, result, names.unique(f"{name}_kept"), element, history, value=name)
 
 
@@ -283,7 +297,9 @@ def _augment_forward(
         row = _stacked(length, forward.type_of(name))
         known[name] = host.new_var(host.names.unique(f"{name}_kept"), row).name
     starts = [d.empty_list(t.element, t.history) for t in lists]
-    finals = [host.new_var(host.names.unique("history"), ListType(t.element)).name for t in lists]
+    finals = [
+        host.new_var(host.names.unique("history"), ListType(t.element)).name for t in lists
+    ]
     d.lists.origins.update(zip(finals, starts, strict=True))
     params = (parts.index, *parts.memory_params, *(t.param for t in lists), *parts.slice_params)
     results = (*parts.next_memories, *(t.result for t in lists), *parts.rows, *new)
@@ -299,7 +315,11 @@ def _augment_forward(
     body = forward.freeze(results)
     d.replace(
         with_captures(
-            op.with_(inputs=inputs, outputs=outputs, attrs=dict(op.attrs) | {"body": body, "cond": cond})
+            op.with_(
+                inputs=inputs,
+                outputs=outputs,
+                attrs=dict(op.attrs) | {"body": body, "cond": cond},
+            )
         )
     )
     return [known[name] for name in kept.rows], finals
@@ -390,7 +410,6 @@ def _declare_outputs(
     made = with_captures(
         op.with_(inputs=inputs, outputs=dict(op.outputs) | {"final": names}, attrs=attrs)
     )
-    table.new_op(made.type, made.name, inputs=made.inputs, outputs=made.outputs, attrs=made.attrs,
-                 source=made.source)  # fmt: skip
+    table.append(made)
     for name, origin in d.pending.items():
         d.give(origin, var_of(d.program, table, name))

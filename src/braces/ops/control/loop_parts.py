@@ -68,3 +68,10 @@ def trip_count(context: Context, sliced: Sequence[Type], length: Size | None) ->
     for size in sizes[1:]:
         first = context.unify(first, size, f"The inputs have {first} and {size} steps.")
     return first
+
+
+def slice_type(given: Type) -> TensorType:
+    """The type of one step of what is sliced."""
+    if not isinstance(given, TensorType) or not given.shape:
+        raise ShapeError(f"A {given} cannot be cut into steps.", fix="Give it a step axis.")
+    return TensorType(given.dtype, given.shape[1:])

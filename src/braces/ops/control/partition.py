@@ -8,15 +8,16 @@
 arrays whose leading size is `counts[k]`, a dimension of its own. Its row results come back to
 their places in `out`, zero where no case has the row; its other results are added up in `sums`.
 
-With `compact=False` a case sees all rows at their places, `counts[k]` of them; rows that are not
-its own are stood in for by one that is, and `valid` says which are which.
+With `compact=False` a case sees all rows at their places, `counts[k]` of them; rows that are
+not its own are stood in for by one that is, and `valid` says which are which.
 
-`linear` are the positions of rows that results are linear in, cotangents say: where a row stands
-in for another, they are zero, so that nothing is counted twice in `sums`.
+`linear` are the positions of rows that results are linear in, cotangents say: where a row
+stands in for another, they are zero, so that nothing is counted twice in `sums`.
 
-Interpreted, a compact case gets exactly its rows, and one without rows does not run. Compiled, it runs on
-one of a few capacities, padded with a row that is selected; `valid` tells rows from padding, and
-what mixes rows reads it (see `braces.ops.control.rows`).
+Interpreted, a compact case gets exactly its rows, and one without rows does not run. Compiled,
+it runs on
+one of a few capacities, padded with a row that is selected; `valid` tells rows from padding,
+and what mixes rows reads it (see `braces.ops.control.rows`).
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from typing import Any, final
 
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type
-from braces.errors import ShapeError
+from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jax, jnp, lax
-from braces.ops.control.base import OPS, BlockOp, Frame, Lowering, result_types
+from braces.ops.control.base import OPS, BlockOp, Frame, Interface, Lowering, result_types
+from braces.ops.control.loop_parts import slice_type
 from braces.ops.control.partition_gradient import linear_of, partition_gradient, partition_jvp
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.define import AttrSpec, Slot, Types
@@ -59,15 +61,38 @@ class Partition(BlockOp):
                 AttrSpec("compact", "bool", True),
                 AttrSpec("linear", "tuple[int, ...]", ()),
             ),
-            outputs=(Slot("out", many=True, optional=True), Slot("sums", many=True, optional=True)),
+            outputs=(
+                Slot("out", many=True, optional=True),
+                Slot("sums", many=True, optional=True),
+            ),
             kernel=lambda: None,
             doc=__doc__ or "",
         )
 
     # ---- infer -------------------------------------------------------------------------------
 
+    def interface(self, op: Op, types: Types) -> dict[str, Interface]:
+        """Which of its rows are real, and the rows; as many results as there are outputs."""
+        cases, counts = cases_of(op), _counts_of(op, types)
+        rows = [slice_type(given) for given in types.get("rows", ())]
+        results = len(op.outputs.get("out", ())) + len(op.outputs.get("sums", ()))
+        return {
+            f"cases[{k}]": Interface(
+                (
+                    TensorType(BOOL, (count,)),
+                    *(TensorType(t.dtype, (count, *t.shape)) for t in rows),
+                ),
+                results,
+            )
+            for k, (_, count) in enumerate(zip(cases, counts, strict=True))
+        }
+
     def infer_blocks(
-        self, context: Context, types: Types, attrs: Mapping[str, Any], outer: Mapping[str, Type]
+        self,
+        context: Context,
+        types: Types,
+        attrs: Mapping[str, Any],
+        outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
         """Row results of all cases agree but for their rows; so do sums."""
         total = self._rows(context, types)
@@ -147,23 +172,47 @@ class Partition(BlockOp):
         cases = [_with_rows(body, used) for body in cases]
         outs = sum(i < int(str(op.attrs["outs"])) for i in kept)
         inputs = dict(op.inputs) | {"rows": tuple(rows[i] for i in used)}
-        outputs = {"out": tuple(named[i] for i in kept[:outs]), "sums": tuple(named[i] for i in kept[outs:])}
+        outputs = {
+            "out": tuple(named[i] for i in kept[:outs]),
+            "sums": tuple(named[i] for i in kept[outs:]),
+        }
         linear = tuple(used.index(i) for i in linear_of(op) if i in used)
         attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs, "linear": linear}
         return with_captures(op.with_(inputs=inputs, outputs=outputs, attrs=attrs))
 
     # ---- gradient ----------------------------------------------------------------------------
 
-    def gradient(self, differentiation: Any) -> None:
+    def build_gradient(self, differentiation: Any) -> None:
         """A row-wise branch on the same masks, which runs its cases again."""
         partition_gradient(differentiation)
 
-    def jvp(self, differentiation: Any) -> None:
+    def build_jvp(self, differentiation: Any) -> None:
         """The same branch with a tangent beside each result."""
         partition_jvp(differentiation)
 
 
 PARTITION = OPS.add(Partition())
+
+
+def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
+    """The number of rows of each case, where masks, counts and outputs fit the cases."""
+    counts, masks, rows = op.attrs["counts"], types.get("masks", ()), types.get("rows", ())
+    assert isinstance(counts, tuple)
+    if not len(cases_of(op)) == len(counts) == len(masks) or not counts:
+        raise ProgramError(
+            "A row-wise branch has a mask and a count for each case, and a case."
+        )
+    for mask in masks:
+        if not isinstance(mask, TensorType) or mask.dtype != BOOL or mask.rank != 1:
+            raise ShapeError(f"A mask of rows is bool[rows], not {mask}.")
+    if op.attrs["outs"] != len(op.outputs.get("out", ())):
+        raise ProgramError("The outputs of a row-wise branch are not as many as `outs` says.")
+    if any(not 0 <= i < len(rows) for i in linear_of(op)):
+        raise ProgramError("`linear` names rows that a row-wise branch does not have.")
+    found = tuple(n for n in counts if isinstance(n, int) or (isinstance(n, Dim) and n.name))
+    if len(found) != len(counts):
+        raise ProgramError("The number of rows of a case is a number or a named dimension.")
+    return found
 
 
 def _without_rows(given: Type, count: Size) -> TensorType:
@@ -236,7 +285,7 @@ def _merge(left: Sequence[Any], right: Sequence[Any], mask: Any, outs: int) -> l
 def _given(
     rows: Sequence[Any], valid: Any, choose: Callable[[Any], Any], attrs: Mapping[str, Any]
 ) -> list[Any]:
-    """The rows that a case gets; zero in place of a stand-in where results are linear in them."""
+    """The rows that a case gets; where results are linear in them, stand-ins are zero."""
     found = [choose(x) for x in rows]
     for i in attrs["linear"]:
         found[i] = jnp.where(valid.reshape(-1, *[1] * (found[i].ndim - 1)), found[i], 0)
@@ -250,7 +299,7 @@ def _chosen(mask: Any, compact: bool) -> tuple[Any, Any, Any]:
         return jnp.ones(places.shape[0], bool), places, places
     total = mask.shape[0]
     every = jnp.arange(total)
-    return mask, jnp.where(mask, every, total), jnp.where(mask, every, jnp.argmax(mask))
+    return mask, jnp.where(mask, every, total), jnp.where(mask, every, _first(every, mask))
 
 
 def _lower_case(lowering: Lowering, k: int, body: Body, mask: Any, outs: int) -> list[Any]:
@@ -267,7 +316,7 @@ def _lower_case(lowering: Lowering, k: int, body: Body, mask: Any, outs: int) ->
     def run(capacity: int) -> Callable[[Any], Any]:
         def branch(state: Any) -> Any:
             valid = jnp.arange(capacity) < n if compact else mask
-            chosen = jnp.where(valid, places[:capacity], places[jnp.argmax(valid)])
+            chosen = jnp.where(valid, places[:capacity], _first(places, valid))
             rows = lowering.values("rows")
             given = _given(rows, valid, lambda x: _rows(x, valid, chosen, compact), attrs)
             arguments = [valid, *given]
@@ -279,8 +328,8 @@ def _lower_case(lowering: Lowering, k: int, body: Body, mask: Any, outs: int) ->
         return branch
 
     state = lowering.state(f"cases[{k}]")
-    if total == 0:
-        results, state = _nothing(run, state)
+    if total == 0 and compact:
+        results = _nothing(lowering, k, body, outs, state)
     else:
         branches = [_skip(run(capacities[-1]), state), *map(run, capacities[1:])]
         chosen = jnp.searchsorted(jnp.asarray(capacities, "int32"), n)
@@ -300,8 +349,12 @@ def _lowered_places(mask: Any, compact: bool) -> Any:
 def _rows(x: Any, valid: Any, chosen: Any, compact: Any) -> Any:
     if compact:
         return x[chosen]
-    stand_in = x[jnp.argmax(valid)]
-    return jnp.where(valid.reshape(-1, *[1] * (x.ndim - 1)), x, stand_in)
+    return jnp.where(valid.reshape(-1, *[1] * (x.ndim - 1)), x, _first(x, valid))
+
+
+def _first(x: Any, valid: Any) -> Any:
+    """The first real row, to stand in for those that are not; where there are no rows, none."""
+    return x[jnp.argmax(valid)] if valid.shape[0] else x[:0]
 
 
 def _skip(branch: Callable[[Any], Any], state: Any) -> Callable[[Any], Any]:
@@ -310,7 +363,15 @@ def _skip(branch: Callable[[Any], Any], state: Any) -> Callable[[Any], Any]:
     return lambda state: ([jnp.zeros(r.shape, r.dtype) for r in results], state)
 
 
-def _nothing(run: Callable[[int], Callable[[Any], Any]], state: Any) -> Any:
-    results, _ = jax.eval_shape(run(0), state)
-    return [jnp.zeros(r.shape, r.dtype) for r in results], state
+def _nothing(lowering: Lowering, k: int, body: Body, outs: int, state: Any) -> list[Any]:
+    """Zeros of the types that one row would give: of no rows, a maximum say does not exist."""
+    rows = [jnp.zeros((1, *x.shape[1:]), x.dtype) for x in lowering.values("rows")]
+    arguments, count = [jnp.ones(1, bool), *rows], lowering.op.attrs["counts"]
+    assert isinstance(count, tuple)
 
+    def run(state: Any) -> Any:
+        return lowering.run(f"cases[{k}]", body, arguments, state, {str(count[k]): 1})
+
+    found, _ = jax.eval_shape(run, state)
+    shapes = [(0, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
+    return [jnp.zeros(shape, r.dtype) for shape, r in zip(shapes, found, strict=True)]

@@ -1,8 +1,9 @@
 """Derivatives of the row-wise branch.
 
-The backward cases run their forward cases again and go on from there, so nothing is kept: memory
-stays what it was, and histories of loops inside a case stay inside. Cotangents of row inputs are
-rows; cotangents of captures are sums over rows.
+The backward cases run their forward cases again and go on from there, so nothing is kept:
+memory
+stays what it was, and histories of loops inside a case stay inside. Cotangents of row inputs
+are rows; cotangents of captures are sums over rows.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def _backward_case(
                 inner, grad = body.results[_outs(op) + position], d.grads[name]
                 seeds[inner] = d.add(seeds[inner], grad) if inner in seeds else grad
         params = body.params[1:]
-        wanted = {p for p, n in zip(params, op.inputs.get("rows", ()), strict=True) if d.wants(n)}
+        wanted = {
+            p for p, n in zip(params, op.inputs.get("rows", ()), strict=True) if d.wants(n)
+        }
         captures = {c for c in op.captures() if d.wants(c)}
         grads = d.backprop(table, seeds, wanted | captures)
     row_grads = {i: grads[p] for i, p in enumerate(params) if p in wanted and p in grads}
@@ -144,7 +147,9 @@ def partition_jvp(d: Any) -> None:
                 for i in moving
             ]
         split = sum(i < outs for i in moving)
-        cases.append(table.freeze((*names[:outs], *extra[:split], *names[outs:], *extra[split:])))
+        cases.append(
+            table.freeze((*names[:outs], *extra[:split], *names[outs:], *extra[split:]))
+        )
     named = (*op.outputs.get("out", ()), *op.outputs.get("sums", ()))
     made = [d.declare(named[i]) for i in moving]
     split = sum(i < outs for i in moving)
@@ -152,7 +157,9 @@ def partition_jvp(d: Any) -> None:
         "out": (*op.outputs.get("out", ()), *made[:split]),
         "sums": (*op.outputs.get("sums", ()), *made[split:]),
     }
-    inputs = dict(op.inputs) | {"rows": (*rows, *(d.tangents[rows[i]].name for i in moving_rows))}
+    inputs = dict(op.inputs) | {
+        "rows": (*rows, *(d.tangents[rows[i]].name for i in moving_rows))
+    }
     still = linear_of(op)
     linear = (*still, *(len(rows) + k for k, i in enumerate(moving_rows) if i in still))
     attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs + split, "linear": linear}

@@ -24,17 +24,104 @@ from braces.ops.build import Var, one, var_of
 from braces.ops.define import OPS
 
 ROWWISE = frozenset(
-    """
-    abs absolute_error add arctan2 arccos arcsin arctan broadcast_to cast ceil clip constant cos
-    cosh divide elu embedding equal erf exp expand_dims expm1 flatten floor floor_divide full
-    full_like gather_nd gelu greater greater_equal hard_sigmoid hard_tanh huber_loss hypot
-    identity isfinite isinf isnan leaky_relu less less_equal list_add list_empty list_pop
-    list_push list_zeros log log1p log2 logaddexp logical_and logical_not logical_or logical_xor
-    loop matrix_transpose maximum minimum mish moveaxis multiply negative not_equal one_hot
-    ones_like pow reciprocal relu relu6 remainder round rsqrt selu sigmoid
-    sigmoid_binary_cross_entropy sign silu sin sinh softplus softsign sqrt square squared_error
-    squeeze stop_gradient subtract swapaxes switch tan tanh transpose trunc where zeros_like
-    """.split()
+    [
+        "abs",
+        "absolute_error",
+        "add",
+        "arctan2",
+        "arccos",
+        "arcsin",
+        "arctan",
+        "broadcast_to",
+        "cast",
+        "ceil",
+        "clip",
+        "constant",
+        "cos",
+        "cosh",
+        "divide",
+        "elu",
+        "embedding",
+        "equal",
+        "erf",
+        "exp",
+        "expand_dims",
+        "expm1",
+        "flatten",
+        "floor",
+        "floor_divide",
+        "full",
+        "full_like",
+        "gather_nd",
+        "gelu",
+        "greater",
+        "greater_equal",
+        "hard_sigmoid",
+        "hard_tanh",
+        "huber_loss",
+        "hypot",
+        "identity",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "leaky_relu",
+        "less",
+        "less_equal",
+        "list_add",
+        "list_empty",
+        "list_pop",
+        "list_push",
+        "list_zeros",
+        "log",
+        "log1p",
+        "log2",
+        "logaddexp",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "logical_xor",
+        "loop",
+        "matrix_transpose",
+        "maximum",
+        "minimum",
+        "mish",
+        "moveaxis",
+        "multiply",
+        "negative",
+        "not_equal",
+        "one_hot",
+        "ones_like",
+        "pow",
+        "reciprocal",
+        "relu",
+        "relu6",
+        "remainder",
+        "round",
+        "rsqrt",
+        "selu",
+        "sigmoid",
+        "sigmoid_binary_cross_entropy",
+        "sign",
+        "silu",
+        "sin",
+        "sinh",
+        "softplus",
+        "softsign",
+        "sqrt",
+        "square",
+        "squared_error",
+        "squeeze",
+        "stop_gradient",
+        "subtract",
+        "swapaxes",
+        "switch",
+        "tan",
+        "tanh",
+        "transpose",
+        "trunc",
+        "where",
+        "zeros_like",
+    ]
 )
 """Each row of the result comes from the same row of the inputs."""
 
@@ -42,11 +129,36 @@ BATCHED = frozenset(("conv1d", "conv2d", "max_pool2d", "avg_pool2d", "group_norm
 """Row-wise along axis 0."""
 
 ALONG_AXIS = frozenset(
-    """
-    argmax argmin argsort concat cosine_similarity cumprod cumsum flip glu kl_divergence
-    l2_normalize layer_norm log_softmax repeat rms_norm roll softmax softmax_cross_entropy
-    softmax_cross_entropy_soft sort split stack std take take_along_axis topk unstack var
-    """.split()
+    [
+        "argmax",
+        "argmin",
+        "argsort",
+        "concat",
+        "cosine_similarity",
+        "cumprod",
+        "cumsum",
+        "flip",
+        "glu",
+        "kl_divergence",
+        "l2_normalize",
+        "layer_norm",
+        "log_softmax",
+        "repeat",
+        "rms_norm",
+        "roll",
+        "softmax",
+        "softmax_cross_entropy",
+        "softmax_cross_entropy_soft",
+        "sort",
+        "split",
+        "stack",
+        "std",
+        "take",
+        "take_along_axis",
+        "topk",
+        "unstack",
+        "var",
+    ]
 )
 """Row-wise along every axis but the one in their attribute."""
 
@@ -111,9 +223,7 @@ def _mentions(size: Size, rows: Size) -> bool:
     return isinstance(size, Dim) and isinstance(rows, Dim) and str(rows) in size.names()
 
 
-def mask_rows(
-    program: Program, table: SymbolTable, rows: Size, valid: str
-) -> None:
+def mask_rows(program: Program, table: SymbolTable, rows: Size, valid: str) -> None:
     """Leave padding out of everything in a block that mixes rows.
 
     Args:
@@ -253,7 +363,9 @@ def _axes(view: _View, name: str) -> set[int]:
 def _along_axis(view: _View) -> dict[str, Any]:
     for slot, names in view.op.inputs.items():
         for name in names:
-            rank_matters = slot in ("indices", "labels", "updates") and view.base != "take_along_axis"
+            rank_matters = (
+                slot in ("indices", "labels", "updates") and view.base != "take_along_axis"
+            )
             if view.tangled(name) or (
                 not rank_matters and set(view.axes(name)) & _axes(view, name)
             ):
@@ -265,7 +377,11 @@ def _along_axis(view: _View) -> dict[str, Any]:
 
 def _contracted(view: _View) -> dict[str, Any]:
     if not isinstance(view.rows, Dim):
-        return {} if view.keeps() and not _leads_contracted(view) else dict.fromkeys(view.op.inputs, 0)
+        return (
+            {}
+            if view.keeps() and not _leads_contracted(view)
+            else dict.fromkeys(view.op.inputs, 0)
+        )
     counts = [len(view.axes(n)) for n in view.op.reads()]
     kept = sum(len(view.axes(n)) for n in view.op.binds())
     if any(view.tangled(n) for n in (*view.op.reads(), *view.op.binds())):
@@ -274,7 +390,7 @@ def _contracted(view: _View) -> dict[str, Any]:
 
 
 def _leads_contracted(view: _View) -> bool:
-    """Whether a product sums over the leading axis of rows that cannot be told by their size."""
+    """Whether a product sums over rows that cannot be told by their size."""
     right = view.op.inputs.get("y", ())
     left = view.op.inputs.get("x", ())
     vectors = [n for n in left if view.axes(n) and len(_shape(view, n)) == 1]
@@ -384,6 +500,4 @@ def _mean(program: Program, table: SymbolTable, view: _View, op: Op, mask: Var) 
         number = number * one("size", value=size, dtype=type_.dtype)
     if total.dtype != type_.dtype:
         total = one("cast", total, dtype=type_.dtype)
-    return op.with_(
-        type="divide", inputs={"x": (total.name,), "y": (number.name,)}, attrs={}
-    )
+    return op.with_(type="divide", inputs={"x": (total.name,), "y": (number.name,)}, attrs={})

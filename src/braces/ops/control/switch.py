@@ -16,7 +16,7 @@ from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jnp, lax
-from braces.ops.control.base import OPS, BlockOp, Frame, Lowering, result_types
+from braces.ops.control.base import OPS, BlockOp, Frame, Interface, Lowering, result_types
 from braces.ops.control.switch_gradient import cases_of, switch_gradient
 from braces.ops.control.tangents import switch_jvp
 from braces.ops.define import Attrs, AttrSpec, Slot, Types
@@ -51,8 +51,18 @@ class Switch(BlockOp):
 
     # ---- infer -------------------------------------------------------------------------------
 
+    def interface(self, op: Op, types: Types) -> dict[str, Interface]:
+        """Cases have no parameters."""
+        del types
+        results = len(op.outputs.get("out", ()))
+        return {f"cases[{i}]": Interface((), results) for i in range(len(cases_of(op)))}
+
     def infer_blocks(
-        self, context: Context, types: Types, attrs: Mapping[str, Any], outer: Mapping[str, Type]
+        self,
+        context: Context,
+        types: Types,
+        attrs: Mapping[str, Any],
+        outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
         """All cases return the same number of values, of the same types."""
         (index,) = types["index"]
@@ -107,11 +117,11 @@ class Switch(BlockOp):
 
     # ---- gradient ----------------------------------------------------------------------------
 
-    def gradient(self, differentiation: Any) -> None:
+    def build_gradient(self, differentiation: Any) -> None:
         """A switch on the same index; what its cases read is kept as extra outputs."""
         switch_gradient(differentiation)
 
-    def jvp(self, differentiation: Any) -> None:
+    def build_jvp(self, differentiation: Any) -> None:
         """The same switch with a tangent beside each output."""
         switch_jvp(differentiation)
 

@@ -1,8 +1,9 @@
 """The gradient of a switch: a switch on the same index.
 
-What the backward cases read of the forward cases is kept as extra outputs of the forward switch,
-with zeros from the cases that did not make it. Histories of loops inside a case pass through all
-cases.
+What the backward cases read of the forward cases is kept as extra outputs of the forward
+switch,
+with zeros from the cases that did not make it. Histories of loops inside a case pass through
+all cases.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def _backward_case(
 def _close_case(
     d: Any, table: SymbolTable, grads: dict[str, Var], given: Sequence[str]
 ) -> Body:
-    """The backward case as a block that returns a cotangent for every capture, zeros included."""
+    """The backward case; it returns a cotangent for every capture, zeros included."""
     results: list[str] = []
     with d.program.building(table):
         for name in given:
@@ -91,7 +92,9 @@ def _keep(d: Any, forwards: Sequence[SymbolTable], plans: Sequence[Plan]) -> dic
             outer[f"{case} {name}"] = made
             names.append(made)
             for other, table in enumerate(forwards):
-                results[other].append(name if other == case else _zeros(d, table, forward, name))
+                results[other].append(
+                    name if other == case else _zeros(d, table, forward, name)
+                )
         for name in plan.lists:
             thread = take_list(d.lists, forward, name)
             start = d.empty_list(thread.element, thread.history, thread.param)
@@ -140,17 +143,22 @@ def _append_backward(
         ]
         body = Body((), (*body.results, *rests), body.vars, body.ops)
         cases.append(rename_body(body, names))
-    op = d.op.with_(name=table.names.unique(f"{d.op.name}_grad"), attrs=dict(d.op.attrs) | {"cases": tuple(cases)})
+    op = d.op.with_(
+        name=table.names.unique(f"{d.op.name}_grad"),
+        attrs=dict(d.op.attrs) | {"cases": tuple(cases)},
+    )
     types = [table.type_of(name) for name in given]
-    outputs = [table.new_var(table.names.unique(f"{n}_grad"), t).name for n, t in zip(given, types, strict=True)]
+    outputs = [
+        table.new_var(table.names.unique(f"{n}_grad"), t).name
+        for n, t in zip(given, types, strict=True)
+    ]
     for owner, name in lists:
         source = kept[f"{owner} {name}"]
         rest = table.new_var(table.names.unique(source), d.host.type_of(source)).name
         d.lists.rests[source] = rest
         outputs.append(rest)
     made = with_captures(op.with_(outputs={"out": tuple(outputs)}))
-    table.new_op(made.type, made.name, inputs=made.inputs, outputs=made.outputs, attrs=made.attrs,
-                 source=made.source)  # fmt: skip
+    table.append(made)
     for name, grad in zip(given, outputs, strict=False):
         d.give(name, var_of(d.program, table, grad))
 

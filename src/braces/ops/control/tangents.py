@@ -1,5 +1,7 @@
-"""Directional derivatives of loops and branches: the same operator with a tangent beside each
-memory, slice, row and output."""
+"""Directional derivatives of loops and branches.
+
+The same operator, with a tangent beside each memory, slice, row and output.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ def loop_jvp(d: Any, parts: Parts) -> None:
     body = SymbolTable(parent=d.host).thaw(parts.body)
     op, slices = d.op, parts.slice_params
     tangents = {c: d.tangents[c] for c in op.captures() if c in d.tangents}
-    sliced = [(p, n) for p, n in zip(slices, op.inputs.get("sliced", ()), strict=True) if n in d.tangents]
+    sliced = [
+        (p, n)
+        for p, n in zip(slices, op.inputs.get("sliced", ()), strict=True)
+        if n in d.tangents
+    ]
     moving = _moving(d, parts, body, {*tangents, *(p for p, _ in sliced)})
     params = [_param(d, body, tangents, parts.memory_params[j]) for j in moving]
     cuts = [_param(d, body, tangents, param) for param, _ in sliced]

@@ -111,8 +111,9 @@ function opRow(number, index) {
   const op = blocks[number].ops[index];
   const outs = separated(named(op.o).map(([, name]) => nameSpan(number, name, true)));
   const row = make("div", `row op ${op.k}`);
-  const code = make("span", "code", ...outs, outs.length ? " = " : "", make("b", "type", op.t), "(", ...inputs(number, op), ") ");
-  row.append(code, make("span", "attrs", ...attributes(op)), make("span", "source", op.s));
+  const code = make("span", "code", ...outs, outs.length ? " = " : "", make("b", "type", op.t), "(", ...inputs(number, op), ")");
+  code.append(...attributes(op));
+  row.append(code, make("span", "source", op.s));
   row.dataset.place = `${number}.${index}`;
   row.tabIndex = 0;
   if (!op.b.length) return row;
@@ -120,26 +121,40 @@ function opRow(number, index) {
   return make("div", "owner", row, ...boxes);
 }
 
-function declarationRow(number, name) {
-  const [type, kind, trainable] = blocks[number].vars[name];
-  const row = make("div", "row declaration");
-  row.append(make("span", "code", make("b", "kind", kind), " ", nameSpan(number, name), make("span", "ty", type)));
-  if (kind === "parameter" && !trainable) row.append(make("span", "attrs", make("span", "attr", "frozen")));
-  return row;
+function declarationRow(number, kind, names) {
+  const chips = names.map((name) => {
+    const [, , trainable] = blocks[number].vars[name];
+    const frozen = kind === "parameter" && !trainable ? [make("span", "ty", "frozen")] : [];
+    return make("span", "chip", nameSpan(number, name, true), ...frozen);
+  });
+  return make("div", "row declaration", make("b", "kind", kind), make("span", "chips", ...chips));
+}
+
+function declarationRows(number) {
+  // One row for each kind; a hundred names at most, so that large programs come bit by bit.
+  const { vars } = blocks[number];
+  return ["data", "parameter", "state"].flatMap((kind) => {
+    const names = Object.keys(vars).filter((name) => vars[name][1] === kind);
+    const rows = [];
+    for (let at = 0; at < names.length; at += 100) {
+      rows.push(() => declarationRow(number, kind, names.slice(at, at + 100)));
+    }
+    return rows;
+  });
 }
 
 function itemsOf(number) {
   // What lies in a block, each as a function that draws it.
   const block = blocks[number];
   const program = content.programs.find((one) => one.block === number);
-  const declared = Object.keys(block.vars).filter((n) => ["data", "parameter", "state"].includes(block.vars[n][1]));
-  const items = declared.map((name) => () => declarationRow(number, name));
+  const items = declarationRows(number);
+  const firstOp = items.length;
   block.ops.forEach((_, index) => items.push(() => opRow(number, index)));
   if (block.results.length) items.push(() => wordRow(number, "return", separated(block.results.map((n) => nameSpan(number, n)))));
   for (const [name, value] of program?.updates ?? []) {
     items.push(() => wordRow(number, "update", [nameSpan(number, name), " ← ", nameSpan(number, value)]));
   }
-  return { items, firstOp: declared.length };
+  return { items, firstOp };
 }
 
 function wordRow(number, word, parts) {

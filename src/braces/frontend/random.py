@@ -16,7 +16,7 @@ from braces.dims import Dim, Shape, Size
 from braces.dtypes import parse_type, size_of
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.guard import building, operand
-from braces.frontend.initializers import salt_of, seed_state
+from braces.frontend.init import salt_of, seed_state
 from braces.frontend.variables import persistable
 from braces.ir.program import Program, default_program
 from braces.ir.records import STATE

@@ -38,7 +38,8 @@ class WhileBlock(LoopBlock):
         self.require_open("set_condition")
         if self.condition is not None:
             raise located(
-                ProgramError("The condition is set twice.", fix="Combine both with `&`."), "while"
+                ProgramError("The condition is set twice.", fix="Combine both with `&`."),
+                "while",
             )
         var = as_var(condition)
         if var.type != TensorType(BOOL, ()):
@@ -60,8 +61,8 @@ class WhileBlock(LoopBlock):
             )
         if self.outputs and any(table.trip_index for table in self.outer.chain()):
             raise ProgramError(
-                "A while inside another loop cannot collect rows: their number would change from "
-                "trip to trip.",
+                "A while inside another loop cannot collect rows: their number would change "
+                "from trip to trip.",
                 fix="Reduce them in a memory, or write them in the outer loop's outputs.",
             )
         inits, params, results = self.carried()
@@ -73,7 +74,11 @@ class WhileBlock(LoopBlock):
         cond = self._cut_condition(params)
         self.table.params = [self.step.name, *params]
         body = self.table.freeze(results)
-        attrs = {"body": eliminate(body, results), "cond": cond, "max_trips": self.loop.max_trips}
+        attrs = {
+            "body": eliminate(body, results),
+            "cond": cond,
+            "max_trips": self.loop.max_trips,
+        }
         made = apply("loop", {"init": inits}, attrs)
         self.loop.finals = made["final"][:memories]
         self.loop.trips = made["trips"][0]
@@ -125,7 +130,9 @@ class While:
         """The body, for a `with` statement."""
         if self.finals is not None:
             raise located(
-                ProgramError("The block of this while is written already.", fix="Create another."),
+                ProgramError(
+                    "The block of this while is written already.", fix="Create another."
+                ),
                 "while",
             )
         self.body = WhileBlock(self)
@@ -144,13 +151,15 @@ class While:
     def __call__(self) -> Any:
         """What `add_output` collected, one row a trip: one variable, or a tuple.
 
-        The leading axis is a dimension of its own, whose size only the run tells; compiled, each
-        number of trips that occurs is compiled once.
+        The leading axis is a dimension of its own, whose size only the run tells; compiled,
+        each number of trips that occurs is compiled once.
         """
         self._require_closed()
         if not self.rows:
             raise located(
-                ProgramError("The while has no outputs.", fix="Use add_output, or final(memory)."),
+                ProgramError(
+                    "The while has no outputs.", fix="Use add_output, or final(memory)."
+                ),
                 "while",
             )
         return self.rows[0] if len(self.rows) == 1 else self.rows

@@ -1,0 +1,101 @@
+"""Kinds of attributes: what is written on a kernel, and how a given value is brought to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from braces.dims import Dim, Shape, Size
+from braces.dtypes import dtype_of
+from braces.ir.records import Body, Literal
+
+Axes: TypeAlias = "int | tuple[int, ...] | None"
+Padding: TypeAlias = "str | tuple[int, ...]"
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{value!r} is not an integer")
+    return int(value)
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool | str) or not np.isscalar(value) or np.iscomplexobj(value):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)  # pyright: ignore[reportArgumentType]
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{value!r} is not True or False")
+    return bool(value)
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a string")
+    return value
+
+
+def _size(value: Any) -> Size:
+    if isinstance(value, str):
+        return Dim.named(value)
+    return value if isinstance(value, Dim) else _integer(value)
+
+
+def _shape(value: Any) -> Shape:
+    return tuple(map(_size, value)) if isinstance(value, tuple | list) else (_size(value),)
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    return (
+        tuple(map(_integer, value)) if isinstance(value, tuple | list) else (_integer(value),)
+    )
+
+
+def _axes(value: Any) -> Axes:
+    return _integers(value) if isinstance(value, tuple | list) else _integer(value)
+
+
+def _padding(value: Any) -> Padding:
+    return value if isinstance(value, str) else _integers(value)
+
+
+def _literal(value: Any) -> Literal:
+    return value if isinstance(value, Literal) else Literal.of(np.asarray(value))
+
+
+def _body(value: Any) -> Body:
+    if not isinstance(value, Body):
+        raise TypeError("not a block")
+    return value
+
+
+def _bodies(value: Any) -> tuple[Body, ...]:
+    return tuple(map(_body, value))
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "bool": _boolean,
+    "int": _integer,
+    "float": _real,
+    "str": _string,
+    "DType": dtype_of,
+    "Size": _size,
+    "Shape": _shape,
+    "tuple[int, ...]": _integers,
+    "Axes": _axes,
+    "Padding": _padding,
+    "Literal": _literal,
+    "Body": _body,
+    "Bodies": _bodies,
+}
+
+
+def normalise(kind: str, value: Any) -> Any:
+    """Bring an attribute to its kind, as `KINDS` spells them; `| None` allows `None`."""
+    if value is None and (kind.endswith("| None") or kind == "Axes"):
+        return None
+    return KINDS[kind.removesuffix(" | None")](value)

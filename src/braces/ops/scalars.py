@@ -1,0 +1,37 @@
+"""Numbers beside variables: which dtype a Python scalar takes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.dtypes import DType, dtype_of, is_float
+from braces.errors import DTypeError
+
+
+def scalar_dtype(value: Any, beside: DType | None) -> DType:
+    """The dtype of a Python scalar beside a variable of another dtype."""
+    if isinstance(value, bool):
+        return dtype_of("bool")
+    if isinstance(value, int):
+        return dtype_of("int64") if beside is None or beside.kind == "b" else beside
+    if isinstance(value, complex):
+        return dtype_of("complex64") if beside is None or beside.kind != "c" else beside
+    return beside if beside is not None and is_float(beside) else dtype_of("float32")
+
+
+def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
+    """A constant operand as an array, in the dtype that the rules give it."""
+    if isinstance(value, bool | int | float | complex):
+        dtype = scalar_dtype(value, beside)
+        try:
+            return np.asarray(value, dtype)
+        except OverflowError:
+            raise DTypeError(f"{value} does not fit into {dtype}.") from None
+    array = np.asarray(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return array
+    if array.dtype.kind == "f":
+        return array.astype(scalar_dtype(0.0, beside))
+    return array

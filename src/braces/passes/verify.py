@@ -1,0 +1,269 @@
+"""The verifier: whether a program is well formed, and if not, what is wrong and where.
+
+`CODES` lists the rules. Structure and names are always checked, and the types of what goes into
+sub-blocks and comes out of them. The types of other operators are inferred anew and held against
+the declared ones where the inference is written, which needs no JAX; on request everywhere,
+which evaluates kernels on shapes.
+"""
+
+from __future__ import annotations
+
+from braces.dims import Dim, Unifier
+from braces.dtypes import ListType, Type, is_float
+from braces.errors import VerifyError, suggest
+from braces.ir.program import Program
+from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
+from braces.ir.walk import all_bodies
+from braces.passes.codes import CODES as CODES, Report
+from braces.passes.verify_op import check_definition, check_interface, check_types
+from braces.passes.visible import Visible, same_type
+
+
+def verify(
+    program: Program, all: bool = False, *, types: bool | None = None
+) -> list[VerifyError]:
+    """Check that a program and its startup program are well formed.
+
+    Args:
+        program: The program.
+        all: Whether to list all errors instead of raising the first.
+        types: Whether to infer types anew: `None` where that needs no JAX, `True` for all
+            operators, `False` for none but those that own blocks.
+
+    Returns:
+        The errors; none where all is well.
+
+    Raises:
+        VerifyError: The first rule that is broken, unless `all`; see `CODES`.
+
+    Example:
+        >>> from braces.ir.parser import parse_program
+        >>> bad = Program(parse_program("program { data x: f32[4]  y: f32[4] = tanh(x=z) }"))
+        >>> [error.code for error in verify(bad, all=True)]
+        ['B202']
+    """
+    return check(program.definition, program.startup.definition, all, types)
+
+
+def check(
+    main: ProgramDef, startup: ProgramDef | None, all: bool, types: bool | None
+) -> list[VerifyError]:
+    """`verify` for descriptions."""
+    report = Report(all)
+    _Checking(main, report, "", types).check()
+    if startup is not None:
+        _Checking(startup, report, "startup, ", types).check()
+        _check_startup(main.main, startup, report)
+    return report.errors
+
+
+def verified(definition: ProgramDef) -> ProgramDef:
+    """A description whose structure is good; passes end with this.
+
+    Raises:
+        VerifyError: It is not.
+    """
+    check(definition, None, False, False)
+    return definition
+
+
+class _Checking:
+    """One program being checked.
+
+    Attributes:
+        place: What messages say before the block.
+        types: How far types are inferred: see `verify`.
+        unifier: What is learned of unnamed dimensions.
+    """
+
+    def __init__(
+        self, program: ProgramDef, report: Report, place: str, types: bool | None
+    ) -> None:
+        self.program = program
+        self.report = report
+        self.place = place
+        self.types = types
+        self.unifier = Unifier()
+        if types is not False:
+            self.unifier.count = _free_number(program.main)
+
+    def check(self) -> None:
+        main = self.program.main
+        if main.params:
+            self.report.say(
+                "B304",
+                f"The main block has parameters: {', '.join(main.params)}.",
+                at=self.at(""),
+                fix="Declare what is fed as data.",
+            )
+        visible = Visible(main, None)
+        self.block(visible, "")
+        for target, value in self.program.updates.items():
+            self.update(target, value, visible)
+
+    def at(self, path: str, op: Op | None = None) -> str:
+        block = f"{self.place}block {path or '0'}"
+        return f"{block}, {op.describe()}" if op else block
+
+    # ---- blocks ------------------------------------------------------------------------------
+
+    def block(self, visible: Visible, path: str) -> None:
+        """Everything within one block, and within the blocks inside it."""
+        body, named = visible.body, set[str]()
+        self.params(body, path)
+        for info in body.vars.values():
+            self.declaration(info, body, path)
+        for op in body.ops:
+            self.op(op, named, visible, path)
+        for name in dict.fromkeys(body.results):
+            self.read(name, visible, self.at(path))
+        self.bound(visible, path)
+
+    def params(self, body: Body, path: str) -> None:
+        for name in body.params:
+            info = body.vars.get(name)
+            if info is None or info.kind != ARGUMENT or body.params.count(name) > 1:
+                self.report.say(
+                    "B207",
+                    f"The parameter `{name}` is not one argument of the block.",
+                    at=self.at(path),
+                    given=f"{info.kind} {name}: {info.type}" if info else None,
+                    fix="Declare each parameter once, with its type.",
+                )
+
+    def declaration(self, info: VarInfo, body: Body, path: str) -> None:
+        def say(code: str, what: str, fix: str) -> None:
+            given = f"{info.kind} {info.name}: {info.type}"
+            self.report.say(
+                code, f"`{info.name}` {what}", at=self.at(path), given=given, fix=fix
+            )
+
+        if info.kind == ARGUMENT and info.name not in body.params and body.params:
+            say("B207", "is an argument and no parameter.", "Add it to the block's parameters.")
+        if info.kind not in (VALUE, ARGUMENT) and path:
+            say("B301", "is declared in an inner block.", "Declare it in block 0.")
+        if info.kind not in (VALUE, ARGUMENT) and isinstance(info.type, ListType):
+            say("B302", "is a list.", "Lists live within a run; feed and keep arrays.")
+        if info.trainable and not _trains(info):
+            say("B303", "is trainable.", "Only parameters of a float dtype are trained.")
+
+    def bound(self, visible: Visible, path: str) -> None:
+        """All values are bound at the end of their block."""
+        if len(visible.ready) == len(visible.body.vars):
+            return
+        for name, info in visible.body.vars.items():
+            if name not in visible.ready:
+                self.report.say(
+                    "B206",
+                    f"`{name}` is declared, and nothing binds it.",
+                    at=self.at(path),
+                    given=f"{name}: {info.type}",
+                    fix="Remove the declaration, or add the operator that computes it.",
+                )
+
+    # ---- operators ---------------------------------------------------------------------------
+
+    def op(self, op: Op, named: set[str], visible: Visible, path: str) -> None:
+        """An operator: its name, what it reads, its definition, its sub-blocks, what it binds."""
+        at, before = self.at(path, op), len(self.report.errors)
+        if op.name in named:
+            what = f"Two operators of this block are called `{op.name}`."
+            self.report.say("B109", what, at=at, fix="Rename one of them.")
+        named.add(op.name)
+        for name in dict.fromkeys(op.reads()):
+            self.read(name, visible, at)
+        whole = check_definition(op, self.report, at)
+        for label, body in op.bodies().items():
+            self.block(Visible(body, visible), f"{path}/{op.name}/{label}".lstrip("/"))
+        for name in op.binds():
+            self.bind(name, visible, at)
+        if whole is not None and len(self.report.errors) == before:
+            check_interface(whole, visible, self.unifier, self.report, at)
+            if len(self.report.errors) == before:
+                check_types(whole, visible, self.unifier, self.types, self.report, at)
+
+    def read(self, name: str, visible: Visible, at: str) -> None:
+        owner = visible.owner(name)
+        if owner is None:
+            what = f"There is no variable `{name}` here."
+            self.report.say("B202", what, at=at, fix=suggest(name, visible.names()))
+        elif name not in owner.ready:
+            what = f"`{name}` is read before it is bound."
+            fix = "Put the operator that binds it before those that read it."
+            if owner.around and owner.around.owner(name):
+                fix = "An outer block has this name too; rename the inner variable."
+            self.report.say("B203", what, at=at, fix=fix)
+
+    def bind(self, name: str, visible: Visible, at: str) -> None:
+        info = visible.body.vars.get(name)
+        if info is None:
+            what = f"`{name}` is bound, and not declared in this block."
+            fix = f"Declare it: `{name}: TYPE`."
+            self.report.say("B201", what, at=at, fix=fix)
+        elif info.kind != VALUE:
+            what = f"`{name}` is {info.kind}, and an operator binds it."
+            fix = "Bind another name; the updates of a program change what persists."
+            self.report.say("B205", what, at=at, fix=fix)
+        elif name in visible.ready:
+            what = f"`{name}` is bound twice in this block."
+            self.report.say("B204", what, at=at, fix="Give one of the two another name.")
+        visible.ready.add(name)
+
+    # ---- updates -----------------------------------------------------------------------------
+
+    def update(self, target: str, value: str, visible: Visible) -> None:
+        infos, at = visible.body.vars, f"{self.place}update {target} = {value}"
+        held, new = infos.get(target), infos.get(value)
+        if held is None or not held.persistable:
+            what = f"`{target}` is no persistable variable of block 0."
+            fix = "Update parameters and states only."
+            self.report.say("B401", what, at=at, fix=fix)
+        if new is None:
+            what = f"The next value, `{value}`, is no variable of block 0."
+            self.report.say("B402", what, at=at, fix=suggest(value, infos))
+        if held and new and not same_type(held.type, new.type, self.unifier):
+            what = f"The next value of `{target}` has another type."
+            given = f"{target}: {held.type}   {value}: {new.type}"
+            self.report.say("B403", what, at=at, given=given, fix="Cast or reshape it.")
+
+
+def _trains(info: VarInfo) -> bool:
+    return (
+        info.kind == PARAMETER
+        and not isinstance(info.type, ListType)
+        and is_float(info.type.dtype)
+    )
+
+
+def _check_startup(main: Body, startup: ProgramDef, report: Report) -> None:
+    for name in startup.updates:
+        held, first = main.vars.get(name), startup.main.vars.get(name)
+        if held and first and not _agree(held, first):
+            report.say(
+                "B404",
+                f"The startup program sets `{name}` to another type than the program declares.",
+                at=f"startup, update {name}",
+                given=f"program: {held.type}   startup: {first.type}",
+                fix="Make both declarations the same.",
+            )
+
+
+def _agree(held: VarInfo, first: VarInfo) -> bool:
+    return held.persistable and same_type(held.type, first.type, Unifier())
+
+
+def _free_number(main: Body) -> int:
+    """A number such that no unnamed dimension of a program has it or a larger one."""
+    numbers = [
+        int(name[1:])
+        for body, _ in all_bodies(main)
+        for info in body.vars.values()
+        for name in _dimensions(info.type)
+        if name.startswith("?")
+    ]
+    return max(numbers, default=-1) + 1
+
+
+def _dimensions(type_: Type) -> set[str]:
+    shape = type_.element.shape if isinstance(type_, ListType) else type_.shape
+    return {name for size in shape if isinstance(size, Dim) for name in size.names()}

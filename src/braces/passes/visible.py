@@ -1,0 +1,60 @@
+"""What can be read at one place of a program."""
+
+from __future__ import annotations
+
+from braces.dims import Unifier
+from braces.dtypes import ListType, Type
+from braces.ir.records import VALUE, Body, VarInfo
+
+
+class Visible:
+    """A block, how far it was walked, and the blocks around it.
+
+    Attributes:
+        body: The block.
+        around: The enclosing block at the operator that owns this one.
+        ready: The names of this block that are bound so far.
+    """
+
+    def __init__(self, body: Body, around: Visible | None) -> None:
+        self.body = body
+        self.around = around
+        self.ready = {name for name, info in body.vars.items() if info.kind != VALUE}
+
+    def owner(self, name: str) -> Visible | None:
+        """The innermost block, from here outwards, that declares a name."""
+        block: Visible | None = self
+        while block is not None and name not in block.body.vars:
+            block = block.around
+        return block
+
+    def info(self, name: str) -> VarInfo | None:
+        """The declaration of a name, from here or from around."""
+        owner = self.owner(name)
+        return owner.body.vars[name] if owner else None
+
+    def types(self, names: tuple[str, ...]) -> tuple[Type, ...]:
+        """The types of names that are known to be visible."""
+        return tuple(info.type for name in names if (info := self.info(name)))
+
+    def names(self) -> list[str]:
+        """All names that are bound here and around."""
+        return [*self.ready, *(self.around.names() if self.around else ())]
+
+
+def same_type(left: Type, right: Type, unifier: Unifier) -> bool:
+    """Whether two types are the same, where unnamed dimensions may be anything."""
+    if left == right:
+        return True
+    if isinstance(left, ListType) and isinstance(right, ListType):
+        return same_type(left.element, right.element, unifier)
+    if isinstance(left, ListType) or isinstance(right, ListType):
+        return False
+    return (
+        left.dtype == right.dtype
+        and left.rank == right.rank
+        and all(
+            unifier.unify(a, b) is not None
+            for a, b in zip(left.shape, right.shape, strict=True)
+        )
+    )

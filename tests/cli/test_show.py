@@ -1,0 +1,146 @@
+"""`braces show`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import braces as br
+from braces.cli.main import main
+from braces.ir.parser import parse_program
+from braces.storage.model import save_model
+from braces.storage.parameters import save_parameters
+
+
+def nested() -> tuple[br.Program, br.Var]:
+    with br.Program() as prog:
+        x = br.data("x", ["t", "batch", 4])
+        w = br.parameter("w", [4, 4], init=1.0)
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
+            h.update(br.tanh(br.matmul(net.add_input(x), w) + h))
+        last = rnn.final(h)
+    return prog, last
+
+
+@pytest.fixture
+def program_file(tmp_path: Path) -> str:
+    prog, _ = nested()
+    prog.save(tmp_path / "prog.braces")
+    return str(tmp_path / "prog.braces")
+
+
+@pytest.fixture
+def model_file(tmp_path: Path) -> str:
+    prog, last = nested()
+    scope = br.Scope()
+    scope.var("w").set([[1.0] * 4] * 4)
+    save_model(tmp_path / "m.model", prog, scope, feeds=["x"], fetches=[last])
+    return str(tmp_path / "m.model")
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["show", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    return json.loads(shown(capsys, "--json", *arguments))
+
+
+def test_blocks_are_shown_in_each_other(
+    program_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(capsys, program_file).splitlines()
+    body = next(line for line in lines if "loop_0 (loop) body" in line)
+    assert body.startswith("    loop_0 (loop) body (")
+    assert body.endswith("{ 3 operators  captures w")
+    assert any(
+        line.split() == ["w", "parameter", "f32[4,4]", "16", "64", "B"] for line in lines
+    )
+    assert "\033" not in "".join(lines)
+
+
+def test_json_says_the_same(program_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = as_json(capsys, program_file)
+    program = said["programs"]["program"]
+    assert said["kind"] == "program"
+    assert said["bytes"] == Path(program_file).stat().st_size
+    assert program["op_counts"]["matmul"] == 1
+    assert program["ops"] == sum(program["op_counts"].values()) == 5
+    assert program["data"] == {"x": "f32[t,batch,4]"}
+    (loop,) = program["blocks"]["blocks"]
+    assert (loop["owner"], loop["block"], loop["captures"]) == ("loop_0", "body", ["w"])
+
+
+def test_the_text_form_reads_back(
+    program_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prog, _ = nested()
+    assert parse_program(shown(capsys, "--text", program_file)) == prog.definition
+
+
+def test_a_model_shows_its_programs_and_arrays(
+    model_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = as_json(capsys, model_file)
+    assert said["kind"] == "model"
+    assert list(said["programs"]) == ["predict"]
+    assert said["arrays"] == [{"name": "w", "type": "f32[4,4]", "numbers": 16, "bytes": 64}]
+    assert "1 variable  16 numbers, 64 B" in shown(capsys, model_file)
+
+
+def test_a_file_of_parameters_shows_its_arrays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scope = br.Scope()
+    scope.var("w").set([1.0, 2.0])
+    path = str(tmp_path / "w.safetensors")
+    save_parameters(scope, path)
+    said = as_json(capsys, path)
+    assert (said["kind"], said["programs"]) == ("arrays", {})
+    assert [array["name"] for array in said["arrays"]] == ["w"]
+    assert "w  array" in shown(capsys, path)
+
+
+def test_the_standard_input_may_be_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prog, _ = nested()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(str(prog).encode())))
+    assert as_json(capsys, "-")["kind"] == "text"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00" * 40, b"\xff" * 40, b"program {", b"\x08\0\0\0\0\0\0\0{", b"not one"]
+)
+def test_a_file_that_is_nothing_of_ours_ends_with_1(
+    data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "strange"
+    path.write_bytes(data)
+    assert main(["show", str(path)]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "Error: " in said.err.splitlines()[0]
+
+
+def test_a_folder_is_bad_usage(tmp_path: Path) -> None:
+    assert main(["show", str(tmp_path)]) == 2
+
+
+def test_a_damaged_program_is_an_error_and_never_a_traceback(
+    program_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = Path(program_file).read_bytes()
+    path = tmp_path / "damaged"
+    for at in range(0, len(data), 7):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        assert main(["show", str(path)]) in (0, 1)
+    capsys.readouterr()

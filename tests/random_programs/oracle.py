@@ -1,0 +1,211 @@
+"""What a program means, read off its text by plain Python and NumPy.
+
+Nothing here is shared with the executor: loops are loops, branches are branches, a row-wise
+branch picks rows with a mask, and every operator is the NumPy function of its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.ir.parser import parse_program
+from braces.ir.records import Body, Literal, Op
+
+Values = dict[str, Any]
+
+
+def read(text: str, feeds: Mapping[str, Any], wanted: str) -> np.ndarray:
+    """The value of a variable of the main block.
+
+    Args:
+        text: The text form of a program.
+        feeds: Data and parameters by name.
+        wanted: The variable.
+    """
+    return Reading(parse_program(text).main, feeds).value(wanted)
+
+
+class Reading:
+    """A program's main block, to be read with values."""
+
+    def __init__(self, main: Body, feeds: Mapping[str, Any]) -> None:
+        self.main = main
+        self.sizes: dict[str, int] = {}
+        self.feeds = {name: value for name, value in feeds.items() if name in main.vars}
+        for name, value in self.feeds.items():
+            shape: Any = getattr(main.vars[name].type, "shape", ())
+            self.sizes |= {
+                str(size): n
+                for size, n in zip(shape, np.shape(value), strict=True)
+                if not isinstance(size, int)
+            }
+
+    def value(self, wanted: str) -> np.ndarray:
+        """The value of a variable."""
+        values: Values = dict(self.feeds)
+        with np.errstate(all="ignore"):
+            self.block(self.main, values)
+        return np.asarray(values[wanted])
+
+    def size(self, size: Any) -> int:
+        """A size, whatever dimensions it is made of."""
+        if isinstance(size, int):
+            return size
+        return int(eval(str(size).replace("^", "**"), {"floordiv": divmod}, self.sizes))
+
+    def block(self, body: Body, values: Values) -> list[Any]:
+        """Bind every variable of a block; its results."""
+        for op in body.ops:
+            special = getattr(self, f"read_{op.type}", None)
+            found = special(op, values) if special else self.plain(op, values)
+            for slot, names in op.outputs.items():
+                values.update(zip(names, found[slot], strict=True))
+        return [values[name] for name in body.results]
+
+    def inner(self, body: Body, values: Values, arguments: Sequence[Any]) -> list[Any]:
+        """The results of a sub-block, which sees what is around it."""
+        return self.block(body, {**values, **dict(zip(body.params, arguments, strict=True))})
+
+    def plain(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """An operator without blocks."""
+        inputs = {slot: [values[n] for n in names] for slot, names in op.inputs.items()}
+        arguments = {slot: given[0] for slot, given in inputs.items()}
+        result = PLAIN[op.type](self, **arguments, **op.attrs)
+        return {slot: [result] for slot in op.outputs}
+
+    # ---- operators with blocks ---------------------------------------------------------------
+
+    def read_loop(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """A count or a condition, memories, slices, rows."""
+        body, cond = op.attrs["body"], op.attrs["cond"]
+        assert isinstance(body, Body)
+        memories = [values[n] for n in op.inputs.get("init", ())]
+        sliced = [values[n] for n in op.inputs.get("sliced", ())]
+        count, trips, rows = len(memories), 0, list[list[Any]]()
+        length = len(sliced[0]) if sliced else 0
+        if not sliced and cond is None:
+            length = self.size(op.attrs["length"])
+        order = range(length)[::-1] if op.attrs["reverse"] else range(length)
+        while trips < length if cond is None else self.holds(cond, values, memories):
+            t = order[trips] if cond is None else trips
+            found = self.inner(body, values, [np.int64(t), *memories, *(x[t] for x in sliced)])
+            memories, trips = found[:count], trips + 1
+            rows.append(found[count:])
+        if op.attrs["reverse"]:
+            rows.reverse()
+        names = body.results[count:]
+        stacked = [
+            self.rows(body, n, [row[i] for row in rows], values) for i, n in enumerate(names)
+        ]
+        return {"final": memories, "stacked": stacked, "trips": [np.int64(trips)]}
+
+    def holds(self, cond: Any, values: Values, memories: Sequence[Any]) -> bool:
+        """The condition of a loop."""
+        return bool(self.inner(cond, values, memories)[0])
+
+    def rows(self, body: Body, name: str, rows: list[Any], values: Values) -> np.ndarray:
+        """Values of each step as one array."""
+        if rows:
+            return np.stack(rows)
+        if name not in body.vars:
+            return np.asarray(values[name])[None][:0]
+        type_: Any = body.vars[name].type
+        return np.zeros((0, *map(self.size, type_.shape)), type_.dtype)
+
+    def read_switch(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """One case, chosen by a number."""
+        cases: Any = op.attrs["cases"]
+        index = int(values[op.inputs["index"][0]])
+        assert 0 <= index < len(cases)
+        return {"out": self.inner(cases[index], values, [])}
+
+    def read_partition(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """Each case on its own rows."""
+        given = [values[n] for n in op.inputs.get("rows", ())]
+        cases: Any = op.attrs["cases"]
+        counts: Any = op.attrs["counts"]
+        out: list[Any] = [None] * len(op.outputs["out"])
+        for case, count, name in zip(cases, counts, op.inputs["masks"], strict=True):
+            mask = values[name]
+            self.sizes[str(count)] = selected = int(mask.sum())
+            if not selected:
+                continue
+            valid = np.ones(selected, bool)
+            found = self.inner(case, values, [valid, *(x[mask] for x in given)])
+            for i, rows in enumerate(found):
+                if out[i] is None:
+                    out[i] = np.zeros((len(mask), *rows.shape[1:]))
+                out[i][mask] = rows
+        empty = np.zeros((len(values[op.inputs["masks"][0]]), 3))
+        return {"out": [empty if rows is None else rows for rows in out], "sums": []}
+
+
+def _index(reading: Reading, x: Any, index: Any) -> Any:
+    del reading
+    return x[tuple(slice(None) if entry == ":" else entry for entry in index)]
+
+
+def _function(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda reading, **given: function(**given)
+
+
+def _ufunc(function: Any) -> Callable[..., Any]:
+    return lambda reading, x, y=None: function(x) if y is None else function(x, y)
+
+
+def _constant(reading: Reading, value: Literal) -> np.ndarray:
+    del reading
+    return np.frombuffer(value.data, value.dtype).reshape(value.shape)
+
+
+def _where(reading: Reading, condition: Any, x: Any, y: Any) -> Any:
+    del reading
+    return np.where(condition, x, y)
+
+
+PLAIN: dict[str, Callable[..., Any]] = {
+    name: _ufunc(getattr(np, name))
+    for name in [
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "tanh",
+        "sin",
+        "cos",
+        "exp",
+        "sqrt",
+        "greater",
+        "less",
+        "equal",
+        "remainder",
+        "matmul",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "negative",
+        "maximum",
+        "minimum",
+        "square",
+    ]
+} | {
+    "constant": _constant,
+    "where": _where,
+    "getitem": _index,
+    "identity": _function(lambda x: x),
+    "stop_gradient": _function(lambda x: x),
+    "sum": _function(lambda x, axis, keepdims: np.sum(x, axis, keepdims=keepdims)),
+    "cast": _function(lambda x, dtype: np.asarray(x).astype(dtype)),
+    "reshape": lambda reading, x, shape: np.reshape(x, tuple(map(reading.size, shape))),
+    "full": lambda reading, shape, value, dtype: np.full(
+        tuple(map(reading.size, shape)), value, dtype
+    ),
+    "list_empty": _function(lambda dtype, shape, **rest: ((), shape, dtype)),
+    "list_push": _function(lambda list, value, history: ((*list[0], value), *list[1:])),
+    "list_stack": lambda reading, list, length: (
+        np.stack(list[0]) if list[0] else np.zeros((0, *map(reading.size, list[1])), list[2])
+    ),
+}
