@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 
 import braces as br
 from benchmarks.build_program import build, gradient, operators
 from benchmarks.case import Case, Comparison, Goal, Measure, clocked
+from benchmarks.fresh import fresh
 
 TITLE = "building a program and inferring its types"
 SCRIPT = (
-    "import time; import jax; import jax.export; import jax.numpy; import optax\n"
+    "import time, jax.export, optax\n"
     "from benchmarks.build_program import build, gradient\n"
-    "start = time.perf_counter(); loss = build({operators}, {widths}); built = time.perf_counter()\n"
-    "gradient(loss) if {backward} else None; done = time.perf_counter()\n"
-    "print(done - built if {backward} else built - start)"
+    "start = time.perf_counter(); loss = build({size}, {widths}); built = time.perf_counter()\n"
+    "gradient(loss); done = time.perf_counter()\n"
+    "print({part})"
 )
 
 
@@ -32,33 +29,24 @@ def cases(tiny: bool) -> list[Case]:
 
 
 def _case(size: int, widths: int, what: str, goal: Goal, tiny: bool) -> Case:
-    fresh, again = "in a fresh interpreter, JAX imported", "again"
-    both = "its gradient, in a fresh interpreter"
+    first, again = "in a fresh interpreter, JAX imported", "again"
+    backward = "its gradient, in a fresh interpreter"
     return Case(
         what=f"{size} operators, {what}",
         sides={
-            fresh: _fresh(size, widths, False),
-            both: _fresh(size, widths, True),
+            first: _fresh(size, widths, "built - start"),
+            backward: _fresh(size, widths, "done - built"),
             again: clocked(lambda: build(size, widths)),
         },
-        comparisons=[Comparison(fresh, goal=goal), Comparison(both), Comparison(again)],
+        comparisons=[Comparison(first, goal=goal), Comparison(backward), Comparison(again)],
         agree=lambda: check_gradient(size, widths),
         rounds=1 if tiny else 5,
         warm=1,
     )
 
 
-def _fresh(size: int, widths: int, backward: bool) -> Measure:
-    script = SCRIPT.format(operators=size, widths=widths, backward=backward)
-
-    def measure() -> float:
-        root = Path(__file__).resolve().parents[1]
-        done = subprocess.run(
-            [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
-        )
-        return float(done.stdout)
-
-    return measure
+def _fresh(size: int, widths: int, part: str) -> Measure:
+    return fresh(SCRIPT.format(size=size, widths=widths, part=part))
 
 
 def check_gradient(size: int, widths: int) -> None:

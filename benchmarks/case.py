@@ -97,6 +97,7 @@ def clocked(function: Callable[[], Any]) -> Measure:
 
 def measured(case: Case, seconds: float) -> list[Row]:
     """Measure the sides of a case in turn; `seconds` is about how long to go on."""
+    case.agree()
     samples: dict[str, list[float]] = {name: [] for name in case.sides}
     for _ in range(case.warm):
         for measure in case.sides.values():

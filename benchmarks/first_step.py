@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 
 from benchmarks import first_step_braces, first_step_jax
 from benchmarks.case import OURS, Case, Comparison, Goal, Measure, check_close
 from benchmarks.first_step_data import MODELS, initial_values
+from benchmarks.fresh import fresh
 
 TITLE = "from the import to the first training step done, in a fresh interpreter"
 PEER = "JAX and optax"
@@ -43,11 +40,4 @@ def _case(model: str, what: str, tiny: bool) -> Case:
 
 
 def _fresh(module: str, model: str) -> Measure:
-    command = [sys.executable, "-c", SCRIPT.format(module=module, model=model)]
-
-    def measure() -> float:
-        root = Path(__file__).resolve().parents[1]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-        return float(done.stdout)
-
-    return measure
+    return fresh(SCRIPT.format(module=module, model=model))

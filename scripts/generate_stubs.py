@@ -77,9 +77,8 @@ def signature(function: OperatorFunction) -> str:
         parts.append("*")
     parts.append("name: str = ...")
     outputs = function.definition.outputs
-    result = f"tuple[{', '.join(['Var'] * len(outputs))}]"
-    if len(outputs) == 1:
-        result = "list[Var]" if outputs[0].many else "Var"
+    kinds = ["list[Var]" if slot.many else "Var" for slot in outputs]
+    result = kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
     return f"def {function.__name__}({', '.join(parts)}) -> {result}: ..."
 
 

@@ -48,7 +48,7 @@ from braces.frontend.layers import fc as fc
 from braces.frontend.random import dropout as dropout
 from braces.frontend.rnn import create_rnn as create_rnn
 from braces.frontend.spelling import *  # noqa: F403 - the array API's other names
-from braces.frontend.spelling import missing as __getattr__
+from braces.frontend.spelling import missing as __getattr__  # noqa: F401 - br.NAME says what to type
 from braces.frontend.variables import (
     Variable as Variable,
     constant as constant,

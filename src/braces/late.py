@@ -10,6 +10,8 @@ import importlib
 from typing import Any
 
 ENTRIES = {
+    "admit": "braces.passes.admit:admit",
+    "op_versions": "braces.passes.admit:op_versions",
     "run_block": "braces.executor.block:run_block",
     "eval_block": "braces.executor.block:eval_block",
     "infer_block": "braces.executor.block:infer_block",

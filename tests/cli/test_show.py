@@ -93,7 +93,23 @@ def test_a_model_shows_its_programs_and_arrays(
     assert said["kind"] == "model"
     assert list(said["programs"]) == ["predict"]
     assert said["arrays"] == [{"name": "w", "type": "f32[4,4]", "numbers": 16, "bytes": 64}]
-    assert "1 variable  16 numbers, 64 B" in shown(capsys, model_file)
+    text = shown(capsys, model_file)
+    assert "1 variable  16 numbers, 64 B" in text
+    assert "  w  parameter  f32[4,4]" in text
+
+
+def test_a_model_that_can_be_trained_tells_parameters_from_states(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with br.Program() as prog:
+        y = br.data("x", [4]) * br.parameter("w", [4])
+        steps = br.state("steps", [])
+        prog.update("steps", (steps + 1.0).name)
+    scope = br.Scope()
+    br.Executor().init(prog, scope)
+    save_model(tmp_path / "m.model", prog, scope, feeds=["x"], fetches=[y])
+    lines = shown(capsys, str(tmp_path / "m.model")).splitlines()
+    assert [line.split()[:2] for line in lines[-2:]] == [["w", "parameter"], ["steps", "state"]]
 
 
 def test_a_file_of_parameters_shows_its_arrays(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +26,8 @@ from braces.errors import (
 from braces.frontend import optimizer as opt, schedule
 from braces.frontend.transformations import Optimizer
 from braces.ops.build import Var
+from braces.ops.define import OPS
+from braces.ops.transformation import Grouped
 
 STEPS = 5
 X = np.random.default_rng(0).normal(size=(6, 3))
@@ -204,6 +207,19 @@ def test_gradients_of_ones_own_are_applied(mode: str) -> None:
     found = executor.run(program, scope, feed={"g": np.array([1, 2], "f")}, fetch=after[p])
     np.testing.assert_array_equal(found, [0.5, 0.0])
     np.testing.assert_array_equal(scope.var("p").value, [0.5, 0.0])
+
+
+def test_steps_are_plain_operators(mode: str) -> None:
+    with br.Program() as program:
+        g, h = br.data("g", [2]), br.data("h", [3])
+        updates, traces = br.add_momentum([g, h], [br.ones_like(g), br.ones_like(h)], 0.5)
+        moved = br.apply_updates([g, h], updates)
+    feed = {"g": np.zeros(2, "f"), "h": np.ones(3, "f")}
+    fetch = [*traces, *moved]
+    found = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)
+    expected = [np.full(2, 0.5), np.full(3, 1.5), np.full(2, 0.5), np.full(3, 2.5)]
+    for got, want in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_an_optimizer_serves_several_programs() -> None:
@@ -471,6 +487,20 @@ def test_dtypes_stay(made: Optimizer) -> None:
     for name in scope.names():
         kept = program.vars[name].type
         assert scope.var(name).dtype == kept.dtype, name
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [d for d in OPS.definitions.values() if isinstance(d, Grouped)],
+    ids=lambda definition: definition.type,
+)
+def test_nothing_large_is_computed_in_another_dtype(definition: Grouped) -> None:
+    many, count = jax.ShapeDtypeStruct((3,), np.float32), jax.ShapeDtypeStruct((), np.int32)
+    types = {s.name: (many,) if s.many else (count,) for s in definition.inputs}
+    attrs = definition.bind_attrs({})
+    with wide():
+        made = jax.make_jaxpr(lambda given: definition.compute(given, attrs, ()))(types)
+    assert not re.search(r"f64\[\d", str(made))
 
 
 def test_float64_is_exact(mode: str) -> None:

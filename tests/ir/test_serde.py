@@ -33,6 +33,7 @@ from braces.ir import (
 )
 from braces.ir.limits import DEEPEST_NESTING
 from braces.ir.proto import program_pb2 as pb
+from braces.ir.program import parse
 from braces.ir.records import Attr, Body, ProgramDef, Source, VarInfo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,11 +163,13 @@ def test_a_symbol_table_writes_itself_and_reads_itself() -> None:
 
 
 def test_a_program_is_saved_and_loaded_with_its_startup(tmp_path: Path) -> None:
-    program = Program(PROGRAM)
-    program.startup = Program(parse_program("program { update w = w_0 }"))
+    program = parse("program { parameter w: f32[]  w_1: f32[] = tanh(x=w)  update w = w_1 }")
+    program.startup = parse("""
+        program { parameter w: f32[]  w_0: f32[] = constant() {value=f32[] 1.0}  update w = w_0 }
+    """)
     program.save(tmp_path / "model.braces")
     loaded = Program.load(tmp_path / "model.braces")
-    assert loaded.definition == PROGRAM
+    assert loaded.definition == program.definition
     assert loaded.startup.updates == {"w": "w_0"}
     assert not Program.from_bytes(Program().to_bytes()).startup.updates
 

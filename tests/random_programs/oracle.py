@@ -29,10 +29,25 @@ def read(text: str, feeds: Mapping[str, Any], wanted: str) -> np.ndarray:
 
 
 class Reading:
-    """A program's main block, to be read with values."""
+    """A program's main block, to be read with values.
 
-    def __init__(self, main: Body, feeds: Mapping[str, Any]) -> None:
+    Args:
+        main: The block.
+        feeds: Data and parameters by name.
+        fixed: What `stop_gradient` gave in another reading, to be given again.
+
+    Attributes:
+        choices: All that was decided: conditions, cases, rows.
+        stopped: What `stop_gradient` gave.
+    """
+
+    def __init__(
+        self, main: Body, feeds: Mapping[str, Any], fixed: Sequence[Any] | None = None
+    ) -> None:
         self.main = main
+        self.choices: list[bytes] = []
+        self.stopped: list[Any] = []
+        self.fixed = None if fixed is None else iter(fixed)
         self.sizes: dict[str, int] = {}
         self.feeds = {name: value for name, value in feeds.items() if name in main.vars}
         for name, value in self.feeds.items():
@@ -104,7 +119,17 @@ class Reading:
 
     def holds(self, cond: Any, values: Values, memories: Sequence[Any]) -> bool:
         """The condition of a loop."""
-        return bool(self.inner(cond, values, memories)[0])
+        return bool(self.choose(self.inner(cond, values, memories)[0]))
+
+    def choose(self, choice: Any) -> Any:
+        """Note a decision."""
+        self.choices.append(np.asarray(choice).tobytes())
+        return choice
+
+    def stop(self, x: Any) -> Any:
+        """The value that does not move when inputs do."""
+        self.stopped.append(x if self.fixed is None else next(self.fixed))
+        return self.stopped[-1]
 
     def rows(self, body: Body, name: str, rows: list[Any], values: Values) -> np.ndarray:
         """Values of each step as one array."""
@@ -119,7 +144,7 @@ class Reading:
         """One case, chosen by a number."""
         cases: Any = op.attrs["cases"]
         index = int(values[op.inputs["index"][0]])
-        assert 0 <= index < len(cases)
+        assert 0 <= self.choose(index) < len(cases)
         return {"out": self.inner(cases[index], values, [])}
 
     def read_partition(self, op: Op, values: Values) -> dict[str, list[Any]]:
@@ -129,7 +154,7 @@ class Reading:
         counts: Any = op.attrs["counts"]
         out: list[Any] = [None] * len(op.outputs["out"])
         for case, count, name in zip(cases, counts, op.inputs["masks"], strict=True):
-            mask = values[name]
+            mask = self.choose(values[name])
             self.sizes[str(count)] = selected = int(mask.sum())
             if not selected:
                 continue
@@ -162,8 +187,7 @@ def _constant(reading: Reading, value: Literal) -> np.ndarray:
 
 
 def _where(reading: Reading, condition: Any, x: Any, y: Any) -> Any:
-    del reading
-    return np.where(condition, x, y)
+    return np.where(reading.choose(condition), x, y)
 
 
 PLAIN: dict[str, Callable[..., Any]] = {
@@ -196,7 +220,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "where": _where,
     "getitem": _index,
     "identity": _function(lambda x: x),
-    "stop_gradient": _function(lambda x: x),
+    "stop_gradient": lambda reading, x: reading.stop(x),
     "sum": _function(lambda x, axis, keepdims: np.sum(x, axis, keepdims=keepdims)),
     "cast": _function(lambda x, dtype: np.asarray(x).astype(dtype)),
     "reshape": lambda reading, x, shape: np.reshape(x, tuple(map(reading.size, shape))),

@@ -30,14 +30,14 @@ def _bar(stream: TextIO, epochs: int) -> Generator[Report]:
         TextColumn("epoch"),
         MofNCompleteColumn(),
         BarColumn(),
-        TextColumn("loss {task.fields[loss]:.4f}  accuracy {task.fields[accuracy]:.1%}"),
+        TextColumn("{task.fields[measured]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(file=stream)) as progress:
-        task = progress.add_task("", total=epochs, loss=float("nan"), accuracy=0.0)
+        task = progress.add_task("", total=epochs, measured="compiling")
 
         def report(epoch: int, loss: float, accuracy: float) -> None:
-            progress.update(task, completed=epoch, loss=loss, accuracy=accuracy)
+            progress.update(task, completed=epoch, measured=_measured(loss, accuracy))
 
         yield report
 
@@ -48,7 +48,11 @@ def _lines(stream: TextIO, epochs: int) -> Report:
     def report(epoch: int, loss: float, accuracy: float) -> None:
         if epoch % every == 0 or epoch in (1, epochs):
             number = f"{epoch:>{len(str(epochs))}}/{epochs}"
-            line = f"epoch {number}  loss {loss:.4f}  accuracy {accuracy:.1%}"
+            line = f"epoch {number}  {_measured(loss, accuracy)}"
             print(line, file=stream, flush=True)
 
     return report
+
+
+def _measured(loss: float, accuracy: float) -> str:
+    return f"loss {loss:.4f}  accuracy {accuracy:.1%}"

@@ -86,9 +86,7 @@ def _run(block: Block, names: list[str], scope: Scope, device: str) -> list[Any]
 
 
 def _prepared(block: Block, names: tuple[str, ...], device: str) -> CompiledPlan:
-    """The plan of a run, kept with the block; whatever the block reads is fed from the
-    scope.
-    """
+    """The plan of a run, kept with the block; what the block reads is fed from the scope."""
     if (names, device) not in block.prepared:
         infos = _infos(block)
         bound = {name for op in block.ops for name in op.binds()}

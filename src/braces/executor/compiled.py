@@ -1,6 +1,4 @@
-"""Runs, compiled: one executable for each plan, set of types, and what runs have told so
-far.
-"""
+"""Runs, compiled: one executable for each plan, set of types, and what runs have told."""
 
 from __future__ import annotations
 

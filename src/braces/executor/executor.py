@@ -26,8 +26,8 @@ class Executor:
     """Runs programs.
 
     Args:
-        mode: `compile` lowers a program to one function and lets XLA compile it; `interpret` runs
-            operator by operator. Both give the same results.
+        mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
+            runs operator by operator. Both give the same results.
         device: `"cpu:0"`, `"gpu:0"`, …; the default device of JAX where it is `None`.
 
     Raises:

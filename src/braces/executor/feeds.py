@@ -78,9 +78,7 @@ def _convert_python(info: VarInfo, declared: TensorType, value: Any) -> Any:
 
 
 def _fits(given: np.dtype[Any], declared: np.dtype[Any]) -> bool:
-    """Whether converting keeps the meaning: no fractions into integers, no numbers into
-    bools.
-    """
+    """Whether converting keeps the meaning: no fractions to integers, no numbers to bools."""
     if declared.kind == "b":
         return given.kind == "b"
     if declared.kind in "iu":

@@ -47,7 +47,7 @@ class Interpreter:
                 if self.check_nan:
                     refuse_nan(op, env)
             except BracesError as error:
-                raise error.located(place(path, op))
+                raise error.located(place(path, op)) from error.__cause__
             if self.listeners:
                 bound = {name: env[name] for name in op.binds() if name not in before}
                 for listener in self.listeners:

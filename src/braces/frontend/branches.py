@@ -307,8 +307,7 @@ def create_if_else(predicate: Any) -> IfElse:
 
 
 def create_switch(index: Any = None) -> Switch:
-    """A choice between several blocks: the first condition that holds, or the index that
-    equals.
+    """A choice between blocks: the first condition that holds, or the index that equals.
 
     Args:
         index: An integer scalar; cases are then integers, else they are conditions.

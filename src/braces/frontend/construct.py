@@ -16,8 +16,7 @@ from braces.passes.prune import ancestors
 
 
 class SubBlock:
-    """A block between `with` and its end. Where an exception leaves it, the program is as
-    before.
+    """A block between `with` and its end; an exception leaves the program as it was.
 
     Attributes:
         program: The program that is built.
@@ -52,7 +51,7 @@ class SubBlock:
             self.close()
         except BracesError as problem:
             self.program.restore(self._snapshot)
-            raise located(problem, self.what)
+            raise located(problem, self.what) from problem.__cause__
 
     def close(self) -> None:
         """Finish the block; called at the end of the `with`."""
@@ -77,9 +76,7 @@ class SubBlock:
         return self.local(self.table.add_param(self.table.names.unique(stem), type_).name)
 
     def hoist(self, name: str) -> bool:
-        """Move a value that needs nothing of this block, `br.constant(0)` say, in front of
-        it.
-        """
+        """Move a value that needs nothing of this block, a constant say, in front of it."""
         made = producers(self.table.ops)
         needed = {n for n in ancestors(self.table.ops, [name]) if n in self.table.vars}
         moved = [op for op in self.table.ops if not needed.isdisjoint(op.binds())]
@@ -168,8 +165,8 @@ class Memory(Var):
         if type(n) is not int or n < 1:
             raise located(
                 ProgramError(
-                    f"pre({n!r}) is not a step in the past.", fix="Use n = 1, 2, …; the value of "
-                    "this step is what you pass to update."
+                    f"pre({n!r}) is not a step in the past.", fix="Use n = 1, 2, …; "
+                    "the value of this step is what you pass to update."
                 ),
                 self.block.what,
             )  # fmt: skip
@@ -265,7 +262,7 @@ class LoopBlock(SubBlock):
                 raise ProgramError(
                     f"Memory `{memory.name}` is never updated.",
                     given=f"{memory.name}: {memory.type}",
-                    fix="Call update(...) once inside the block; update(memory) keeps the value.",
+                    fix="Call update(...) once in the block; update(memory) keeps the value.",
                 )
             memory.position = len(params)
             chain = [memory, *memory.shifts]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from braces.errors import ProgramError
-from braces.ops.build import call
+from braces.ops.build import apply
 from braces.ops.define import OPS, OpDef, op as define_op
 from braces.passes.backward import as_list
 
@@ -31,23 +31,27 @@ class OperatorFunction:
         self.__signature__ = _signature(definition)
 
     def __call__(self, *args: Any, name: str = "", **kwargs: Any) -> Any:
+        """Append the operator; inputs first, then attributes, by position or by keyword."""
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
             raise ProgramError(
                 f"{self.__name__}: {error}.", fix=f"Call {self.__name__}{self.__signature__}."
             ) from None
-        inputs: list[Any] = []
+        inputs: dict[str, list[Any]] = {}
         attrs: dict[str, Any] = {}
         for key, value in bound.arguments.items():
             slot = self.definition.input(key)
             if slot is None:
                 attrs[key] = value
             elif slot.many:
-                inputs.extend(as_list(value))
+                inputs[key] = as_list(value)
             else:
-                inputs.append(value)
-        return call(self.definition.type, *inputs, name=name, **attrs)
+                inputs[key] = [] if value is None else [value]
+        made = apply(self.definition.type, inputs, attrs, name=name)
+        outputs = self.definition.outputs
+        found = [list(made[s.name]) if s.many else made[s.name][0] for s in outputs]
+        return found[0] if len(found) == 1 else tuple(found)
 
     def __repr__(self) -> str:
         return f"<operator {self.__name__}{self.__signature__}>"
@@ -79,7 +83,8 @@ def _signature(definition: OpDef) -> inspect.Signature:
         )
         for slot in definition.inputs
     ]
-    seen_default = any(p.default is not inspect.Parameter.empty for p in parameters)
+    # `any` is an operator here, not the builtin.
+    seen_default = bool([p for p in parameters if p.default is not inspect.Parameter.empty])
     for spec in definition.attrs:
         kind = inspect.Parameter.KEYWORD_ONLY if spec.required and seen_default else plain
         seen_default = seen_default or not spec.required

@@ -14,8 +14,8 @@ The first part of the name is the optimizer's, or what `name=` says; a second on
 kind in a program is `adam_1`. With a schedule the learning rate follows from the count; the
 scope then shows the one of the last run (0 before the first one), and setting it has no effect.
 
-The dtype of the learning rate is float64 where a parameter's is, else float32. What is kept for
-a parameter has its dtype.
+The learning rate is float64 where a parameter is (set it to a `numpy.float64` then), else
+float32. What is kept for a parameter has the parameter's dtype.
 """
 
 from __future__ import annotations

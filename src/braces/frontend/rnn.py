@@ -133,8 +133,8 @@ class StepNet(LoopBlock):
         """Stop early; read after the step.
 
         Args:
-            condition: A bool scalar ends the loop after this step; a bool vector of rows freezes
-                the rows where it holds. Memories then stay, and later outputs are zero.
+            condition: A bool scalar ends the loop after this step; a bool vector of rows
+                freezes the rows where it holds. Memories then stay, later outputs are zero.
 
         Raises:
             ShapeError: It is neither.

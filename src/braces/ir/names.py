@@ -24,7 +24,7 @@ def check_name(name: str) -> str:
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise ProgramError(
             f"{name!r:.80} cannot be a name.",
-            fix="Names begin with a letter or `_`, and go on with letters, digits, `_ . @ / -`.",
+            fix="Names begin with a letter or `_`; letters, digits and `_ . @ / -` follow.",
         )
     return name
 

@@ -238,7 +238,7 @@ class Program:
     def to_bytes(self) -> bytes:
         """The program, its startup program included, as one protobuf `ProgramDesc`."""
         startup = self._startup.definition if self._startup else None
-        return serde.program_to_bytes(self.definition, startup)
+        return serde.program_to_bytes(self.definition, startup, late.call("op_versions"))
 
     @staticmethod
     def from_bytes(data: bytes) -> Program:
@@ -246,12 +246,10 @@ class Program:
 
         Raises:
             FileFormatError: The bytes are not a program, or one of a newer format.
+            VerifyError: The program is not well formed.
         """
-        main, startup = serde.program_from_bytes(data)
-        program = Program(main)
-        if startup is not None:
-            program.startup = Program(startup)
-        return program
+        main, startup = serde.program_from_bytes(data, late.call("op_versions"))
+        return _admitted(main, startup)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program to a file, at once or not at all."""
@@ -259,7 +257,13 @@ class Program:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Program:
-        """Read a program from a file that `save` wrote."""
+        """Read a program from a file that `save` wrote.
+
+        Raises:
+            FileFormatError: The file is not a program, or one of a newer format.
+            VerifyError: The program is not well formed.
+            OSError: There is no such file, or it must not be read.
+        """
         return Program.from_bytes(serde.read_bounded(path))
 
     def for_test(self) -> Program:
@@ -295,5 +299,15 @@ def parse(source: str) -> Program:
 
     Raises:
         ParseError: The text is not a program; the message shows line, column, and a caret.
+        VerifyError: The program is not well formed.
     """
-    return Program(parse_program(source))
+    return _admitted(parse_program(source), None)
+
+
+def _admitted(main: ProgramDef, startup: ProgramDef | None) -> Program:
+    """A program from outside, verified, with attributes that were left out filled in."""
+    main, startup = late.call("admit", main, startup)
+    program = Program(main)
+    if startup is not None:
+        program.startup = Program(startup)
+    return program

@@ -21,7 +21,7 @@ from braces.dims import Dim
 from braces.dtypes import DType, Type, dtype_of, short_name
 
 Attr: TypeAlias = (
-    "None | bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...]"
+    "bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...] | None"
 )
 Slots: TypeAlias = "Mapping[str, tuple[str, ...]]"
 

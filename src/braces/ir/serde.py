@@ -59,7 +59,8 @@ def program_to_bytes(
     Args:
         main: The program.
         startup: What sets its persistable variables, where there is such a program.
-        versions: The version of each operator type; those of the types used are stored.
+        versions: The version of each operator type; those of the types used are stored, derived
+            ones by the type that they come from.
 
     Raises:
         ProgramError: It holds something that has no stored form, or nests too deep.
@@ -71,7 +72,7 @@ def program_to_bytes(
         writer.program(startup, desc.startup)
     for source in writer.locations:
         desc.locations.add(file=source.file, line=source.line)
-    used = {op.type for one in (main, startup) if one for _, op in all_ops(one.main)}
+    used = {_base(op.type) for one in (main, startup) if one for _, op in all_ops(one.main)}
     desc.op_versions.update({t: n for t, n in (versions or {}).items() if t in used})
     # The last field goes last by itself: that is how a reader notices a file cut short.
     data = _encoded(desc) + _encoded(pb.ProgramDesc(complete=True))
@@ -107,6 +108,11 @@ def program_from_bytes(
     reader = _Reader([_source(one) for one in desc.locations])
     startup = reader.program(desc.startup) if desc.HasField("startup") else None
     return reader.program(desc), startup
+
+
+def _base(op_type: str) -> str:
+    """The operator that a derived one comes from, and whose version it has."""
+    return op_type.partition(".")[0]
 
 
 def _encoded(desc: Any) -> bytes:

@@ -15,9 +15,10 @@ from braces.dims import Shape
 from braces.dtypes import DType, ListType, TensorType, Type, is_float
 from braces.errors import BracesError, DTypeError, ProgramError, SymbolicValueError
 from braces.ir.program import Program, default_program, program_in_with
-from braces.ir.records import CAPTURES, Literal, Op, Source, VarInfo
+from braces.ir.records import CAPTURES, Literal, Source, VarInfo
 from braces.ir.table import SymbolTable
 from braces.ir.walk import captures_of
+from braces.ops.arithmetic import Arithmetic
 from braces.ops.define import OPS, OpDef
 from braces.ops.inference import Context, infer
 from braces.ops.scalars import as_array
@@ -26,7 +27,7 @@ from braces.ops.source import user_source
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
 
 
-class Var:
+class Var(Arithmetic):
     """A symbolic variable of a program: a name in a block, with a type.
 
     Python's operators build programs: `x @ w + b`, `x[..., 0]`, `a < b`. `==` is elementwise,
@@ -77,132 +78,9 @@ class Var:
         """Whether the value outlives a run."""
         return self.info.persistable
 
-    @property
-    def T(self) -> Var:
-        """The transpose of a matrix."""
-        return one("transpose", self, axes=None)
-
-    def astype(self, dtype: object) -> Var:
-        """The same values in another dtype."""
-        return one("cast", self, dtype=dtype)
-
-    def reshape(self, *shape: Any) -> Var:
-        """The same values in another shape."""
-        given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-        return one("reshape", self, shape=given)
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Var:
-        """The sum along axes."""
-        return one("sum", self, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Var:
-        """The mean along axes."""
-        return one("mean", self, axis=axis, keepdims=keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Var:
-        """The maximum along axes."""
-        return one("max", self, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Var:
-        """The minimum along axes."""
-        return one("min", self, axis=axis, keepdims=keepdims)
-
-    # ---- arithmetic --------------------------------------------------------------------------
-
-    def __add__(self, other: Operand) -> Var:
-        return one("add", self, other)
-
-    def __radd__(self, other: Operand) -> Var:
-        return one("add", other, self)
-
-    def __sub__(self, other: Operand) -> Var:
-        return one("subtract", self, other)
-
-    def __rsub__(self, other: Operand) -> Var:
-        return one("subtract", other, self)
-
-    def __mul__(self, other: Operand) -> Var:
-        return one("multiply", self, other)
-
-    def __rmul__(self, other: Operand) -> Var:
-        return one("multiply", other, self)
-
-    def __truediv__(self, other: Operand) -> Var:
-        return one("divide", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Var:
-        return one("divide", other, self)
-
-    def __floordiv__(self, other: Operand) -> Var:
-        return one("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Operand) -> Var:
-        return one("floor_divide", other, self)
-
-    def __mod__(self, other: Operand) -> Var:
-        return one("remainder", self, other)
-
-    def __rmod__(self, other: Operand) -> Var:
-        return one("remainder", other, self)
-
-    def __pow__(self, other: Operand) -> Var:
-        return one("pow", self, other)
-
-    def __rpow__(self, other: Operand) -> Var:
-        return one("pow", other, self)
-
-    def __matmul__(self, other: Operand) -> Var:
-        return one("matmul", self, other)
-
-    def __rmatmul__(self, other: Operand) -> Var:
-        return one("matmul", other, self)
-
-    def __neg__(self) -> Var:
-        return one("negative", self)
-
-    def __pos__(self) -> Var:
-        return self
-
-    def __abs__(self) -> Var:
-        return one("abs", self)
-
-    # ---- comparison and logic ----------------------------------------------------------------
-
-    def __eq__(self, other: object) -> Var:  # type: ignore[override]
-        return one("equal", self, other)
-
-    def __ne__(self, other: object) -> Var:  # type: ignore[override]
-        return one("not_equal", self, other)
-
-    def __lt__(self, other: Operand) -> Var:
-        return one("less", self, other)
-
-    def __le__(self, other: Operand) -> Var:
-        return one("less_equal", self, other)
-
-    def __gt__(self, other: Operand) -> Var:
-        return one("greater", self, other)
-
-    def __ge__(self, other: Operand) -> Var:
-        return one("greater_equal", self, other)
-
-    def __and__(self, other: Operand) -> Var:
-        return one("logical_and", self, other)
-
-    def __rand__(self, other: Operand) -> Var:
-        return one("logical_and", other, self)
-
-    def __or__(self, other: Operand) -> Var:
-        return one("logical_or", self, other)
-
-    def __ror__(self, other: Operand) -> Var:
-        return one("logical_or", other, self)
-
-    def __xor__(self, other: Operand) -> Var:
-        return one("logical_xor", self, other)
-
-    def __invert__(self) -> Var:
-        return one("logical_not", self)
+    def op(self, op_type: str, *operands: Any, **attrs: Any) -> Var:
+        """Append an operator with one output."""
+        return one(op_type, *operands, **attrs)
 
     __hash__ = object.__hash__
 
@@ -321,13 +199,13 @@ def check_visible(program: Program, var: Var) -> None:
         raise ProgramError(
             f"`{var.name}` belongs to another program.",
             given=f"{var.name}: {var.type}",
-            fix="Build with variables of one program; parameters are shared by name in a scope.",
+            fix="Build with variables of one program; scopes share parameters by name.",
         )
     if var.table not in program.current.chain():
         raise ProgramError(
             f"`{var.name}` is a variable of a block that is closed, so it cannot be read here.",
             given=f"{var.name}: {var.type}",
-            fix="Return it from its block: add_output(...) and call the construct, or final(...).",
+            fix="Return it from its block: add_output(...) and a call, or final(...).",
         )
     visible = program.current.table_of(var.name)
     if visible is not var.table:
@@ -505,8 +383,3 @@ def call(op_type: str, *operands: Any, name: str = "", **attrs: Any) -> Any:
 def one(op_type: str, *operands: Any, **attrs: Any) -> Var:
     """`call` for operators with one output."""
     return call(op_type, *operands, **attrs)
-
-
-def last_op(program: Program) -> Op:
-    """The operator that was appended last."""
-    return program.current.ops[-1]

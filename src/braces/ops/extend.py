@@ -66,7 +66,8 @@ def pad(x: Tensor, *, widths: Widths, value: float = 0.0) -> Tensor:
     Raises:
         ShapeError: A width is negative, or the number of pairs is not that of axes.
     """
-    return jnp.pad(x, for_each_axis(widths, x.ndim), constant_values=value).astype(x.dtype)
+    margins: Any = for_each_axis(widths, x.ndim)
+    return jnp.pad(x, margins, constant_values=value).astype(x.dtype)
 
 
 def for_each_axis(widths: Widths, rank: int) -> Widths:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from braces.ir.program import Program
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.walk import map_bodies
+from braces.passes.verify import verified
 
 
 def for_test(program: Program) -> Program:
@@ -16,9 +17,12 @@ def for_test(program: Program) -> Program:
 
     Dropout passes its input through, normalisation uses running statistics, and no persistable
     variable changes. Gradients and losses stay as variables; prune to what is wanted.
+
+    Raises:
+        VerifyError: The program is not well formed.
     """
     main = program.definition.main
-    test = Program(ProgramDef(_calm(main), {}))
+    test = Program(verified(ProgramDef(_calm(main), {})))
     test.startup = program.startup
     return test
 

@@ -6,7 +6,7 @@ outputs, memories, captures and sub-block operators that nobody needs go, at any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from braces.errors import UnknownNameError, suggest
@@ -14,6 +14,7 @@ from braces.ir.program import Program
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS
+from braces.passes.verify import verified
 
 
 def eliminate(body: Body, results: Sequence[str]) -> Body:
@@ -73,24 +74,21 @@ def prune(program: Program, targets: Any) -> Program:
 
     Raises:
         UnknownNameError: A target does not exist.
+        VerifyError: The program is not well formed.
     """
     names = _target_names(program, targets)
     definition = program.definition
     updates = {n: v for n, v in definition.updates.items() if n in names}
-    small = Program(
-        ProgramDef(_without_results(definition.main, [*names, *updates.values()]), updates)
-    )
+    small = _cut(definition.main, [*names, *updates.values()], updates)
     startup = program.startup.definition
     first = {n: v for n, v in startup.updates.items() if n in small.vars}
-    small.startup = Program(
-        ProgramDef(_without_results(startup.main, [*first.values(), *first]), first)
-    )
+    small.startup = _cut(startup.main, [*first.values(), *first], first)
     return small
 
 
-def _without_results(main: Body, names: Sequence[str]) -> Body:
+def _cut(main: Body, names: Sequence[str], updates: Mapping[str, str]) -> Program:
     body = eliminate(main, names)
-    return Body((), (), body.vars, body.ops)
+    return Program(verified(ProgramDef(Body((), (), body.vars, body.ops), updates)))
 
 
 def _target_names(program: Program, targets: Any) -> list[str]:

@@ -1,8 +1,9 @@
 """What every operator that owns sub-blocks can do.
 
 Such an operator is a final class with the same methods in the same order: `interface`,
-`infer_blocks`, `interpret`, `lower`, `trim`, `build_gradient`, `build_jvp`. The executor and the passes hand in what belongs
-to them (`Frame`, `Lowering`, `Differentiation`), so that nothing here imports a layer above.
+`infer_blocks`, `interpret`, `lower`, `trim`, `build_gradient`, `build_jvp`. The executor and
+the passes hand in what belongs to them (`Frame`, `Lowering`, `Differentiation`), so that nothing
+here imports a layer above.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from braces.dtypes import Type
 from braces.errors import BracesError
 from braces.ir.records import Body, Op
 from braces.ops.build import Var
-from braces.ops.define import OPS, OpDef, Types
+from braces.ops.define import OpDef, Types
 from braces.ops.inference import Context
 
 Env = dict[str, Any]
@@ -162,15 +163,3 @@ def result_types(body: Body, outer: Mapping[str, Type], context: Context) -> tup
 def vars_by_name(values: Sequence[Var]) -> dict[str, Var]:
     """Variables by their names."""
     return {var.name: var for var in values}
-
-
-__all__ = [
-    "OPS",
-    "BlockOp",
-    "Env",
-    "Frame",
-    "Interface",
-    "Lowering",
-    "result_types",
-    "vars_by_name",
-]

@@ -36,8 +36,7 @@ class Plan:
 
 
 def plan_keeping(forward: SymbolTable, needed: Iterable[str], at_hand: set[str]) -> Plan:
-    """Keep what is needed, except what is at hand, and what cheap operators make of kept
-    values.
+    """Keep what is needed and neither at hand nor cheap to make of what is kept.
 
     Args:
         forward: The block.
@@ -149,9 +148,7 @@ class Thread:
 
 
 def take_list(lists: Lists, forward: SymbolTable, name: str) -> Thread:
-    """Take the empty list that a history grew from out of a block, so that it can come from
-    outside.
-    """
+    """Take the empty list that a history grew from out of a block; it comes from outside."""
     origin = lists.origins[name]
     op = producers(forward.ops)[origin]
     forward.ops.remove(op)

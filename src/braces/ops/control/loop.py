@@ -24,11 +24,11 @@ from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jnp, lax
-from braces.ops.control.base import OPS, BlockOp, Frame, Interface, Lowering, result_types
+from braces.ops.control.base import BlockOp, Frame, Interface, Lowering, result_types
 from braces.ops.control.loop_gradient import loop_gradient
 from braces.ops.control.loop_parts import Parts, slice_type, trip_count
 from braces.ops.control.tangents import loop_jvp
-from braces.ops.define import Attrs, AttrSpec, Slot, Types
+from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
 
 
@@ -73,7 +73,7 @@ class Loop(BlockOp):
     # ---- infer -------------------------------------------------------------------------------
 
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
-        """The trip's index, the memories and one slice of each input; the condition's memories."""
+        """The body gets the index, the memories and one slice of each input."""
         parts, cond = Parts.of(op), op.attrs["cond"]
         init = types.get("init", ())
         slices = tuple(map(slice_type, types.get("sliced", ())))

@@ -83,9 +83,7 @@ def _backward_body(d: Any, parts: Parts, forward: SymbolTable, reverse: Reverse)
 
 
 def _flowing(d: Any, parts: Parts, forward: SymbolTable) -> list[int]:
-    """The memories whose cotangents can be other than zero: a fixpoint, from the outputs
-    back.
-    """
+    """The memories whose cotangents can be other than zero: a fixpoint from the outputs."""
     finals = d.op.outputs["final"]
     kept = {j for j, name in enumerate(finals) if name in d.grads}
     stacked = zip(parts.rows, d.op.outputs.get("stacked", ()), strict=True)

@@ -31,11 +31,11 @@ from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jax, jnp, lax
-from braces.ops.control.base import OPS, BlockOp, Frame, Interface, Lowering, result_types
+from braces.ops.control.base import BlockOp, Frame, Interface, Lowering, result_types
 from braces.ops.control.loop_parts import slice_type
 from braces.ops.control.partition_gradient import linear_of, partition_gradient, partition_jvp
 from braces.ops.control.switch_gradient import cases_of
-from braces.ops.define import AttrSpec, Slot, Types
+from braces.ops.define import OPS, AttrSpec, Slot, Types
 from braces.ops.inference import Context
 
 SHARES = (64, 32, 16, 8, 4, 2, 1)

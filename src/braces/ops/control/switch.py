@@ -16,10 +16,10 @@ from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jnp, lax
-from braces.ops.control.base import OPS, BlockOp, Frame, Interface, Lowering, result_types
+from braces.ops.control.base import BlockOp, Frame, Interface, Lowering, result_types
 from braces.ops.control.switch_gradient import cases_of, switch_gradient
 from braces.ops.control.tangents import switch_jvp
-from braces.ops.define import Attrs, AttrSpec, Slot, Types
+from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
 
 _NO_MATCH = "No case of the switch matched, and there is no default."

@@ -1,0 +1,22 @@
+"""Measurements that need a fresh interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.case import Measure
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def fresh(script: str) -> Measure:
+    """A measurement by a script that prints seconds."""
+
+    def measure() -> float:
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+        return float(done.stdout)
+
+    return measure

@@ -1,0 +1,54 @@
+"""What a program from outside goes through before anything else sees it.
+
+Attributes that its writer left out get their defaults, so that a program written by hand may be
+short and one of an older version may lack what it did not know. Then its structure is verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.errors import BracesError
+from braces.ir.records import Attr, Body, Op, ProgramDef
+from braces.ir.walk import map_bodies
+from braces.ops.define import OPS
+from braces.passes.verify import check
+
+
+def admit(main: ProgramDef, startup: ProgramDef | None) -> tuple[ProgramDef, ProgramDef | None]:
+    """A program and its startup program, whole and well formed.
+
+    Raises:
+        VerifyError: A rule is broken; see `braces.passes.codes`.
+    """
+    whole = _complete(main)
+    first = _complete(startup) if startup is not None else None
+    check(whole, first, all=False, types=False)
+    return whole, first
+
+
+def op_versions() -> dict[str, int]:
+    """The version of each operator type; derived types have that of their base."""
+    return {type_: definition.version for type_, definition in OPS.definitions.items()}
+
+
+def _complete(program: ProgramDef) -> ProgramDef:
+    return ProgramDef(_complete_body(program.main), program.updates)
+
+
+def _complete_body(body: Body) -> Body:
+    return Body(body.params, body.results, body.vars, tuple(map(_complete_op, body.ops)))
+
+
+def _complete_op(op: Op) -> Op:
+    op = map_bodies(op, _complete_body)
+    definition = OPS.find(op.type)
+    try:
+        attrs = definition.bind_attrs(op.attrs) if definition else op.attrs
+    except BracesError:
+        return op  # the verifier says what is wrong, and where
+    return op if _same(attrs, op.attrs) else op.with_(attrs=attrs)
+
+
+def _same(left: Mapping[str, Attr], right: Mapping[str, Attr]) -> bool:
+    return len(left) == len(right) and all(type(left[n]) is type(a) for n, a in right.items())

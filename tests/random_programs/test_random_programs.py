@@ -1,0 +1,45 @@
+"""Random programs mean what their text says; `scripts/random_programs.py` runs many more."""
+
+from __future__ import annotations
+
+import pytest
+from agree import check_gradients, check_values
+from generate import feeds_of, generate
+from oracle import read
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_interpreted_values_are_what_the_text_says(first: int) -> None:
+    for seed in range(first, first + 10):
+        check_values(seed, size=5)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1008))
+def test_gradients_are_those_of_the_text_in_both_modes(seed: int) -> None:
+    check_gradients(seed, size=3)
+
+
+@pytest.mark.parametrize("seed", range(2000, 2012))
+def test_second_order_forward_over_reverse_is_reverse_over_reverse(seed: int) -> None:
+    check_gradients(seed, size=2, second=True, compiled=False)
+
+
+def test_generator_uses_everything() -> None:
+    types = {
+        op.type for seed in range(20) for block in generate(seed).program.blocks for op in block.ops
+    }
+    assert {"loop", "switch", "partition", "list_push", "stop_gradient", "where"} <= types
+
+
+def test_oracle_reads_a_loop_by_hand() -> None:
+    import braces as br
+
+    with br.Program() as program:
+        s = br.data("s", [], dtype="float64")
+        loop = br.create_while()
+        with loop.block() as body:
+            h = body.add_memory(init=s)
+            body.set_condition(h < 100.0)
+            h.update(h * h)
+    assert read(str(program), {"s": 3.0}, loop.final(h).name) == 6561.0
+    assert feeds_of(1).keys() == {"x", "m", "v", "s", "w", "k"}
