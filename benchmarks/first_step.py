@@ -34,7 +34,7 @@ def _case(model: str, what: str, tiny: bool) -> Case:
         sides={OURS: _fresh("first_step_braces", model), PEER: _fresh("first_step_jax", model)},
         comparisons=[Comparison(OURS, PEER, Goal(1.3))],
         agree=agree,
-        rounds=1 if tiny else 9,
+        rounds=1 if tiny else 7,
         warm=0 if tiny else 1,
     )
 

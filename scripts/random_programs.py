@@ -1,9 +1,9 @@
 """Many random programs, held against a plain NumPy reading of their text.
 
-    python scripts/random_programs.py [--count 20000] [--seed 0] [--gradients 0.02] [--second 0.01]
+    python scripts/random_programs.py [--count 20000] [--seed 0]
 
 Each program is run interpreted, and its value compared with the reading's. A share is also
-differentiated: in both modes, against finite differences of the reading and against forward mode;
+differentiated in both modes and held against finite differences of the reading and forward mode;
 another share to second order. Prints a line every hundred programs, and each failure with its
 seed; exit status 1 if there was one.
 """
@@ -56,7 +56,9 @@ def main() -> int:
             print(f"seed {seed} failed:", *traceback.format_exc().splitlines()[-6:], sep="\n  ")
         seconds = time.monotonic() - start
         if number % 100 == 0 or seconds > arguments.seconds:
-            print(f"{number} programs, {seconds:.0f} s, {done}, {len(failed)} failed", flush=True)
+            print(
+                f"{number} programs, {seconds:.0f} s, {done}, {len(failed)} failed", flush=True
+            )
         if seconds > arguments.seconds:
             break
     print("failed seeds:", failed or "none")

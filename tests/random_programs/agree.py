@@ -49,7 +49,9 @@ def check_values(seed: int, size: int = 8, mode: str = "interpret") -> None:
     near(found, wanted, 1e-10, f"value, {mode}")
 
 
-def check_gradients(seed: int, size: int = 6, second: bool = False, compiled: bool = True) -> bool:
+def check_gradients(
+    seed: int, size: int = 6, second: bool = False, compiled: bool = True
+) -> bool:
     """Gradients in both modes are each other, the differences of the text, and the jvp's.
 
     Returns:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -190,8 +191,8 @@ class _Writer:
 
     # ---- loops -------------------------------------------------------------------------------
 
-    def memories(self, place: Place, block: br.Var, inner: Place) -> list[tuple[str, br.Var]]:
-        found: list[tuple[str, br.Var]] = []
+    def memories(self, place: Place, block: Any, inner: Place) -> list[tuple[str, Any]]:
+        found: list[tuple[str, Any]] = []
         for _ in range(self.draw.randint(1, 3)):
             kind = self.kind(place)
             init = self.pick(place, kind)
@@ -203,14 +204,14 @@ class _Writer:
                 inner.values[kind].append(memory.pre(self.draw.randint(1, 3)))
         return found
 
-    def updates(self, inner: Place, memories: Sequence[tuple[str, br.Var]]) -> None:
+    def updates(self, inner: Place, memories: Sequence[tuple[str, Any]]) -> None:
         for kind, memory in memories:
             plain = self.draw.random() < 0.3
             memory.update(self.pick(inner, kind) if plain else self.expression(inner, kind))
 
     def while_loop(self, place: Place) -> None:
         loop, inner = br.create_while(), place.inside(looped=True)
-        rows: list[tuple[str, br.Var]] = []
+        rows: list[tuple[str, Any]] = []
         with loop.block() as body:
             count = body.add_memory(init=br.constant(0, dtype="int32"))
             inner.integers.append(count)
@@ -230,7 +231,7 @@ class _Writer:
         place.integers.append(loop.final(count))
 
     def goes_on(
-        self, place: Place, inner: Place, count: br.Var, memories: Sequence[tuple[str, br.Var]]
+        self, place: Place, inner: Place, count: br.Var, memories: Sequence[tuple[str, Any]]
     ) -> br.Var:
         """A condition of a while: few trips, and often fewer."""
         limit = self.draw.choice(place.integers) % 4
@@ -274,13 +275,13 @@ class _Writer:
                 self.case(place, block, kinds)
         self.take(place, kinds, choice())
 
-    def case(self, place: Place, block: br.Var, kinds: Sequence[str]) -> None:
+    def case(self, place: Place, block: Any, kinds: Sequence[str]) -> None:
         inner = place.inside()
         self.statements(inner, self.draw.randint(0, 2))
         for kind in kinds:
             block.add_output(self.pick(inner, kind))
 
-    def take(self, place: Place, kinds: Sequence[str], made: br.Var) -> None:
+    def take(self, place: Place, kinds: Sequence[str], made: Any) -> None:
         several = made if isinstance(made, tuple) else (made,)
         for kind, value in zip(kinds, several, strict=True):
             place.values[kind].append(value)

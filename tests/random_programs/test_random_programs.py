@@ -26,7 +26,10 @@ def test_second_order_forward_over_reverse_is_reverse_over_reverse(seed: int) ->
 
 def test_generator_uses_everything() -> None:
     types = {
-        op.type for seed in range(20) for block in generate(seed).program.blocks for op in block.ops
+        op.type
+        for seed in range(20)
+        for block in generate(seed).program.blocks
+        for op in block.ops
     }
     assert {"loop", "switch", "partition", "list_push", "stop_gradient", "where"} <= types
 

@@ -12,8 +12,7 @@ from braces.dtypes import TensorType
 from braces.errors import FileFormatError
 from braces.ir.files import read_bounded
 from braces.ir.limits import LARGEST_FILE
-from braces.ir.parser import parse_program
-from braces.ir.program import Program
+from braces.ir.program import Program, parse
 from braces.storage.model import FORMAT, load_model
 from braces.storage.tensors import LARGEST_HEADER, open_tensors
 
@@ -73,13 +72,13 @@ def _tensors(path: Path) -> Content:
 def _program(data: bytes) -> Content:
     if len(data) > LARGEST_FILE:
         raise FileFormatError(f"The standard input is longer than {LARGEST_FILE} bytes.")
-    text = _as_text(data)
+    text = as_text(data)
     if text is None:
         return Content("program", len(data), {"program": Program.from_bytes(data)})
-    return Content("text", len(data), {"program": Program(parse_program(text))})
+    return Content("text", len(data), {"program": parse(text)})
 
 
-def _as_text(data: bytes) -> str | None:
+def as_text(data: bytes) -> str | None:
     """The text form, where these bytes begin like it."""
     if not data.lstrip().startswith((b"program", b"#")):
         return None

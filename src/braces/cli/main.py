@@ -11,12 +11,23 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import metadata
 
-from braces.cli import demo, ops, show
+from braces.cli import check, completion, demo, diff, grad, ops, params, prune, run, show
 from braces.cli.command import BAD_USAGE, NO, Command
 from braces.cli.terminal import Style
 from braces.errors import BracesError
 
-COMMANDS: tuple[Command, ...] = (demo.COMMAND, show.COMMAND, ops.COMMAND)
+COMMANDS: tuple[Command, ...] = (
+    demo.COMMAND,
+    show.COMMAND,
+    params.COMMAND,
+    check.COMMAND,
+    diff.COMMAND,
+    prune.COMMAND,
+    grad.COMMAND,
+    run.COMMAND,
+    ops.COMMAND,
+    completion.COMMAND,
+)
 """All commands, in the order of the help."""
 
 _STOPPED, _PIPE_CLOSED = 130, 141

@@ -140,7 +140,9 @@ def _by_rows(
         operands = [_var(net, body, name) for name in (*params, *slices)]
         attrs = {"cases": (case,), "counts": (rows,), "outs": len(given), "compact": False}
         out = apply("partition", {"masks": (active,), "rows": operands}, attrs)["out"]
-        memories = [_kept(active, new, old) for new, old in zip(out, operands, strict=False)]
+        memories = [
+            _kept(active, *pair) for pair in zip(out[: len(results)], operands, strict=False)
+        ]
         added = [(running & ~out[-1]).name] if running is not None else []
     n = len(results)
     outputs = [v.name for v in out[n : n + len(net.outputs)]]

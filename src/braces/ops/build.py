@@ -82,8 +82,6 @@ class Var(Arithmetic):
         """Append an operator with one output."""
         return one(op_type, *operands, **attrs)
 
-    __hash__ = object.__hash__
-
     def __getitem__(self, index: Any) -> Var:
         # Indexing is an operator family of its own, registered by the module that defines it.
         return INDEXING["getitem"](self, index)

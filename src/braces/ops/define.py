@@ -43,6 +43,9 @@ Values: TypeAlias = "Mapping[str, tuple[Any, ...]]"
 Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
 
+HIGHEST_ORDER = 10
+"""Derivatives of derivatives: each order has 1.6 times the slots of the one before."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -276,16 +279,19 @@ class Registry:
         return definition
 
     def find(self, type: str) -> OpDef | None:
-        """The definition of a type, derived types included, or `None`."""
+        """The definition of a type, derived types included, or `None`.
+
+        There is none of an order beyond `HIGHEST_ORDER`.
+        """
         if type in self.definitions:
             return self.definitions[type]
-        if type not in self.derived:
+        if type not in self.derived and type.count(".") <= HIGHEST_ORDER:
             base_type, _, transform = type.rpartition(".")
             base = self.find(base_type) if transform in TRANSFORMS else None
             if base is None:
                 return None
             self.derived[type] = TRANSFORMS[transform](base)
-        return self.derived[type]
+        return self.derived.get(type)
 
     def get(self, type: str) -> OpDef:
         """The definition of a type.

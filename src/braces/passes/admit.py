@@ -21,8 +21,8 @@ def admit(main: ProgramDef, startup: ProgramDef | None) -> tuple[ProgramDef, Pro
     Raises:
         VerifyError: A rule is broken; see `braces.passes.codes`.
     """
-    whole = _complete(main)
-    first = _complete(startup) if startup is not None else None
+    whole = complete(main)
+    first = complete(startup) if startup is not None else None
     check(whole, first, all=False, types=False)
     return whole, first
 
@@ -32,7 +32,8 @@ def op_versions() -> dict[str, int]:
     return {type_: definition.version for type_, definition in OPS.definitions.items()}
 
 
-def _complete(program: ProgramDef) -> ProgramDef:
+def complete(program: ProgramDef) -> ProgramDef:
+    """A program whose operators have all their attributes, defaults included."""
     return ProgramDef(_complete_body(program.main), program.updates)
 
 

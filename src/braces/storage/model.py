@@ -20,7 +20,14 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from braces.dtypes import TensorType
-from braces.errors import FeedError, FileFormatError, ProgramError, UnknownNameError, suggest
+from braces.errors import (
+    FeedError,
+    FileFormatError,
+    ProgramError,
+    UnknownNameError,
+    VerifyError,
+    suggest,
+)
 from braces.executor.attributes import Sizes, learn_sizes
 from braces.executor.executor import Executor, read_fetch
 from braces.executor.plan import Plan
@@ -90,12 +97,12 @@ class Model:
     @property
     def feeds(self) -> tuple[str, ...]:
         """What `run` is fed, by name."""
-        return self._entry(PREDICT).feeds
+        return self.entry(PREDICT).feeds
 
     @property
     def fetches(self) -> tuple[str, ...]:
         """What `run` gives, by name."""
-        return tuple(self._entry(PREDICT).fetches)
+        return tuple(self.entry(PREDICT).fetches)
 
     def program(self, name: str = PREDICT) -> Program:
         """The program of this name.
@@ -131,13 +138,18 @@ class Model:
 
         What the program updates is in `scope` afterwards.
         """
-        entry = self._entry(name)
+        entry = self.entry(name)
         results = self.executor.run(
             entry.program, self.scope, {**(feed or {}), **feeds}, dict(entry.fetches)
         )
         return next(iter(results.values())) if len(results) == 1 else results
 
-    def _entry(self, name: str) -> NamedProgram:
+    def entry(self, name: str = PREDICT) -> NamedProgram:
+        """The program of this name, and how it is called.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
         return self._entries.get(name) or NamedProgram(self.program(name), (), {})
 
     def __repr__(self) -> str:
@@ -308,6 +320,7 @@ def load_model(path: Path, *, mode: str = "compile", device: str | None = None) 
 
     Raises:
         FileFormatError: The file is damaged, cut short, of a newer format, or no model.
+        VerifyError: A program in it is not well formed.
         OSError: There is no such file, or it must not be read.
     """
     executor, scope = Executor(mode, device), Scope()
@@ -322,6 +335,7 @@ def read_programs(path: Path) -> dict[str, NamedProgram]:
 
     Raises:
         FileFormatError: The file is damaged, cut short, of a newer format, or no model.
+        VerifyError: A program in it is not well formed.
         OSError: There is no such file, or it must not be read.
     """
     with open_tensors(path) as file:
@@ -348,7 +362,7 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
         raise FileFormatError(f"The model has no program `{name}`, though it says so.")
     try:
         program = Program.from_bytes(file.read(_tensor(name)).tobytes())
-    except FileFormatError as error:
+    except (FileFormatError, VerifyError) as error:
         raise error.located(f"program `{name}` of {file.file.name}") from None
     given = signature if is_object(signature) else {}
     feeds, fetches = given.get("feeds"), given.get("fetches")

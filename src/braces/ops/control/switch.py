@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
-from braces.dtypes import TensorType, Type, is_integer
+from braces.dtypes import ListType, TensorType, Type, is_integer
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
@@ -111,7 +111,9 @@ class Switch(BlockOp):
         kept = [i for i, name in enumerate(op.outputs["out"]) if name in live]
         if not kept:
             return None
-        cases = tuple(eliminate(b, [b.results[i] for i in kept]) for b in cases_of(op))
+        cases = _only(op, kept, eliminate)
+        kept = sorted({*kept, *_made_anyway(op, cases)})
+        cases = _only(op, kept, eliminate)
         outputs = {"out": tuple(op.outputs["out"][i] for i in kept)}
         return with_captures(op.with_(outputs=outputs, attrs=dict(op.attrs) | {"cases": cases}))
 
@@ -127,6 +129,23 @@ class Switch(BlockOp):
 
 
 SWITCH = OPS.add(Switch())
+
+
+def _only(op: Op, kept: Sequence[int], eliminate: Callable[..., Body]) -> tuple[Body, ...]:
+    return tuple(eliminate(b, [b.results[i] for i in kept]) for b in cases_of(op))
+
+
+def _made_anyway(op: Op, trimmed: Sequence[Body]) -> set[int]:
+    """The lists that cases make whether somebody reads them or not: what is left of a history.
+
+    They stay outputs, for the gradient of a gradient starts from their length.
+    """
+    found: set[int] = set()
+    for whole, rest in zip(cases_of(op), trimmed, strict=True):
+        bound = {name for inner in rest.ops for name in inner.binds()}
+        lists = {n for n, info in whole.vars.items() if isinstance(info.type, ListType)}
+        found.update(i for i, name in enumerate(whole.results) if name in bound & lists)
+    return found
 
 
 def _check_same(

@@ -14,9 +14,10 @@ from typing import Any
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import VALUE, Body, Op, VarInfo
 from braces.ir.table import SymbolTable
-from braces.ir.walk import rename_body, with_captures
+from braces.ir.walk import producers, rename_body, with_captures
 from braces.ops.build import Var, var_of
 from braces.ops.control.keeping import Plan, settle, take_list
+from braces.ops.lists import EMPTY, zero_list
 from braces.ops.rules import zeros_of
 
 
@@ -29,6 +30,7 @@ def cases_of(op: Op) -> tuple[Body, ...]:
 
 def switch_gradient(d: Any) -> None:
     """Build the backward switch, let the forward cases keep what it reads, give cotangents."""
+    _return_rests(d)
     wanted = [c for c in d.op.captures() if d.wants(c)]
     for name in d.op.outputs["out"]:
         if isinstance(d.host.type_of(name), ListType) and name not in d.grads:
@@ -50,6 +52,45 @@ def switch_gradient(d: Any) -> None:
     bodies, plans = [body for body, _ in settled], [plan for _, plan in settled]
     kept = _keep(d, forwards, plans)
     _append_backward(d, forwards, bodies, plans, kept, given)
+
+
+def _return_rests(d: Any) -> None:
+    """Let the switch return what its cases leave of lists that come from outside.
+
+    The cotangent of such a rest is as long as the rest, which only the case would know.
+    """
+    op, results = d.op, [list(body.results) for body in cases_of(d.op)]
+    made = producers(d.host.ops)
+    names: list[str] = []
+    for case, body in enumerate(cases_of(op)):
+        read = {name for inner in body.ops for name in inner.reads()} | set(body.results)
+        for inner in body.ops:
+            for start, end in _lists_through(inner, body):
+                empty = start in made and made[start].type == EMPTY
+                if end in read or start in body.vars or empty:
+                    continue
+                names.append(d.host.new_var(d.host.names.unique("rest"), body.vars[end].type).name)
+                for other, mine in enumerate(results):
+                    mine.append(end if other == case else start)
+    if not names:
+        return
+    cases = tuple(
+        Body(body.params, tuple(mine), body.vars, body.ops)
+        for body, mine in zip(cases_of(op), results, strict=True)
+    )
+    outputs = {"out": (*op.outputs["out"], *names)}
+    op = with_captures(op.with_(outputs=outputs, attrs=dict(op.attrs) | {"cases": cases}))
+    d.replace(op)
+    d.op = op
+
+
+def _lists_through(op: Op, body: Body) -> list[tuple[str, str]]:
+    """The lists that enter a loop or a switch inside a case, and what comes out of it."""
+    found = list(zip(op.inputs.get("init", ()), op.outputs.get("final", ()), strict=False))
+    for position, end in enumerate(op.outputs.get("out", ()) if "cases" in op.attrs else ()):
+        starts = [b.results[position] for b in cases_of(op) if b.results[position] not in b.vars]
+        found += [(start, end) for start in starts[:1]]
+    return [(start, end) for start, end in found if isinstance(body.vars[end].type, ListType)]
 
 
 def _backward_case(
@@ -76,8 +117,14 @@ def _close_case(
     results: list[str] = []
     with d.program.building(table):
         for name in given:
-            results.append(grads[name].name if name in grads else _zeros_like(table, name))
+            results.append((grads[name] if name in grads else _no_cotangent(d, name)).name)
     return table.freeze(results)
+
+
+def _no_cotangent(d: Any, name: str) -> Var:
+    """Zeros for a capture that this case does not use."""
+    var = d.var(name)
+    return zero_list(var) if isinstance(var.type, ListType) else zeros_of(var.type)
 
 
 def _keep(d: Any, forwards: Sequence[SymbolTable], plans: Sequence[Plan]) -> dict[str, str]:

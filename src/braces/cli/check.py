@@ -1,0 +1,147 @@
+"""`braces check FILE`: whether a program is well formed, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from braces.cli.command import NO, YES, Command
+from braces.cli.files import STDIN, as_text, is_tensor_file
+from braces.cli.programs import shown_name
+from braces.cli.terminal import Style
+from braces.errors import FileFormatError, VerifyError
+from braces.ir import serde
+from braces.ir.files import read_bounded
+from braces.ir.limits import LARGEST_FILE
+from braces.ir.parser import parse_program
+from braces.ir.records import ProgramDef
+from braces.ir.walk import all_ops
+from braces.passes.admit import complete, op_versions
+from braces.passes.verify import check
+from braces.storage.model import FORMAT, read_programs
+from braces.storage.tensors import RESERVED, open_tensors
+
+Definitions = dict[str, tuple[ProgramDef, ProgramDef | None]]
+"""A program and its startup program, by name; not verified yet."""
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
+    parser.add_argument("--all", action="store_true", help="list all errors, not just the first")
+    parser.add_argument(
+        "--types", action="store_true", help="infer all types anew (slower: imports JAX)"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs to read")
+
+
+def _run(options: Namespace) -> int:
+    definitions = read_definitions(options.file)
+    errors = {name: _errors(pair, options) for name, pair in definitions.items()}
+    well = not any(errors.values())
+    if well and _is_model(options.file):
+        read_programs(options.file)  # feeds, fetches and variables fit, else an error
+    if options.json:
+        print(json.dumps(_plain(options.file, definitions, errors), indent=2))
+    else:
+        _print(options.file, definitions, errors, Style(sys.stdout))
+    return YES if well else NO
+
+
+def _errors(pair: tuple[ProgramDef, ProgramDef | None], options: Namespace) -> list[VerifyError]:
+    main, startup = (complete(one) if one else None for one in pair)
+    assert main is not None
+    types = True if options.types else None
+    found = check(main, startup, all=True, types=types)
+    return found if options.all else found[:1]
+
+
+# ---- reading without verifying ---------------------------------------------------------------
+
+
+def read_definitions(path: str) -> Definitions:
+    """The programs of a file, well encoded and perhaps not well formed.
+
+    Raises:
+        FileFormatError: The file has no programs, or is damaged.
+        OSError: It is not there, or must not be read.
+    """
+    if path == STDIN:
+        return _definition(sys.stdin.buffer.read(LARGEST_FILE + 1))
+    if _is_model(path):
+        return _of_model(path)
+    return _definition(read_bounded(path))
+
+
+def _is_model(path: str) -> bool:
+    if path == STDIN or not Path(path).is_file():
+        return False
+    with open(path, "rb") as file:
+        return is_tensor_file(file.read(9))
+
+
+def _of_model(path: str) -> Definitions:
+    with open_tensors(path) as file:
+        file.expect(FORMAT, "Arrays alone have no programs to check.")
+        names = [name for name in file.entries if name.startswith(f"{RESERVED}/")]
+        datas = {name: file.read(name).tobytes() for name in names}
+    return {
+        name.removeprefix(f"{RESERVED}/"): serde.program_from_bytes(data, op_versions())
+        for name, data in datas.items()
+    }
+
+
+def _definition(data: bytes) -> Definitions:
+    if len(data) > LARGEST_FILE:
+        raise FileFormatError(f"The standard input is longer than {LARGEST_FILE} bytes.")
+    text = as_text(data)
+    if text is not None:
+        return {"program": (parse_program(text), None)}
+    return {"program": serde.program_from_bytes(data, op_versions())}
+
+
+# ---- output ----------------------------------------------------------------------------------
+
+
+def _plain(
+    file: str, definitions: Definitions, errors: dict[str, list[VerifyError]]
+) -> dict[str, Any]:
+    return {
+        "file": file,
+        "ok": not any(errors.values()),
+        "programs": {name: _ops(pair[0]) for name, pair in definitions.items()},
+        "errors": [
+            {"program": name, "code": e.code, "what": e.what, "at": e.at, "given": e.given, "fix": e.fix}
+            for name, found in errors.items()
+            for e in found
+        ],
+    }  # fmt: skip
+
+
+def _ops(program: ProgramDef) -> int:
+    return sum(1 for _ in all_ops(program.main))
+
+
+def _print(
+    file: str, definitions: Definitions, errors: dict[str, list[VerifyError]], style: Style
+) -> None:
+    several = len(definitions) > 1
+    for name, found in errors.items():
+        for error in found:
+            first, newline, rest = str(error).partition("\n")
+            place = f"{name}: " if several else ""
+            print(place + style.paint(first, "red") + newline + rest)
+    if not any(errors.values()):
+        sizes = ", ".join(f"{name} {_ops(pair[0])}" for name, pair in definitions.items())
+        print(f"{style.bold(shown_name(file))} is well formed ({sizes} operators).")
+
+
+COMMAND = Command(
+    "check",
+    "check that a program is well formed",
+    "braces check demo/digits.model --all",
+    _arguments,
+    _run,
+)

@@ -1,0 +1,80 @@
+"""`braces completion SHELL`: what a shell needs to complete command lines."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+
+from braces.cli.command import YES, Command
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS)
+
+
+def _run(options: Namespace) -> int:
+    # Only here: the table of commands holds this one.
+    from braces.cli.main import COMMANDS
+
+    words = {command.name: options_of(command) for command in COMMANDS}
+    print(script(options.shell, words, {c.name: c.summary for c in COMMANDS}), end="")
+    return YES
+
+
+def options_of(command: Command) -> list[str]:
+    """The options of a command, as `--json`."""
+    parser = ArgumentParser(command.name)
+    command.arguments(parser)
+    return sorted(parser._option_string_actions)  # pyright: ignore[reportPrivateUsage]
+
+
+def script(shell: str, words: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> str:
+    """The completion of a shell: commands, then the options of each, then files."""
+    if shell == "fish":
+        return _fish(words, summaries)
+    cases = "\n".join(f"    {name}) words='{' '.join(given)}' ;;" for name, given in words.items())
+    bash = _BASH.format(commands=" ".join(words), cases=cases)
+    return f"autoload -U +X bashcompinit && bashcompinit\n{bash}" if shell == "zsh" else bash
+
+
+_BASH = """\
+_braces() {{
+  local word="${{COMP_WORDS[COMP_CWORD]}}" words=''
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W '{commands}' -- "$word"))
+    return
+  fi
+  case "${{COMP_WORDS[1]}}" in
+{cases}
+  esac
+  case "$word" in
+    -*) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+  esac
+}}
+complete -o filenames -F _braces braces
+"""
+
+
+def _fish(words: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> str:
+    lines = list[str]()
+    for name, options in words.items():
+        said = summaries[name].replace("'", "\\'")
+        lines.append(f"complete -c braces -n __fish_use_subcommand -f -a {name} -d '{said}'")
+        seen = f"-n '__fish_seen_subcommand_from {name}'"
+        lines += [
+            f"complete -c braces {seen} " + (f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}")
+            for o in options
+        ]
+    return "\n".join(lines) + "\n"
+
+
+COMMAND = Command(
+    "completion",
+    "print a script that lets a shell complete command lines",
+    "braces completion bash > ~/.local/share/bash-completion/completions/braces",
+    _arguments,
+    _run,
+)

@@ -1,0 +1,86 @@
+"""`braces diff A B`: what changed from one program to another."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from braces.cli.command import NO, YES, Command
+from braces.cli.comparing import Change, compare
+from braces.cli.files import Content, read_file
+from braces.cli.programs import shown_name
+from braces.cli.terminal import Style
+from braces.ir.program import Program
+
+_MARKS = {"added": ("+", "blue"), "removed": ("-", "red"), "changed": ("~", "bold")}
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("a", metavar="A", help="a program or model; - is standard input")
+    parser.add_argument("b", metavar="B", help="another one")
+    parser.add_argument("--json", action="store_true", help="for programs to read")
+
+
+def _run(options: Namespace) -> int:
+    left, right = _programs(read_file(options.a)), _programs(read_file(options.b))
+    changes = dict(_changes(left, right))
+    if options.json:
+        said = {name: [asdict(one) for one in found] for name, found in changes.items()}
+        print(json.dumps({"same": not any(changes.values()), "programs": said}, indent=2))
+    else:
+        for line in _lines(changes, f"{shown_name(options.a)} and {options.b}", Style(sys.stdout)):
+            print(line)
+    return NO if any(changes.values()) else YES
+
+
+def _programs(content: Content) -> dict[str, Program]:
+    """The programs by name; of a single one, its startup program too."""
+    found = dict(content.programs)
+    if content.kind == "program" and found["program"].startup.vars:
+        found["startup"] = found["program"].startup
+    return found
+
+
+def _changes(
+    left: dict[str, Program], right: dict[str, Program]
+) -> Iterator[tuple[str, list[Change]]]:
+    """The changes of each program; a single one on either side is compared whatever its name."""
+    if len(left) == len(right) == 1:
+        (name, old), (new,) = *left.items(), right.values()
+        yield name, compare(old, new)
+        return
+    for name in dict.fromkeys([*left, *right]):
+        if name in left and name in right:
+            yield name, compare(left[name], right[name])
+        else:
+            how = "removed" if name in left else "added"
+            yield name, [Change(how, "", f"program {name}")]
+
+
+def _lines(changes: dict[str, list[Change]], both: str, style: Style) -> Iterator[str]:
+    if not any(changes.values()):
+        yield f"{both} mean the same."
+        return
+    for name, found in changes.items():
+        if len(changes) > 1 and found:
+            yield style.bold(name)
+        block = None
+        for change in found:
+            if change.block != block:
+                block = change.block
+                yield style.dim(f"block {block or '0'}")
+            mark, colour = _MARKS[change.how]
+            yield style.paint(f"  {mark} {change.what}", colour)
+            yield from (f"      {detail}" for detail in change.details)
+
+
+COMMAND = Command(
+    "diff",
+    "say what changed from one program to another, by block and operator",
+    "braces diff old.braces new.braces",
+    _arguments,
+    _run,
+)

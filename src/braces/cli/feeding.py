@@ -1,0 +1,119 @@
+"""What `braces run` is fed: arrays from files, literals, random numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Dim, substitute
+from braces.dtypes import DType, TensorType, parse_type
+from braces.errors import FeedError, suggest
+from braces.ir.records import VarInfo
+
+RANDOM = "random"
+_DEFAULT_SIZE = 4
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def read_feeds(given: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> dict[str, Any]:
+    """The feeds that `NAME=VALUE` say.
+
+    A value is `@FILE.npy`, `@FILE.npz:KEY`, a literal of JSON, `random`, or `random:TYPE`. Random
+    arrays take the declared type, with the sizes that other feeds give to its dimensions.
+
+    Raises:
+        FeedError: A value cannot be read, or a name is not declared.
+        OSError: A file is not there.
+    """
+    values = dict(_pair(one, data) for one in given)
+    feeds = {name: _plain(name, value) for name, value in values.items() if not _is_random(value)}
+    sizes = _sizes(feeds, data)
+    rng = np.random.default_rng(seed)
+    for name, value in values.items():
+        if _is_random(value):
+            feeds[name] = _drawn(_random_type(value, data[name]), sizes, rng)
+    return feeds
+
+
+def _pair(given: str, data: Mapping[str, VarInfo]) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not equals:
+        raise FeedError(f"{given!r:.80} is no feed.", fix="Write it as --feed NAME=VALUE.")
+    if name not in data:
+        raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, data))
+    return name, value
+
+
+def _is_random(value: str) -> bool:
+    return value == RANDOM or value.startswith(f"{RANDOM}:")
+
+
+def _plain(name: str, value: str) -> Any:
+    if value.startswith("@"):
+        return _from_file(name, value[1:])
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise FeedError(
+            f"The value of feed `{name}` cannot be read: {value:.60}.",
+            fix="Write @FILE.npy, a number, [lists of numbers], true, random, or random:f32[4,8].",
+        ) from None
+
+
+def _from_file(name: str, path: str) -> Array:
+    path, _, key = path.partition(":") if ".npz:" in path else (path, "", "")
+    try:
+        found: Any = np.load(path, allow_pickle=False)
+        return np.asarray(found[key]) if key else np.asarray(found)
+    except (ValueError, KeyError, EOFError) as error:
+        raise FeedError(
+            f"Feed `{name}` cannot be read from {path}.",
+            given=str(error)[:200],
+            fix="Give an array that numpy.save wrote, or FILE.npz:KEY.",
+        ) from None
+
+
+# ---- random numbers --------------------------------------------------------------------------
+
+
+def _random_type(value: str, info: VarInfo) -> TensorType:
+    found = parse_type(value.partition(":")[2]) if ":" in value else info.type
+    if not isinstance(found, TensorType):
+        raise FeedError(f"`{found}` is no array to draw.")
+    return found
+
+
+def _sizes(feeds: Mapping[str, Any], data: Mapping[str, VarInfo]) -> dict[str, int]:
+    """What the shapes of feeds say of named dimensions."""
+    sizes: dict[str, int] = {}
+    for name, value in feeds.items():
+        declared, shape = data[name].type, np.shape(value)
+        if isinstance(declared, TensorType) and len(shape) == declared.rank:
+            pairs = zip(declared.shape, shape, strict=True)
+            sizes |= {d.name: n for d, n in pairs if isinstance(d, Dim) and d.name}
+    return sizes
+
+
+def _drawn(type_: TensorType, sizes: dict[str, int], rng: np.random.Generator) -> Array:
+    """Normal numbers, random bools, and small integers that are 0 or 1."""
+    shape = tuple(_number(size, sizes) for size in type_.shape)
+    return _numbers(type_.dtype, shape, rng)
+
+
+def _number(size: Any, sizes: dict[str, int]) -> int:
+    if isinstance(size, Dim):
+        sizes.update({n: _DEFAULT_SIZE for n in size.names() if n not in sizes})
+        size = substitute(size, sizes)
+    return int(size)
+
+
+def _numbers(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    if dtype.kind == "b" or dtype.kind in "iu":
+        return rng.integers(0, 2, shape).astype(dtype)
+    if dtype.kind == "c":
+        return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+    return rng.normal(size=shape).astype(dtype)

@@ -1,0 +1,71 @@
+"""`braces grad FILE --loss L -o OUT`: a program with gradients, or one that trains."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from braces.cli.command import YES, Command
+from braces.cli.programs import add_file, add_output, read_program, split_names, write_program
+from braces.errors import UnknownNameError, suggest
+from braces.frontend import optimizer
+from braces.ir.program import Program
+from braces.ops.build import Var, var_of
+from braces.passes.backward import append_backward, gradients
+
+OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop", "lion", "lamb")
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    add_file(parser)
+    parser.add_argument("--loss", required=True, metavar="NAME", help="a float scalar")
+    parser.add_argument(
+        "--wrt", action="append", metavar="NAMES", help="as w,x; all trainable parameters if not said"
+    )
+    parser.add_argument(
+        "--optimizer", choices=OPTIMIZERS, help="train: update the parameters with it"
+    )
+    parser.add_argument("--learning-rate", type=float, default=1e-3, metavar="RATE")
+    add_output(parser)
+
+
+def _run(options: Namespace) -> int:
+    program = read_program(options)
+    loss = _variable(program, options.loss)
+    wanted = [_variable(program, name) for name in split_names(options.wrt)] if options.wrt else None
+    if options.optimizer:
+        step = getattr(optimizer, options.optimizer)(learning_rate=options.learning_rate)
+        step.minimize(loss, parameters=wanted)
+        found = {name: name for name in program.updates}
+    else:
+        found = _gradients(loss, wanted)
+    write_program(program, options)
+    for name, gradient in found.items():
+        said = "updated" if options.optimizer else f"gradient {gradient}"
+        print(f"{name}: {said}", file=sys.stderr)
+    return YES
+
+
+def _gradients(loss: Var, wanted: list[Var] | None) -> dict[str, str]:
+    """Each variable to the name of its gradient; those that the loss does not reach are left out."""
+    if wanted is None:
+        return {p.name: g.name for p, g in append_backward(loss).items()}
+    grads = zip(wanted, gradients([loss], wanted), strict=True)
+    return {x.name: g.name for x, g in grads if g is not None}
+
+
+def _variable(program: Program, name: str) -> Var:
+    if name not in program.vars:
+        raise UnknownNameError(
+            f"There is no variable `{name}` in the main block.", fix=suggest(name, program.vars)
+        )
+    return var_of(program, program.table, name)
+
+
+COMMAND = Command(
+    "grad",
+    "write a program with the gradients of a loss, or with an optimizer's step",
+    "braces grad net.braces --loss loss --optimizer adam -o train.braces",
+    _arguments,
+    _run,
+)

@@ -1,0 +1,70 @@
+"""`braces params FILE`: the variables that outlive a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from braces.cli.command import YES, Command
+from braces.cli.files import Content, read_file
+from braces.cli.terminal import Style, columns, in_bytes
+from braces.cli.tree import sizes
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", help="a model, safetensors or program; - is standard input"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs to read")
+
+
+def _run(options: Namespace) -> int:
+    rows = list(parameters_of(read_file(options.file)))
+    if options.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        print("\n".join(_lines(rows, Style(sys.stdout))))
+    return YES
+
+
+def parameters_of(content: Content) -> Iterator[dict[str, Any]]:
+    """Name, type, kind and size of each variable: as stored, else as declared."""
+    declared = {i.name: i for one in content.programs.values() for i in one.persistables}
+    types = dict(content.arrays) or {name: info.type for name, info in declared.items()}
+    for name, type_ in types.items():
+        info = declared.get(name)
+        yield {
+            "name": name,
+            "kind": info.kind if info else "array",
+            "trainable": bool(info and info.trainable),
+            "type": str(type_),
+            **sizes(type_),
+        }
+
+
+def _lines(rows: list[dict[str, Any]], style: Style) -> Iterator[str]:
+    if rows:
+        cells = [
+            [row["name"], _kind(row), row["type"], in_bytes(row.get("bytes", 0))] for row in rows
+        ]
+        yield from columns(cells, right=(3,))
+    numbers = sum(row.get("numbers", 0) for row in rows)
+    room = sum(row.get("bytes", 0) for row in rows)
+    yield style.dim(f"{len(rows)} variables, {numbers:,} numbers, {in_bytes(room)}")
+
+
+def _kind(row: dict[str, Any]) -> str:
+    frozen = row["kind"] == "parameter" and not row["trainable"]
+    return "parameter, frozen" if frozen else row["kind"]
+
+
+COMMAND = Command(
+    "params",
+    "list parameters and states with types and sizes",
+    "braces params demo/digits.model",
+    _arguments,
+    _run,
+)

@@ -1,0 +1,83 @@
+"""Which program of a file a command is about, and where its result goes."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+
+from braces.cli.files import STDIN, Content, read_file
+from braces.errors import FileFormatError, UnknownNameError, suggest
+from braces.ir.files import write_atomically
+from braces.ir.program import Program
+from braces.storage.model import PREDICT
+
+STDOUT = "-"
+
+
+def add_file(parser: ArgumentParser) -> None:
+    """Declare the file that is read, and which program of a model is meant."""
+    parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
+    parser.add_argument(
+        "--program", metavar="NAME", help=f"of a model: which program ({PREDICT})"
+    )
+
+
+def add_output(parser: ArgumentParser) -> None:
+    """Declare the program that is written."""
+    parser.add_argument(
+        "-o", "--out", required=True, metavar="OUT", help="where to write; - is standard output"
+    )
+    parser.add_argument("--text", action="store_true", help="write the text form")
+
+
+def read_program(options: Namespace) -> Program:
+    """The program that the options of `add_file` name.
+
+    Raises:
+        FileFormatError: The file has no programs.
+        UnknownNameError: It has none of this name.
+    """
+    return pick(read_file(options.file), options.program)
+
+
+def pick(content: Content, name: str | None) -> Program:
+    """One of the programs of a file."""
+    programs = content.programs
+    if not programs:
+        raise FileFormatError("The file has arrays, and no programs.")
+    if name is None:
+        name = PREDICT if PREDICT in programs else next(iter(programs))
+    if name not in programs:
+        raise UnknownNameError(f"There is no program `{name}`.", fix=suggest(name, programs))
+    return programs[name]
+
+
+def write_program(program: Program, options: Namespace) -> None:
+    """Write a program where the options of `add_output` say."""
+    data = str(program).encode() if options.text else program.to_bytes()
+    if options.out == STDOUT:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        write_atomically(options.out, data)
+
+
+def shown_name(path: str) -> str:
+    """What messages call a file."""
+    return "standard input" if path == STDIN else path
+
+
+def split_names(given: Sequence[str]) -> list[str]:
+    """Names that were given one by one, or with commas between.
+
+    Example:
+        >>> split_names(["a,b", "c"])
+        ['a', 'b', 'c']
+    """
+    return [name for one in given for name in one.split(",") if name]
+
+
+def count_ops(program: Program) -> int:
+    """The operators of all blocks."""
+    return sum(len(block.ops) for block in program.blocks)

@@ -1,0 +1,42 @@
+"""`braces prune FILE --targets y -o OUT`: the smallest program that gives the targets."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from braces.cli.command import YES, Command
+from braces.cli.programs import (
+    add_file,
+    add_output,
+    count_ops,
+    read_program,
+    split_names,
+    write_program,
+)
+from braces.passes.prune import prune
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    add_file(parser)
+    parser.add_argument(
+        "--targets", required=True, action="append", metavar="NAMES", help="as y or y,z"
+    )
+    add_output(parser)
+
+
+def _run(options: Namespace) -> int:
+    program = read_program(options)
+    small = prune(program, split_names(options.targets))
+    write_program(small, options)
+    print(f"{count_ops(program)} operators, {count_ops(small)} of them needed.", file=sys.stderr)
+    return YES
+
+
+COMMAND = Command(
+    "prune",
+    "write the smallest program that gives some variables",
+    "braces prune step.braces --targets loss -o loss.braces",
+    _arguments,
+    _run,
+)

@@ -1,0 +1,127 @@
+"""`braces run FILE --feed x=@x.npy --fetch y`: run a program once."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.cli.command import NO, YES, Command
+from braces.cli.programs import add_file
+from braces.cli.running import COMPILE, INTERPRET, Ready, feeds_for, first_difference, make_ready
+from braces.cli.terminal import Style
+from braces.executor.feeds import describe
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    add_file(parser)
+    parser.add_argument(
+        "--feed",
+        action="append",
+        metavar="NAME=VALUE",
+        help="@x.npy, @x.npz:key, a number, [numbers], true, random, or random:f32[4,8]",
+    )
+    parser.add_argument("--fetch", action="append", metavar="NAMES", help="as y or y,z")
+    parser.add_argument("--params", metavar="FILE", help="safetensors with the parameters")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is random")
+    parser.add_argument("--interpret", action="store_true", help="operator by operator")
+    parser.add_argument(
+        "--against",
+        metavar="OTHER",
+        help="another program on the same feeds, or `interpret` or `compile`: name the first "
+        "operator that differs",
+    )
+    parser.add_argument("--rtol", type=float, default=1e-4, metavar="R", help="for --against")
+    parser.add_argument("--atol", type=float, default=1e-5, metavar="A", help="for --against")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("-o", "--out", metavar="OUT.npz", help="where to write the arrays")
+    form.add_argument("--json", action="store_true", help="for programs to read")
+
+
+def _run(options: Namespace) -> int:
+    ready = make_ready(options.file, options)
+    feeds = feeds_for(ready, options)
+    if options.against:
+        return _against(ready, feeds, options)
+    mode = INTERPRET if options.interpret else COMPILE
+    values = ready.run(mode, feeds, list(ready.fetches.values()))
+    results = dict(zip(ready.fetches, values, strict=True))
+    if options.out:
+        write_arrays(options.out, results)
+    elif options.json:
+        print(json.dumps({name: _plain(value) for name, value in results.items()}))
+    else:
+        _print(results, Style(sys.stdout))
+    return YES
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    numbers = value.astype(np.float64) if value.dtype.kind == "V" else value
+    pairs = np.stack([value.real, value.imag], -1) if value.dtype.kind == "c" else numbers
+    return {"type": describe(value), "value": pairs.tolist()}
+
+
+def _print(results: Mapping[str, Any], style: Style) -> None:
+    for name, value in results.items():
+        text = np.array2string(value, threshold=64, max_line_width=96)
+        print(f"{style.bold(name)}: {style.dim(describe(value))}\n{text}")
+
+
+def write_arrays(path: str, arrays: Mapping[str, Any]) -> None:
+    """Write arrays as `.npz`, at once or not at all."""
+    temporary = f"{path}.part"
+    try:
+        with open(temporary, "wb") as file:
+            np.savez(file, allow_pickle=False, **dict(arrays))
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:
+    mode = INTERPRET if options.interpret else COMPILE
+    modes, other = (mode, mode), ready
+    if options.against in (COMPILE, INTERPRET):
+        modes = (mode, options.against)
+    else:
+        other = make_ready(options.against, options)
+        other = Ready(other.program, _shared(ready, other), other.fetches)
+    found = first_difference(ready, other, modes, feeds, (options.rtol, options.atol))
+    said: dict[str, Any] = {"same": found is None}
+    if found:
+        said |= {"op": found.op.name, "type": found.op.type, "variable": found.name,
+                 "largest": found.largest}  # fmt: skip
+    if options.json:
+        print(json.dumps(said))
+    elif found is None:
+        print("Both give the same results.")
+    else:
+        print(f"First difference: `{found.name}`, by up to {found.largest:.3g}.")
+        print(f"  at: {found.op.describe()}")
+    return NO if found else YES
+
+
+def _shared(ready: Ready, other: Ready) -> Any:
+    """The state of both: where a variable is in both, that of the first."""
+    scope = other.copied()
+    for name in ready.scope.names():
+        variable = ready.scope.find_var(name)
+        if variable is not None and variable.initialized:
+            scope.var(name).set(variable.value)
+    return scope
+
+
+COMMAND = Command(
+    "run",
+    "run a program once and show what it gives",
+    "braces run demo/digits.model --feed image=@image.npy",
+    _arguments,
+    _run,
+)

@@ -1,0 +1,157 @@
+"""A program of a file made ready to run: its state, its feeds, what it gives."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from braces.cli.comparing import aligned
+from braces.cli.feeding import read_feeds
+from braces.cli.files import read_file
+from braces.cli.programs import pick, split_names
+from braces.dtypes import TensorType
+from braces.errors import ProgramError
+from braces.executor.executor import Executor
+from braces.executor.plan import Plan
+from braces.ir.program import Program
+from braces.ir.records import DATA, Op
+from braces.scope import Scope
+from braces.storage.model import PREDICT, load_model
+from braces.storage.parameters import load_parameters
+
+COMPILE, INTERPRET = "compile", "interpret"
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A program and all that a run of it needs.
+
+    Attributes:
+        program: The program.
+        scope: Its variables; a run does not change the file.
+        fetches: A name to the variable that is fetched under it.
+    """
+
+    program: Program
+    scope: Scope
+    fetches: Mapping[str, str]
+
+    def run(self, mode: str, feeds: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+        """Run once, in a copy of the state."""
+        return Executor(mode).run(self.program, self.copied(), feeds, names)
+
+    def copied(self) -> Scope:
+        """The variables as they are before the run."""
+        copy = Scope()
+        for name in self.scope.names():
+            variable = self.scope.find_var(name)
+            if variable is not None and variable.initialized:
+                copy.var(name).set(variable.value)
+        return copy
+
+
+def make_ready(file: str, options: Namespace) -> Ready:
+    """Load a program or model, and give values to its variables.
+
+    Raises:
+        BracesError: The file, the parameters or the fetches do not fit.
+    """
+    content, fetches = read_file(file), split_names(options.fetch or [])
+    program, scope = pick(content, options.program), Scope()
+    named = {name: name for name in fetches}
+    if content.kind == "model":
+        model = load_model(file)
+        scope = model.scope
+        if not fetches:
+            named = dict(model.entry(options.program or PREDICT).fetches)
+    named = named or {name: name for name in program.definition.main.results}
+    if not named:
+        raise ProgramError("Nothing is fetched.", fix=f"Say --fetch NAME; {_last(program)}")
+    if options.params:
+        load_parameters(scope, Path(options.params))
+    needed = Plan.of(program.definition, named.values()).states
+    if any(name not in scope.names() for name in needed) and program.startup.updates:
+        Executor(COMPILE).init(program, scope, options.seed, missing_only=True)
+    return Ready(program, scope, named)
+
+
+def _last(program: Program) -> str:
+    names = [n for op in program.definition.main.ops for n in op.binds()][-4:]
+    return f"the last variables are {', '.join(names)}." if names else "there are no operators."
+
+
+def feeds_for(ready: Ready, options: Namespace) -> dict[str, Any]:
+    """What the options feed."""
+    data = {n: info for n, info in ready.program.vars.items() if info.kind == DATA}
+    return read_feeds(options.feed or [], data, options.seed)
+
+
+# ---- against another -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first operator whose results differ.
+
+    Attributes:
+        op: The operator, in the first program.
+        name: The variable.
+        largest: The largest difference of a number; infinite where shapes or dtypes differ.
+    """
+
+    op: Op
+    name: str
+    largest: float
+
+
+def first_difference(
+    left: Ready,
+    right: Ready,
+    modes: tuple[str, str],
+    feeds: Mapping[str, Any],
+    tolerances: tuple[float, float],
+) -> Difference | None:
+    """Run two programs on the same feeds and state; `None` where all that both compute agrees."""
+    pairs = [(op, a, b) for op, a, b in _pairs(left, right)]
+    olds = left.run(modes[0], feeds, [a for _, a, _ in pairs])
+    news = right.run(modes[1], feeds, [b for _, _, b in pairs])
+    for (op, name, _), old, new in zip(pairs, olds, news, strict=True):
+        if not _close(old, new, *tolerances):
+            return Difference(op, name, _largest(old, new))
+    return None
+
+
+def _pairs(left: Ready, right: Ready) -> list[tuple[Op, str, str]]:
+    """The arrays of the main blocks that stand for each other, in program order."""
+    bodies = [Plan.of(one.program.definition, one.fetches.values()).body for one in (left, right)]
+    found = list[tuple[Op, str, str]]()
+    for old, new in aligned(bodies[0].ops, bodies[1].ops):
+        if old is None or new is None:
+            continue
+        for slot, names in old.outputs.items():
+            for a, b in zip(names, new.outputs.get(slot, ()), strict=False):
+                types = bodies[0].vars[a].type, bodies[1].vars[b].type
+                if all(isinstance(t, TensorType) for t in types):
+                    found.append((old, a, b))
+    return found
+
+
+def _close(old: Any, new: Any, rtol: float, atol: float) -> bool:
+    if old.shape != new.shape or old.dtype != new.dtype:
+        return False
+    if old.dtype.kind in "biu":
+        return bool(np.array_equal(old, new))
+    wide = np.complex128 if old.dtype.kind == "c" else np.float64
+    return bool(np.allclose(old.astype(wide), new.astype(wide), rtol, atol, equal_nan=True))
+
+
+def _largest(old: Any, new: Any) -> float:
+    if old.shape != new.shape or old.dtype != new.dtype or not old.size:
+        return float("inf")
+    wide = np.complex128 if old.dtype.kind == "c" else np.float64
+    return float(np.nanmax(np.abs(old.astype(wide) - new.astype(wide)), initial=0.0))

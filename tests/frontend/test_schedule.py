@@ -1,0 +1,95 @@
+"""Schedules: the courses of optax, and what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optax
+import pytest
+
+import braces as br
+from braces.errors import BracesError
+from braces.frontend import optimizer as opt, schedule
+from braces.ops.build import Var
+
+COURSES: dict[str, tuple[Callable[..., Var], Callable[[Any], Any]]] = {
+    "constant": (opt.constant_schedule(0.1), optax.constant_schedule(0.1)),
+    "linear": (schedule.linear(0.1, 0.5, 6, begin=2), optax.linear_schedule(0.1, 0.5, 6, 2)),
+    "polynomial": (
+        opt.polynomial_schedule(0.5, 0.1, power=2, transition_steps=6),
+        optax.polynomial_schedule(0.5, 0.1, power=2, transition_steps=6),
+    ),
+    "exponential": (
+        opt.exponential_decay(0.5, transition_steps=3, decay_rate=0.5, end_value=0.1),
+        optax.exponential_decay(0.5, transition_steps=3, decay_rate=0.5, end_value=0.1),
+    ),
+    "stairs": (
+        schedule.exponential_decay(0.5, 3, 0.5, staircase=True, begin=1),
+        optax.exponential_decay(0.5, 3, 0.5, staircase=True, transition_begin=1),
+    ),
+    "cosine": (
+        opt.cosine_decay_schedule(init_value=0.5, decay_steps=6, alpha=0.1, exponent=2.0),
+        optax.cosine_decay_schedule(init_value=0.5, decay_steps=6, alpha=0.1, exponent=2.0),
+    ),
+    "warm-up": (
+        opt.warmup_cosine_decay_schedule(0.1, 0.5, 3, 8, 0.05),
+        optax.warmup_cosine_decay_schedule(0.1, 0.5, 3, 8, 0.05),
+    ),
+    "pieces": (
+        schedule.piecewise_constant(0.5, {6: 0.5, 3: 0.1}),
+        optax.piecewise_constant_schedule(0.5, {6: 0.5, 3: 0.1}),
+    ),
+    "no pieces": (
+        opt.piecewise_constant_schedule(0.5), optax.piecewise_constant_schedule(0.5)
+    ),
+    "joined": (
+        schedule.join([schedule.linear(0.0, 0.5, 3), schedule.cosine_decay(0.5, 4)], [3]),
+        optax.join_schedules(
+            [optax.linear_schedule(0.0, 0.5, 3), optax.cosine_decay_schedule(0.5, 4)], [3]
+        ),
+    ),
+    "noam": (
+        schedule.noam(64, 4, factor=2.0),
+        lambda n: 2.0 * 64**-0.5 * np.minimum((n + 1.0) ** -0.5, (n + 1.0) * 4**-1.5),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_schedules_are_those_of_optax(name: str, mode: str) -> None:
+    made, wanted = COURSES[name]
+    with br.Program() as program:
+        counts = br.data("counts", ["n"], "int32")
+        values = made(counts)
+    steps = np.arange(12, dtype=np.int32)
+    run = br.Executor(mode=mode).run
+    found = run(program, br.Scope(), feed={"counts": steps}, fetch=values)
+    expected = [np.asarray(wanted(step), np.float32) for step in steps]
+    np.testing.assert_allclose(found, expected, 1e-6, 1e-7)
+    assert found.dtype == np.float32
+
+
+def test_schedules_say_what_they_are() -> None:
+    joined = schedule.join([schedule.constant(0.5), schedule.cosine_decay(0.5, 4)], [3])
+    inner = "cosine_decay(init_value=0.5, steps=4, alpha=0.0, exponent=1.0)"
+    assert repr(joined) == f"join([constant(0.5), {inner}], [3])"
+
+
+@pytest.mark.parametrize(
+    ("text", "build"),
+    [
+        ("increase", lambda: schedule.join([schedule.constant(0.1)], [3])),
+        ("warmup_steps=5", lambda: schedule.warmup_cosine(0.1, 5, 5)(0)),
+        ("steps=0", lambda: schedule.linear(0.1, 0.0, 0)(0)),
+        ("below 0", lambda: schedule.piecewise_constant(0.1, {3: -1.0})(0)),
+        ("integer", lambda: schedule.cosine_decay(0.1, 3)(0.5)),
+        ("size=0", lambda: schedule.noam(0, 3)),
+        ("constant takes a number", lambda: schedule.constant("0.1")),
+    ],
+)  # fmt: skip
+def test_schedules_are_checked(text: str, build: Callable[[], Any]) -> None:
+    with pytest.raises(BracesError, match=text) as info, br.Program():
+        build()
+    assert "test_schedule.py:" in str(info.value)
