@@ -8,7 +8,7 @@ LAYER = 20
 
 
 def build(size: int, widths: int) -> br.Var:
-    """A program of about `size` operators with layers of `widths` different widths; its loss."""
+    """The loss of about `size` operators, in layers of `widths` different widths."""
     with br.Program():
         h = br.data("x", ["batch", 8])
         for index in range(size // LAYER):

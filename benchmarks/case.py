@@ -132,7 +132,7 @@ def _row(case: Case, comparison: Comparison, samples: Mapping[str, Sequence[floa
 
 
 def check_close(ours: Sequence[Any], other: Sequence[Any], tolerance: float) -> None:
-    """Raise where two lists of arrays differ by more than `tolerance` of their largest entry."""
+    """Raise where arrays differ by more than `tolerance` of the largest entry."""
     for left, right in zip(ours, other, strict=True):
         right = np.asarray(right)
         scale = max(1.0, float(np.max(np.abs(right), initial=0.0)))

@@ -1,4 +1,4 @@
-"""The gradient of a loop whose trips only the data knows: h <- tanh(W h), n times, 32 numbers."""
+"""The gradient of a loop whose trips only the data knows: h <- tanh(W h), n times."""
 
 from __future__ import annotations
 

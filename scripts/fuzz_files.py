@@ -29,6 +29,7 @@ from random import Random
 from typing import Any
 
 import mutations as m
+import program_mutations as pm
 
 import braces as br
 from braces.ir import fingerprint
@@ -37,7 +38,17 @@ from braces.storage.model import read_programs
 
 MEMORY = 1 << 29
 """Bytes of address space that a case may add."""
-FORBIDDEN = ("os.", "shutil.", "subprocess.", "socket.", "exec", "ctypes.", "pickle.", "marshal.", "urllib.")
+FORBIDDEN = (
+    "os.",
+    "shutil.",
+    "subprocess.",
+    "socket.",
+    "exec",
+    "ctypes.",
+    "pickle.",
+    "marshal.",
+    "urllib.",
+)
 _PLAIN = {"os.listdir", "os.scandir"}
 
 
@@ -79,9 +90,9 @@ def _use(program: br.Program) -> None:
 
 
 LOADERS: dict[str, tuple[Callable[[Path], None], Sequence[m.Mutation]]] = {
-    "program": (load_program, (*m.BYTES, *[m.mutate_fields] * 5, *[m.mutate_program] * 8)),
+    "program": (load_program, (*m.BYTES, *[m.mutate_fields] * 5, *[pm.mutate_program] * 8)),
     "text": (load_text, (*m.BYTES, *[m.mutate_words] * 8)),
-    "model": (load_model, (*m.BYTES, *[m.mutate_header] * 5, *[m.mutate_programs_inside] * 5)),
+    "model": (load_model, (*m.BYTES, *[m.mutate_header] * 5, *[pm.mutate_programs_inside] * 5)),
     "parameters": (load_parameters, (*m.BYTES, *[m.mutate_header] * 8)),
 }
 
@@ -114,13 +125,19 @@ _watching = [False]
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     if not _watching[0] or event in _PLAIN:
         return
-    writes = event == "open" and (set(str(arguments[1] or "r")) & set("wax+") or _flags(arguments))
+    writes = event == "open" and (
+        set(str(arguments[1] or "r")) & set("wax+") or _flags(arguments)
+    )
     if writes or (event.startswith(FORBIDDEN) and not _importing(event)):
         raise ForbiddenError(f"{event} {arguments!r:.200}")
 
 
 def _flags(arguments: tuple[Any, ...]) -> bool:
-    return bool(arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)) if arguments[1] is None else False
+    return (
+        bool(arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
+        if arguments[1] is None
+        else False
+    )
 
 
 def _importing(event: str) -> bool:
@@ -152,7 +169,12 @@ def _stop(*_: object) -> None:
 
 
 def run_case(
-    number: int, seed: int, seeds: Sequence[tuple[str, bytes]], path: Path, limit_s: float, outcome: Outcome
+    number: int,
+    seed: int,
+    seeds: Sequence[tuple[str, bytes]],
+    path: Path,
+    limit_s: float,
+    outcome: Outcome,
 ) -> None:
     """Damage one file and load it."""
     rng = Random(f"{seed}/{number}")
@@ -281,7 +303,10 @@ def _limit_memory() -> None:
 
 
 def _tell(outcome: Outcome, done: int) -> None:
-    print(f"{done:,}: {dict(sorted(outcome.counts.items()))}, {len(outcome.findings)} findings", flush=True)
+    print(
+        f"{done:,}: {dict(sorted(outcome.counts.items()))}, {len(outcome.findings)} findings",
+        flush=True,
+    )
 
 
 def main() -> int:

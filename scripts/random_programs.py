@@ -3,7 +3,7 @@
     python scripts/random_programs.py [--count 20000] [--seed 0]
 
 Each program is run interpreted, and its value compared with the reading's. A share is also
-differentiated in both modes and held against finite differences of the reading and forward mode;
+differentiated in both modes and held against differences of the reading and forward mode;
 another share to second order. Prints a line every hundred programs, and each failure with its
 seed; exit status 1 if there was one.
 """

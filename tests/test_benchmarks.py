@@ -54,7 +54,10 @@ def test_a_goal_is_a_multiple_of_the_other_side_and_an_allowance() -> None:
 
 def test_the_table_says_times_ratios_and_goals() -> None:
     text = report.markdown([("name", [row(2e-3, 1e-3, Goal(1.5))])], [])
-    assert "| name: a case | Braces | 2 ms ± 10% | other | 1 ms | 2.00× | ≤ 1.5× | missed |" in text
+    assert (
+        "| name: a case | Braces | 2 ms ± 10% | other | 1 ms | 2.00× | ≤ 1.5× | missed |"
+        in text
+    )
 
 
 def test_sides_take_turns() -> None:

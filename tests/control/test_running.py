@@ -417,3 +417,40 @@ def test_one_executor_runs_many_programs_that_come_and_go(mode: str) -> None:
             y = x * float(number)
         assert executor.run(program, br.Scope(), feed={"x": 2.0}, fetch=y) == 2.0 * number
         del program, x, y
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_while_in_branches_to_fourth_order(mode: str, rows: bool) -> None:
+    def power(x: br.Var, n: br.Var) -> br.Var:
+        choice = br.create_if_else(n > 0)
+        with choice.true_block() as t:
+            loop = br.create_while()
+            with loop.block() as body:
+                i, h = body.add_memory(init=integer(0)), body.add_memory(init=x)
+                body.set_condition(i < n)
+                h.update(h * x)
+                i.update(i + 1)
+            t.add_output(loop.final(h))
+        with choice.false_block() as f:
+            f.add_output(x)
+        return choice()
+
+    with br.Program() as program:
+        x, n = br.data("x", ["b"], dtype="float64"), br.data("n", [], dtype="int32")
+        if rows:
+            outer = br.create_if_else(x > 0.0)
+            with outer.true_block() as yes:
+                yes.add_output(power(yes.add_input(x), n))
+            with outer.false_block() as no:
+                no.add_output(no.add_input(x) * 0.0)
+        fetches = [outer() if rows else power(x, n)]
+        for _ in range(4):
+            (grad,) = br.gradients([br.sum(fetches[-1])], [x])
+            fetches.append(grad)
+    executor, value = br.Executor(mode=mode), np.array([0.5, 1.5])
+    for count in (4, 0, 1):
+        found = executor.run(program, br.Scope(), feed={"x": value, "n": count}, fetch=fetches)
+        wanted = np.polynomial.Polynomial([0.0] * (count + 1) + [1.0])
+        for array in found:
+            near(array, wanted(value), 1e-12, "derivative")
+            wanted = wanted.deriv()

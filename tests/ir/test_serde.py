@@ -32,8 +32,8 @@ from braces.ir import (
     serde,
 )
 from braces.ir.limits import DEEPEST_NESTING
-from braces.ir.proto import program_pb2 as pb
 from braces.ir.program import parse
+from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Attr, Body, ProgramDef, Source, VarInfo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,7 +165,11 @@ def test_a_symbol_table_writes_itself_and_reads_itself() -> None:
 def test_a_program_is_saved_and_loaded_with_its_startup(tmp_path: Path) -> None:
     program = parse("program { parameter w: f32[]  w_1: f32[] = tanh(x=w)  update w = w_1 }")
     program.startup = parse("""
-        program { parameter w: f32[]  w_0: f32[] = constant() {value=f32[] 1.0}  update w = w_0 }
+        program {
+          parameter w: f32[]
+          w_0: f32[] = constant() {value=f32[] 1.0}
+          update w = w_0
+        }
     """)
     program.save(tmp_path / "model.braces")
     loaded = Program.load(tmp_path / "model.braces")

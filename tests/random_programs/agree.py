@@ -120,5 +120,8 @@ def differences(
     if None in near_by or None in far:
         return None
     (a, b), (c, d) = near_by, far
-    assert a is not None and b is not None and c is not None and d is not None
+    assert a is not None
+    assert b is not None
+    assert c is not None
+    assert d is not None
     return (8 * (a - b) - (c - d)) / (6 * STEP)

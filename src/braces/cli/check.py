@@ -30,7 +30,9 @@ Definitions = dict[str, tuple[ProgramDef, ProgramDef | None]]
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
-    parser.add_argument("--all", action="store_true", help="list all errors, not just the first")
+    parser.add_argument(
+        "--all", action="store_true", help="list all errors, not just the first"
+    )
     parser.add_argument(
         "--types", action="store_true", help="infer all types anew (slower: imports JAX)"
     )
@@ -50,7 +52,9 @@ def _run(options: Namespace) -> int:
     return YES if well else NO
 
 
-def _errors(pair: tuple[ProgramDef, ProgramDef | None], options: Namespace) -> list[VerifyError]:
+def _errors(
+    pair: tuple[ProgramDef, ProgramDef | None], options: Namespace
+) -> list[VerifyError]:
     main, startup = (complete(one) if one else None for one in pair)
     assert main is not None
     types = True if options.types else None

@@ -78,7 +78,9 @@ class Comparison:
             elif old is not None and new is not None:
                 self.op(old, new, (left, right), path, names)
         if [names.get(n, n) for n in left.results] != list(right.results) and path:
-            self.say("changed", path, "results", f"{_list(left.results)} → {_list(right.results)}")
+            self.say(
+                "changed", path, "results", f"{_list(left.results)} → {_list(right.results)}"
+            )
         return names
 
     def declarations(self, left: Body, right: Body, path: str) -> None:
@@ -91,10 +93,17 @@ class Comparison:
             elif new is None and old is not None:
                 self.say("removed", path, _declared(old))
             elif old and new and _declared(old) != _declared(new):
-                self.say("changed", path, f"variable {name}", f"{_declared(old)} → {_declared(new)}")
+                self.say(
+                    "changed", path, f"variable {name}", f"{_declared(old)} → {_declared(new)}"
+                )
         kinds = [[str(b.vars[n].type) for n in b.params] for b in (left, right)]
         if kinds[0] != kinds[1]:
-            self.say("changed", path, "parameters", f"({', '.join(kinds[0])}) → ({', '.join(kinds[1])})")
+            self.say(
+                "changed",
+                path,
+                "parameters",
+                f"({', '.join(kinds[0])}) → ({', '.join(kinds[1])})",
+            )
 
     def op(
         self, old: Op, new: Op, bodies: tuple[Body, Body], path: str, names: dict[str, str]
@@ -190,7 +199,13 @@ def _attr_shown(value: Attr) -> str:
         return "block"
     if isinstance(value, tuple):
         return f"[{', '.join(map(_attr_shown, value))}]"
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        "none"
+        if value is None
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
 
 
 def _has_body(value: Attr) -> bool:

@@ -34,7 +34,9 @@ def script(shell: str, words: Mapping[str, Sequence[str]], summaries: Mapping[st
     """The completion of a shell: commands, then the options of each, then files."""
     if shell == "fish":
         return _fish(words, summaries)
-    cases = "\n".join(f"    {name}) words='{' '.join(given)}' ;;" for name, given in words.items())
+    cases = "\n".join(
+        f"    {name}) words='{' '.join(given)}' ;;" for name, given in words.items()
+    )
     bash = _BASH.format(commands=" ".join(words), cases=cases)
     return f"autoload -U +X bashcompinit && bashcompinit\n{bash}" if shell == "zsh" else bash
 
@@ -65,7 +67,8 @@ def _fish(words: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> s
         lines.append(f"complete -c braces -n __fish_use_subcommand -f -a {name} -d '{said}'")
         seen = f"-n '__fish_seen_subcommand_from {name}'"
         lines += [
-            f"complete -c braces {seen} " + (f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}")
+            f"complete -c braces {seen} "
+            + (f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}")
             for o in options
         ]
     return "\n".join(lines) + "\n"

@@ -31,7 +31,9 @@ def _run(options: Namespace) -> int:
         said = {name: [asdict(one) for one in found] for name, found in changes.items()}
         print(json.dumps({"same": not any(changes.values()), "programs": said}, indent=2))
     else:
-        for line in _lines(changes, f"{shown_name(options.a)} and {options.b}", Style(sys.stdout)):
+        for line in _lines(
+            changes, f"{shown_name(options.a)} and {options.b}", Style(sys.stdout)
+        ):
             print(line)
     return NO if any(changes.values()) else YES
 

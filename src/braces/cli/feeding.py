@@ -30,7 +30,9 @@ def read_feeds(given: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> 
         OSError: A file is not there.
     """
     values = dict(_pair(one, data) for one in given)
-    feeds = {name: _plain(name, value) for name, value in values.items() if not _is_random(value)}
+    feeds = {
+        name: _plain(name, value) for name, value in values.items() if not _is_random(value)
+    }
     sizes = _sizes(feeds, data)
     rng = np.random.default_rng(seed)
     for name, value in values.items():

@@ -20,7 +20,10 @@ def _arguments(parser: ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument("--loss", required=True, metavar="NAME", help="a float scalar")
     parser.add_argument(
-        "--wrt", action="append", metavar="NAMES", help="as w,x; all trainable parameters if not said"
+        "--wrt",
+        action="append",
+        metavar="NAMES",
+        help="as w,x; all trainable parameters if not said",
     )
     parser.add_argument(
         "--optimizer", choices=OPTIMIZERS, help="train: update the parameters with it"
@@ -32,7 +35,9 @@ def _arguments(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> int:
     program = read_program(options)
     loss = _variable(program, options.loss)
-    wanted = [_variable(program, name) for name in split_names(options.wrt)] if options.wrt else None
+    wanted = (
+        [_variable(program, name) for name in split_names(options.wrt)] if options.wrt else None
+    )
     if options.optimizer:
         step = getattr(optimizer, options.optimizer)(learning_rate=options.learning_rate)
         step.minimize(loss, parameters=wanted)

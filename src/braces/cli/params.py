@@ -48,7 +48,8 @@ def parameters_of(content: Content) -> Iterator[dict[str, Any]]:
 def _lines(rows: list[dict[str, Any]], style: Style) -> Iterator[str]:
     if rows:
         cells = [
-            [row["name"], _kind(row), row["type"], in_bytes(row.get("bytes", 0))] for row in rows
+            [row["name"], _kind(row), row["type"], in_bytes(row.get("bytes", 0))]
+            for row in rows
         ]
         yield from columns(cells, right=(3,))
     numbers = sum(row.get("numbers", 0) for row in rows)

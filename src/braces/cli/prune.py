@@ -29,7 +29,9 @@ def _run(options: Namespace) -> int:
     program = read_program(options)
     small = prune(program, split_names(options.targets))
     write_program(small, options)
-    print(f"{count_ops(program)} operators, {count_ops(small)} of them needed.", file=sys.stderr)
+    print(
+        f"{count_ops(program)} operators, {count_ops(small)} of them needed.", file=sys.stderr
+    )
     return YES
 
 

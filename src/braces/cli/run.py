@@ -13,7 +13,14 @@ import numpy as np
 
 from braces.cli.command import NO, YES, Command
 from braces.cli.programs import add_file
-from braces.cli.running import COMPILE, INTERPRET, Ready, feeds_for, first_difference, make_ready
+from braces.cli.running import (
+    COMPILE,
+    INTERPRET,
+    Ready,
+    feeds_for,
+    first_difference,
+    make_ready,
+)
 from braces.cli.terminal import Style
 from braces.executor.feeds import describe
 
@@ -28,7 +35,9 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--fetch", action="append", metavar="NAMES", help="as y or y,z")
     parser.add_argument("--params", metavar="FILE", help="safetensors with the parameters")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is random")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of all that is random"
+    )
     parser.add_argument("--interpret", action="store_true", help="operator by operator")
     parser.add_argument(
         "--against",

@@ -128,7 +128,9 @@ def first_difference(
 
 def _pairs(left: Ready, right: Ready) -> list[tuple[Op, str, str]]:
     """The arrays of the main blocks that stand for each other, in program order."""
-    bodies = [Plan.of(one.program.definition, one.fetches.values()).body for one in (left, right)]
+    bodies = [
+        Plan.of(one.program.definition, one.fetches.values()).body for one in (left, right)
+    ]
     found = list[tuple[Op, str, str]]()
     for old, new in aligned(bodies[0].ops, bodies[1].ops):
         if old is None or new is None:

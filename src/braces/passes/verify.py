@@ -15,7 +15,12 @@ from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies
 from braces.passes.codes import CODES as CODES, Report
-from braces.passes.verify_op import check_definition, check_interface, check_types
+from braces.passes.verify_op import (
+    check_captures,
+    check_definition,
+    check_interface,
+    check_types,
+)
 from braces.passes.visible import Visible, same_type
 
 
@@ -138,7 +143,7 @@ class _Checking:
                 code, f"`{info.name}` {what}", at=self.at(path), given=given, fix=fix
             )
 
-        if info.kind == ARGUMENT and info.name not in body.params and body.params:
+        if info.kind == ARGUMENT and info.name not in body.params:
             say("B207", "is an argument and no parameter.", "Add it to the block's parameters.")
         if info.kind not in (VALUE, ARGUMENT) and path:
             say("B301", "is declared in an inner block.", "Declare it in block 0.")
@@ -175,6 +180,8 @@ class _Checking:
         whole = check_definition(op, self.report, at)
         for label, body in op.bodies().items():
             self.block(Visible(body, visible), f"{path}/{op.name}/{label}".lstrip("/"))
+        if len(self.report.errors) == before:
+            check_captures(op, self.report, at)
         for name in op.binds():
             self.bind(name, visible, at)
         if whole is not None and len(self.report.errors) == before:

@@ -30,8 +30,13 @@ def check_definition(op: Op, report: Report, at: str) -> Op | None:
     _check_slots("input", op.inputs, definition.inputs, op, report, at)
     _check_slots("output", op.outputs, definition.outputs, op, report, at)
     whole = _with_attrs(op, definition, report, at)
+    return whole if len(report.errors) == before else None
+
+
+def check_captures(op: Op, report: Report, at: str) -> None:
+    """Hold the captures of an operator against what its sub-blocks read."""
     captured = captures_of(op.attrs) if op.bodies() else ()
-    if whole is not None and captured != op.captures():
+    if captured != op.captures():
         report.say(
             "B208",
             f"The captures of `{op.name}` are not what its sub-blocks read from outside.",
@@ -39,7 +44,6 @@ def check_definition(op: Op, report: Report, at: str) -> Op | None:
             given=f"stored: {_listed(op.captures())}   computed: {_listed(captured)}",
             fix="List each outer name once, in the order of first use.",
         )
-    return whole if len(report.errors) == before else None
 
 
 def _listed(names: Iterable[str]) -> str:

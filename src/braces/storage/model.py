@@ -218,7 +218,10 @@ def save_model(
     arrays = _states(entries.values(), scope)
     for name, entry in entries.items():
         arrays[_tensor(name)] = np.frombuffer(entry.program.to_bytes(), np.uint8)
-    signatures = {name: _signature(entry) for name, entry in entries.items()}
+    signatures = {
+        name: {"feeds": list(entry.feeds), "fetches": dict(entry.fetches)}
+        for name, entry in entries.items()
+    }
     write_tensors(path, arrays, FORMAT, programs=signatures)
 
 
@@ -239,18 +242,15 @@ def _whole(program: Program, fetches: Mapping[str, str]) -> NamedProgram:
 def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
     """A program with its feeds and fetches, checked against it."""
     named = _fetch_names(fetches)
-    fed = tuple(one.name if isinstance(one, Var) else one for one in _several(feeds))
+    feeds = [feeds] if isinstance(feeds, str | Var) else feeds
+    fed = tuple(one.name if isinstance(one, Var) else one for one in feeds)
     _check_feeds(fed, Plan.of(program.definition, named.values()))
     return NamedProgram(program, fed, named)
 
 
-def _several(given: Any) -> Sequence[Any]:
-    return [given] if isinstance(given, str | Var) else given
-
-
 def _fetch_names(fetches: Any) -> dict[str, str]:
     named: Mapping[Any, Any] | None = fetches if isinstance(fetches, Mapping) else None
-    variables, _ = read_fetch(list(named.values()) if named else _several(fetches))
+    variables, _ = read_fetch(list(named.values()) if named else fetches)
     if not variables:
         raise ProgramError(
             "A model has something that it gives.", fix="Name variables in `fetches`."
@@ -287,10 +287,6 @@ def _check_program_name(name: str) -> None:
 
 def _tensor(name: str) -> str:
     return f"{RESERVED}/{name}"
-
-
-def _signature(entry: NamedProgram) -> dict[str, Any]:
-    return {"feeds": list(entry.feeds), "fetches": dict(entry.fetches)}
 
 
 def _states(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Array]:

@@ -69,7 +69,9 @@ def _return_rests(d: Any) -> None:
                 empty = start in made and made[start].type == EMPTY
                 if end in read or start in body.vars or empty:
                     continue
-                names.append(d.host.new_var(d.host.names.unique("rest"), body.vars[end].type).name)
+                names.append(
+                    d.host.new_var(d.host.names.unique("rest"), body.vars[end].type).name
+                )
                 for other, mine in enumerate(results):
                     mine.append(end if other == case else start)
     if not names:
@@ -88,7 +90,9 @@ def _lists_through(op: Op, body: Body) -> list[tuple[str, str]]:
     """The lists that enter a loop or a switch inside a case, and what comes out of it."""
     found = list(zip(op.inputs.get("init", ()), op.outputs.get("final", ()), strict=False))
     for position, end in enumerate(op.outputs.get("out", ()) if "cases" in op.attrs else ()):
-        starts = [b.results[position] for b in cases_of(op) if b.results[position] not in b.vars]
+        starts = [
+            b.results[position] for b in cases_of(op) if b.results[position] not in b.vars
+        ]
         found += [(start, end) for start in starts[:1]]
     return [(start, end) for start, end in found if isinstance(body.vars[end].type, ListType)]
 

@@ -1,0 +1,74 @@
+"""Pruning keeps what targets need, in nested blocks too, and nothing more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import braces as br
+
+
+def trained() -> tuple[br.Program, br.Var, br.Var]:
+    with br.Program() as prog:
+        x = br.data("x", ["t", "b", 3])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            xt = net.add_input(x)
+            h = net.add_memory(shape=[4], batch_like=xt)
+            unused = net.add_memory(init=br.constant(0.0))
+            h.update(br.tanh(br.fc(xt, 4, name="a") + br.fc(h, 4, name="b")))
+            unused.update(unused + br.sum(br.fc(xt, 2, name="dead")))
+            net.add_output(h, xt * 2.0)
+        acts, _ = rnn()
+        logits = br.fc(acts, 2, name="out")
+        loss = br.mean(logits * logits) + rnn.final(unused) * 0.0
+        br.optimizer.sgd(learning_rate=0.1).minimize(loss)
+    return prog, logits, loss
+
+
+def test_prune_drops_training_and_what_nobody_reads() -> None:
+    prog, logits, _ = trained()
+    before = str(prog)
+    small = br.prune(prog, [logits])
+    assert str(prog) == before
+    assert not small.updates
+    assert {info.name for info in small.persistables} == {"a.w", "a.b", "b.w", "b.b", "out.w", "out.b"}
+    assert set(small.startup.updates) == {info.name for info in small.persistables}
+    (loop,) = (op for op in small.block(0).ops if op.type == "loop")
+    assert len(loop.inputs["init"]) == 1
+    assert len(loop.outputs["stacked"]) == 1
+    assert not any(".vjp" in op.type for block in small.blocks for op in block.ops)
+
+
+def test_pruning_twice_changes_nothing_more() -> None:
+    prog, logits, _ = trained()
+    small = br.prune(prog, [logits])
+    again = br.prune(small, [logits.name])
+    assert again.definition == small.definition
+    assert again.startup.definition == small.startup.definition
+
+
+def test_a_pruned_program_gives_the_same_targets(mode: str) -> None:
+    prog, logits, _ = trained()
+    small = br.Program.from_bytes(br.prune(prog, [logits]).to_bytes())
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope, seed=3)
+    feed = {"x": np.random.default_rng(0).normal(size=(5, 2, 3)).astype("float32")}
+    want = exe.run(prog.for_test(), scope, feed=feed, fetch=logits)
+    got = exe.run(small, scope, feed=feed, fetch=logits.name)
+    if mode == "interpret":
+        assert np.array_equal(got, want)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_test_program_updates_nothing_and_drops_nothing_out(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [64])
+        out = br.dropout(x, 0.5)
+        n = br.state("n", [], init=0.0)
+        prog.update("n", (n + 1.0).name)
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope)
+    ones = np.ones(64, "float32")
+    assert np.array_equal(exe.run(prog.for_test(), scope, feed={"x": ones}, fetch=out), ones)
+    assert float(scope.var("n").value) == 0.0
+    assert not np.array_equal(exe.run(prog, scope, feed={"x": ones}, fetch=out), ones)
