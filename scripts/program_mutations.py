@@ -1,4 +1,4 @@
-"""Ways to make a program say something else: operators, slots, attributes, types, ends of blocks."""
+"""Ways to make a program say something else, and still be well encoded."""
 
 from __future__ import annotations
 
@@ -169,8 +169,22 @@ def odd_value(rng: Random, value: Attr) -> Attr:
         )
     elif isinstance(value, Literal):
         same = [Literal(value.dtype, (0,), b""), Literal(SHORT_NAMES["u8"], (2,), b"\1\2")]
-    others: list[Attr] = [None, True, 0, -1, 2**62, 0.5, "", "x", (), (1, 2), (-1,), (2**62, 2**62), ((1,),),
-                          SHORT_NAMES[rng.choice(list(SHORT_NAMES))]]  # fmt: skip
+    others: list[Attr] = [
+        None,
+        True,
+        0,
+        -1,
+        2**62,
+        0.5,
+        "",
+        "x",
+        (),
+        (1, 2),
+        (-1,),
+        (2**62, 2**62),
+        ((1,),),
+        SHORT_NAMES[rng.choice(list(SHORT_NAMES))],
+    ]
     return rng.choice(same if rng.random() < 0.7 else others)
 
 

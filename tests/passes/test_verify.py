@@ -15,6 +15,7 @@ from braces.errors import VerifyError
 from braces.ir.parser import parse_program
 from braces.ir.program import Program
 from braces.ir.records import Op, ProgramDef
+from braces.ir.walk import rename_op
 from braces.ops.define import HIGHEST_ORDER, OPS
 from braces.passes.codes import CODES
 from braces.passes.verify import verify
@@ -187,6 +188,13 @@ def test_an_unnamed_dimension_may_be_what_inference_finds() -> None:
 def test_a_rule_that_fails_in_an_odd_way_is_an_error_of_the_program() -> None:
     pop = 'value=[y: f32[4]], rest=[r: f32[4]] = list_pop(list=x) {history="h"} as p'
     assert codes(small(pop)) == ["B502"]
+
+
+def test_a_capture_is_listed_once_where_renaming_makes_two_names_one() -> None:
+    text = SWITCH.replace("() { return x }", "() { return z }").replace("[x]", "[x, z]")
+    text = text.replace("data x: f32[3]", "data x: f32[3]  data z: f32[3]")
+    (op,) = br.parse(text).definition.main.ops
+    assert rename_op(op, {"z": "x"}).captures() == ("x",)
 
 
 # ---- where it runs ---------------------------------------------------------------------------

@@ -117,11 +117,15 @@ def _plain(
         "ok": not any(errors.values()),
         "programs": {name: _ops(pair[0]) for name, pair in definitions.items()},
         "errors": [
-            {"program": name, "code": e.code, "what": e.what, "at": e.at, "given": e.given, "fix": e.fix}
+            {"program": name, "code": e.code, "what": e.what, **_where(e)}
             for name, found in errors.items()
             for e in found
         ],
     }  # fmt: skip
+
+
+def _where(error: VerifyError) -> dict[str, str | None]:
+    return {"at": error.at, "given": error.given, "fix": error.fix}
 
 
 def _ops(program: ProgramDef) -> int:

@@ -7,10 +7,9 @@ same where it reads what aligned operators bind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
 
 from braces.ir import fingerprint
 from braces.ir.program import Program
@@ -46,8 +45,8 @@ def compare(left: Program, right: Program) -> list[Change]:
 
 
 def aligned(left: Sequence[Op], right: Sequence[Op]) -> list[tuple[Op | None, Op | None]]:
-    """Pairs of operators that stand for each other, in order; one side is missing where none does."""
-    return list(_align(left, right, (_exact_key, lambda op: op.type)))
+    """Pairs of operators that stand for each other, in order; `None` where there is none."""
+    return list(_align(left, right, (_exact_key, _type_key)))
 
 
 class Comparison:
@@ -61,6 +60,7 @@ class Comparison:
         self.changes: list[Change] = []
 
     def say(self, how: str, block: str, what: str, *details: str) -> None:
+        """Note a change."""
         self.changes.append(Change(how, block, what, details))
 
     def block(
@@ -144,7 +144,7 @@ class Comparison:
 
 
 def _align(
-    left: Sequence[Op], right: Sequence[Op], keys: Sequence[Any]
+    left: Sequence[Op], right: Sequence[Op], keys: Sequence[Callable[[Op], str]]
 ) -> Iterator[tuple[Op | None, Op | None]]:
     """Pairs by the first key; what that leaves, by the next ones."""
     if not keys or not left or not right:
@@ -158,6 +158,10 @@ def _align(
             yield from zip(left[a:b], right[c:d], strict=True)
         else:
             yield from _align(left[a:b], right[c:d], rest)
+
+
+def _type_key(op: Op) -> str:
+    return op.type
 
 
 def _exact_key(op: Op) -> str:

@@ -49,7 +49,7 @@ def _programs(content: Content) -> dict[str, Program]:
 def _changes(
     left: dict[str, Program], right: dict[str, Program]
 ) -> Iterator[tuple[str, list[Change]]]:
-    """The changes of each program; a single one on either side is compared whatever its name."""
+    """The changes of each program; single ones are compared whatever their names."""
     if len(left) == len(right) == 1:
         (name, old), (new,) = *left.items(), right.values()
         yield name, compare(old, new)

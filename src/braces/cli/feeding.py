@@ -22,8 +22,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def read_feeds(given: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> dict[str, Any]:
     """The feeds that `NAME=VALUE` say.
 
-    A value is `@FILE.npy`, `@FILE.npz:KEY`, a literal of JSON, `random`, or `random:TYPE`. Random
-    arrays take the declared type, with the sizes that other feeds give to its dimensions.
+    A value is `@FILE.npy`, `@FILE.npz:KEY`, a literal of JSON, `random`, or `random:TYPE`.
+    Random arrays take the declared type, and the sizes that other feeds give to its dimensions.
 
     Raises:
         FeedError: A value cannot be read, or a name is not declared.
@@ -62,7 +62,7 @@ def _plain(name: str, value: str) -> Any:
     except ValueError:
         raise FeedError(
             f"The value of feed `{name}` cannot be read: {value:.60}.",
-            fix="Write @FILE.npy, a number, [lists of numbers], true, random, or random:f32[4,8].",
+            fix="Write @FILE.npy, a number, [numbers], true, random, or random:f32[4,8].",
         ) from None
 
 

@@ -52,7 +52,7 @@ def _run(options: Namespace) -> int:
 
 
 def _gradients(loss: Var, wanted: list[Var] | None) -> dict[str, str]:
-    """Each variable to the name of its gradient; those that the loss does not reach are left out."""
+    """Each variable to the name of its gradient, where the loss reaches it."""
     if wanted is None:
         return {p.name: g.name for p, g in append_backward(loss).items()}
     grads = zip(wanted, gradients([loss], wanted), strict=True)

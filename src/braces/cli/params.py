@@ -32,7 +32,9 @@ def _run(options: Namespace) -> int:
 
 def parameters_of(content: Content) -> Iterator[dict[str, Any]]:
     """Name, type, kind and size of each variable: as stored, else as declared."""
-    declared = {i.name: i for one in content.programs.values() for i in one.persistables}
+    # A startup program is the last, and what it declares counts least.
+    programs = reversed(list(content.programs.values()))
+    declared = {i.name: i for one in programs for i in one.persistables}
     types = dict(content.arrays) or {name: info.type for name, info in declared.items()}
     for name, type_ in types.items():
         info = declared.get(name)

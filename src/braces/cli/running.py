@@ -116,7 +116,7 @@ def first_difference(
     feeds: Mapping[str, Any],
     tolerances: tuple[float, float],
 ) -> Difference | None:
-    """Run two programs on the same feeds and state; `None` where all that both compute agrees."""
+    """Run two programs on the same feeds and state; `None` where all agrees."""
     pairs = [(op, a, b) for op, a, b in _pairs(left, right)]
     olds = left.run(modes[0], feeds, [a for _, a, _ in pairs])
     news = right.run(modes[1], feeds, [b for _, _, b in pairs])

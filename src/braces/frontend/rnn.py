@@ -9,7 +9,9 @@ from braces.dims import Dim, Size
 from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located, outer_var
+from braces.frontend.segments import Segments, check_every
 from braces.frontend.step_guard import guard
+from braces.ir.records import Body
 from braces.ops.build import Var, apply, as_var, one, tensor_type
 from braces.ops.rules import axis_index
 
@@ -178,24 +180,37 @@ class StepNet(LoopBlock):
             inits = [*inits, *guarded.inits]
             guarded.table.params = [self.step.name, *params, *guarded.params, *slices]
             body = guarded.table.freeze((*guarded.memories, *guarded.added, *guarded.outputs))
-        made = apply(
-            "loop",
-            {"init": inits, "sliced": [outer for outer, _ in self.inputs]},
-            {"body": body, "length": self.steps, "reverse": self.rnn.reverse},
-        )
-        self.rnn.finals = made["final"]
+        finals, stacked = self._loop(body, inits, self.steps)
+        self.rnn.finals = tuple(finals)
         self.rnn.stacked = tuple(
             row if axis == 0 else one("moveaxis", row, source=0, destination=axis)
-            for row, axis in zip(made["stacked"], self.output_axes, strict=True)
+            for row, axis in zip(stacked, self.output_axes, strict=True)
         )
+
+    def _loop(
+        self, body: Body, inits: Sequence[Var], steps: Size
+    ) -> tuple[Sequence[Var], Sequence[Var]]:
+        """The operator, or two of them where segments are kept: finals and stacked rows."""
+        sliced, reverse = [outer for outer, _ in self.inputs], self.rnn.reverse
+        if self.rnn.checkpoint_every is not None:
+            cut = Segments(self.program, body, len(inits), self.rnn.checkpoint_every)
+            return cut.counted(inits, sliced, steps, reverse)
+        attrs = {"body": body, "length": steps, "reverse": reverse}
+        made = apply("loop", {"init": inits, "sliced": sliced}, attrs)
+        return made["final"], made["stacked"]
 
 
 class Rnn:
     """A recurrent net: make it with `create_rnn`, write its step, then call it."""
 
     def __init__(
-        self, reverse: bool = False, steps: Size | None = None, lengths: Var | None = None
+        self,
+        reverse: bool = False,
+        steps: Size | None = None,
+        lengths: Var | None = None,
+        checkpoint_every: int | None = None,
     ) -> None:
+        self.checkpoint_every = check_every(checkpoint_every)
         self.reverse = reverse
         self.steps = steps
         self.lengths = lengths
@@ -256,7 +271,13 @@ def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
     return finals[memory.position]
 
 
-def create_rnn(*, reverse: bool = False, lengths: Any = None, steps: Any = None) -> Rnn:
+def create_rnn(
+    *,
+    reverse: bool = False,
+    lengths: Any = None,
+    steps: Any = None,
+    checkpoint_every: int | None = None,
+) -> Rnn:
     """A recurrent net whose step is written in a `with` block.
 
         h[t] = step(x[t], h[t-1])        t = 0 … T-1, or T-1 … 0 under `reverse`
@@ -268,6 +289,8 @@ def create_rnn(*, reverse: bool = False, lengths: Any = None, steps: Any = None)
             are zero, and what lies in the padding reaches no value and no gradient. Memories
             and outputs lead with rows.
         steps: The number of steps, needed where there is no input.
+        checkpoint_every: Keep memories at every so many steps only, and run the steps between
+            them again for the gradient: less memory for one more forward computation.
 
     Example:
         >>> import braces as br
@@ -283,7 +306,8 @@ def create_rnn(*, reverse: bool = False, lengths: Any = None, steps: Any = None)
     """
     if steps is not None:
         steps = as_steps(steps)
-    return Rnn(reverse, steps, None if lengths is None else _lengths(lengths))
+    rows = None if lengths is None else _lengths(lengths)
+    return Rnn(reverse, steps, rows, checkpoint_every)
 
 
 def _lengths(given: Any) -> Var:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from braces.dims import Dim
@@ -9,6 +10,7 @@ from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located
 from braces.frontend.rnn import final_of
+from braces.frontend.segments import Segments, check_every
 from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.walk import all_ops, free_names
 from braces.ops.build import Var, apply, as_var, tensor_type
@@ -74,16 +76,19 @@ class WhileBlock(LoopBlock):
         cond = self._cut_condition(params)
         self.table.params = [self.step.name, *params]
         body = self.table.freeze(results)
-        attrs = {
-            "body": eliminate(body, results),
-            "cond": cond,
-            "max_trips": self.loop.max_trips,
-        }
-        made = apply("loop", {"init": inits}, attrs)
-        self.loop.finals = made["final"][:memories]
-        self.loop.trips = made["trips"][0]
+        finals, self.loop.trips = self._loop(eliminate(body, results), cond, inits)
+        self.loop.finals = tuple(finals[:memories])
         length = Dim.named(self.table.names.unique("trips"))
-        self.loop.rows = tuple(stack(rows, length) for rows in made["final"][memories:])
+        self.loop.rows = tuple(stack(rows, length) for rows in finals[memories:])
+
+    def _loop(self, body: Body, cond: Body, inits: list[Var]) -> tuple[Sequence[Var], Var]:
+        """The operator, or two of them where segments are kept: finals, and the trips."""
+        if self.loop.checkpoint_every is not None:
+            cut = Segments(self.program, body, len(inits), self.loop.checkpoint_every)
+            return cut.conditional(inits, cond)
+        attrs = {"body": body, "cond": cond, "max_trips": self.loop.max_trips}
+        made = apply("loop", {"init": inits}, attrs)
+        return made["final"], made["trips"][0]
 
     def _collect(self, var: Var) -> tuple[Var, Var, Var]:
         """A list that takes one value each trip: before the loop, in the trip, and after it."""
@@ -119,8 +124,16 @@ class WhileBlock(LoopBlock):
 class While:
     """A loop with a condition: make it with `create_while`, write its block, read `final`."""
 
-    def __init__(self, max_trips: int | None = None) -> None:
+    def __init__(
+        self, max_trips: int | None = None, checkpoint_every: int | None = None
+    ) -> None:
         self.max_trips = max_trips
+        self.checkpoint_every = check_every(checkpoint_every)
+        if self.checkpoint_every is not None and max_trips is not None:
+            raise ProgramError(
+                "max_trips and checkpoint_every do not go together.",
+                fix="Count trips in a memory, and put the limit into the condition.",
+            )
         self.body: WhileBlock | None = None
         self.finals: tuple[Var, ...] | None = None
         self.trips: Var | None = None
@@ -170,11 +183,13 @@ class While:
         return final_of(self.body, self.finals, memory)
 
 
-def create_while(*, max_trips: int | None = None) -> While:
+def create_while(*, max_trips: int | None = None, checkpoint_every: int | None = None) -> While:
     """A loop that goes on while a condition on its memories holds.
 
     Args:
         max_trips: A guard: more trips than this are an error, and the scope stays as it was.
+        checkpoint_every: Keep memories at every so many trips only, and run the trips between
+            them again for the gradient: less memory for one more forward computation.
 
     Example:
         >>> import braces as br
@@ -187,4 +202,4 @@ def create_while(*, max_trips: int | None = None) -> While:
         ...     print(loop.final(x).type)
         f32[]
     """
-    return While(max_trips)
+    return While(max_trips, checkpoint_every)

@@ -35,6 +35,7 @@ class Program:
 
     Attributes:
         updates: Persistable name to the variable that holds its next value.
+        results: What a program written by hand returns; `braces run` fetches it.
 
     Example:
         >>> with Program() as prog:
@@ -47,6 +48,7 @@ class Program:
         self.table = SymbolTable()
         self.current = self.table
         self.updates: dict[str, str] = {}
+        self.results: tuple[str, ...] = ()
         self.source: Source | None = None
         self._startup: Program | None = None
         self._frozen: tuple[int, int, ProgramDef] | None = None
@@ -77,7 +79,7 @@ class Program:
         """The program at this moment, immutable."""
         version = self.version
         if self._frozen is None or self._frozen[:2] != version:
-            body = self.table.freeze()
+            body = self.table.freeze(self.results)
             if self.table.unifier.known:
                 body = resolve_body(body, self.table.unifier)
             self._frozen = (*version, ProgramDef(body, dict(self.updates)))
@@ -89,6 +91,7 @@ class Program:
             self.table.names.taken.update(body.vars, (op.name for op in body.ops))
         self.table.thaw(definition.main)
         self.updates = dict(definition.updates)
+        self.results = definition.main.results
         return self
 
     def update(self, persistable: str, value: str) -> None:

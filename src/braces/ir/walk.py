@@ -105,10 +105,10 @@ def rename_op(op: Op, names: Mapping[str, str]) -> Op:
         outer = {old: new for old, new in names.items() if old not in body.vars}
         return rename_body(body, outer)
 
-    renamed = map_bodies(op, inside)
-    return renamed.with_(
+    renamed = map_bodies(op, inside).with_(
         inputs=rename_slots(op.inputs, names), outputs=rename_slots(op.outputs, names)
     )
+    return with_captures(renamed) if op.bodies() else renamed  # two names may have become one
 
 
 def resolve_body(body: Body, unifier: Unifier) -> Body:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from braces.dims import Dim, Size
-from braces.dtypes import ListType, TensorType
+from braces.dims import Dim, Shape, Size
+from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import RunError, ShapeError
 from braces.lazy import jnp
 from braces.ops.build import Var, apply
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.lists import Buffer, Slots, Stack, is_traced, resized
+from braces.ops.lists import Buffer, HistoryOverflowError, Slots, Stack, is_traced, resized
 from braces.ops.rules import Backward
 
 
@@ -106,6 +106,80 @@ def list_unstack_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -
     """The rows of the tangent as a list."""
     del values, attrs
     return {"out": (unstack(tangents["x"][0]),)}
+
+
+@op(lists=True, differentiable=False)
+def list_length(list: Tensor) -> Tensor:
+    """How many values a list has.
+
+    Inputs:
+        list: list<T>.
+
+    Outputs:
+        out: i64[].
+    """
+    return jnp.asarray(list.count, INT64)
+
+
+@list_length.infer
+def infer_list_length(context: Context, list: ListType) -> TensorType:
+    """An integer scalar."""
+    del context, list
+    return TensorType(INT64, ())
+
+
+@op(lists=True, differentiable=False)
+def list_filled(
+    length: Tensor, *, dtype: DType, shape: Shape, history: str, capacity: int | None = None
+) -> Tensor:
+    """A list of so many zeros.
+
+    Inputs:
+        length: i64[].
+
+    Attributes:
+        dtype: The dtype of its values.
+        shape: The shape of its values.
+        history: The loop whose trips it records.
+        capacity: Room for this many values when compiled; the executor's affair.
+
+    Outputs:
+        out: list<dtype[shape]>.
+    """
+    del history
+    zero = jnp.zeros(shape, dtype)
+    if capacity is None:
+        return Stack.of(zero, [zero] * int(length))
+    return Buffer(jnp.zeros((capacity, *shape), dtype), length.astype("int32"))
+
+
+@list_filled.infer
+def infer_list_filled(
+    context: Context, length: TensorType, *, dtype: DType, shape: Shape, **attrs: Any
+) -> ListType:
+    """A list of that element."""
+    del context, length, attrs
+    return ListType(TensorType(dtype, shape))
+
+
+@list_filled.checked(HistoryOverflowError, "A history outgrew its buffer.", stops=False)
+def room_for(length: Any, *, capacity: int | None = None, **attrs: Any) -> Any:
+    """How much room the zeros ask for beyond what there is; 0 where they fit."""
+    del attrs
+    return 0 if capacity is None else jnp.where(length > capacity, length, 0)
+
+
+def length_of(list: Var) -> Var:
+    """Append a `list_length`."""
+    return apply("list_length", {"list": (list,)})["out"][0]
+
+
+def filled_list(length: Var, like: Var, history: str) -> Var:
+    """Append a `list_filled` with the elements of another list."""
+    found = like.type
+    assert isinstance(found, ListType)
+    attrs = {"dtype": found.element.dtype, "shape": found.element.shape, "history": history}
+    return apply("list_filled", {"length": (length,)}, attrs)["out"][0]
 
 
 def stack(list: Var, length: Size) -> Var:

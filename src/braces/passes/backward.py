@@ -17,9 +17,10 @@ from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ops.build import Var, append, as_var, check_visible, one, tensor_type, var_of
 from braces.ops.control.base import BlockOp
-from braces.ops.control.keeping import Lists, differentiable
+from braces.ops.control.keeping import Lists, differentiable, history_of
 from braces.ops.define import OPS, OpDef
 from braces.ops.lists import EMPTY, add_lists, zero_list
+from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
 from braces.ops.source import says_where
 from braces.passes.prune import ancestors, eliminate
@@ -66,7 +67,12 @@ class Differentiation:
 
     def zero_list(self, name: str) -> Var:
         """Zeros in the length of a list."""
-        return zero_list(var_of(self.program, self.host, name))
+        history, values = history_of(self.host, name), self.var(name)
+        if history is None:
+            return zero_list(values)
+        with self.program.building(self.host):  # so that a number is kept, not the list
+            length = length_of(values)
+        return filled_list(length, values, history)
 
     def backprop(self, forward: SymbolTable, seeds: Mapping[str, Var], wanted: set[str]) -> Any:
         """Differentiate a block: cotangents of `wanted`, from those of its results."""

@@ -1,9 +1,9 @@
 """The verifier: whether a program is well formed, and if not, what is wrong and where.
 
 `CODES` lists the rules. Structure and names are always checked, and the types of what goes into
-sub-blocks and comes out of them. The types of other operators are inferred anew and held against
-the declared ones where the inference is written, which needs no JAX; on request everywhere,
-which evaluates kernels on shapes.
+sub-blocks and comes out of them. The types of other operators are inferred anew, and held
+against the declared ones, where the inference is written, which needs no JAX; on request
+everywhere, which evaluates kernels on shapes.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class _Checking:
     # ---- operators ---------------------------------------------------------------------------
 
     def op(self, op: Op, named: set[str], visible: Visible, path: str) -> None:
-        """An operator: its name, what it reads, its definition, its sub-blocks, what it binds."""
+        """An operator: name, reads, definition, sub-blocks, captures, outputs, types."""
         at, before = self.at(path, op), len(self.report.errors)
         if op.name in named:
             what = f"Two operators of this block are called `{op.name}`."

@@ -116,7 +116,7 @@ def _check_body(
         if not same_type(body.vars[name].type, bound, unifier):
             report.say(
                 "B503",
-                f"The parameter `{name}` of `{label}` is of another type than what is bound to it.",
+                f"The parameter `{name}` of `{label}` is not of the type that is bound to it.",
                 at=at,
                 given=f"{name}: {body.vars[name].type}   bound: {bound}",
                 fix=f"Declare it as {bound}.",
@@ -165,8 +165,9 @@ def _infer_and_compare(
         what = f"{op.type} cannot take these inputs and attributes: {error!r:.80}"
         report.say("B502", what, at=at, given=_shown(op, given))
         return
-    for slot in wanted if found is not None else ():
-        _compare(op, slot, visible, found.get(slot, ()), unifier, report, at)
+    for slot in wanted if found else ():
+        types = found.get(slot, ()) if found else ()
+        _compare(op, slot, visible, types, unifier, report, at)
 
 
 def _shown(op: Op, types: Mapping[str, tuple[Type, ...]]) -> str:

@@ -2,8 +2,8 @@
 
 Such an operator is a final class with the same methods in the same order: `interface`,
 `infer_blocks`, `interpret`, `lower`, `trim`, `build_gradient`, `build_jvp`. The executor and
-the passes hand in what belongs to them (`Frame`, `Lowering`, `Differentiation`), so that nothing
-here imports a layer above.
+the passes hand in what belongs to them (`Frame`, `Lowering`, `Differentiation`), so that
+nothing here imports a layer above.
 """
 
 from __future__ import annotations

@@ -112,6 +112,30 @@ def _collect(
     plan.recomputed = [op for op in forward.ops if id(op) in again]
 
 
+def history_of(table: SymbolTable, name: str) -> str | None:
+    """The loop whose trips a list records, found by following it back to where it began.
+
+    `None` where it comes from outside of the blocks that are seen from here.
+    """
+    return _traced([outer.ops for outer in table.chain()], name)
+
+
+def _traced(blocks: list[Sequence[Op]], name: str) -> str | None:
+    found = next((op for ops in blocks for op in ops if name in op.binds()), None)
+    if found is None:
+        return None
+    if "history" in found.attrs and not found.bodies():
+        return str(found.attrs["history"])
+    slot, names = next((s, n) for s, n in found.outputs.items() if name in n)
+    position = names.index(name)
+    if slot == "final":
+        return _traced(blocks, found.inputs["init"][position])
+    inner = (
+        _traced([body.ops, *blocks], body.results[position]) for body in found.bodies().values()
+    )
+    return next((history for history in inner if history is not None), None)
+
+
 @dataclass
 class Lists:
     """The histories that gradients have made so far.

@@ -11,6 +11,7 @@ rows are stacked. A loop with a `cond`, or with a `count` known only at run time
 alone. All memories update together. `t` is the trip's index, counting down under `reverse`.
 The memories of `cond` have the names that they have in `body`. `history` names the loop whose
 trips this one repeats: gradient loops keep as much history as the loop that they came from.
+`recompute` makes the gradient run each trip again instead of keeping its values.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Loop(BlockOp):
                 AttrSpec("reverse", "bool", False),
                 AttrSpec("max_trips", "int | None", None),
                 AttrSpec("history", "str", ""),
+                AttrSpec("recompute", "bool", False),
             ),
             outputs=(
                 Slot("final", many=True, optional=True),

@@ -193,6 +193,7 @@ def _backward_op(d: Any, parts: Parts, reverse: Reverse) -> Op | None:
             "reverse": _turned(op),
             "length": _length(d, op),
             "history": op.attrs["history"] or op.name,
+            "recompute": False,
         },
     )
     gives = {
@@ -243,6 +244,8 @@ def _keep(d: Any, parts: Parts, forward: SymbolTable, reverse: Reverse, op: Op) 
     backward = Body(
         trimmed.params, trimmed.results, dict(whole.vars) | dict(trimmed.vars), whole.ops
     )
+    if d.op.attrs["recompute"]:
+        backward, forward = _with_forward(d, parts, forward, backward)
     at_hand = {parts.index, *parts.slice_params}
     body, plan = settle(backward, forward, at_hand, d.lists, d.eliminate)
     op = op.with_(attrs=dict(op.attrs) | {"body": body})
@@ -256,6 +259,16 @@ def _keep(d: Any, parts: Parts, forward: SymbolTable, reverse: Reverse, op: Op) 
     )
     outputs = _augment_forward(d, parts, forward, kept)
     _append_backward(d, parts, forward, op, kept, outputs)
+
+
+def _with_forward(
+    d: Any, parts: Parts, forward: SymbolTable, backward: Body
+) -> tuple[Body, SymbolTable]:
+    """A backward body that runs the forward body again, and the forward body as it was."""
+    again = {name: info for name, info in forward.vars.items() if name not in forward.params}
+    ops = (*forward.ops, *backward.ops)
+    whole = Body(backward.params, backward.results, again | dict(backward.vars), ops)
+    return whole, SymbolTable(parent=d.host).thaw(parts.body)
 
 
 def _through(d: Any, forward: SymbolTable, name: str) -> Thread:

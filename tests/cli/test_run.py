@@ -1,0 +1,167 @@
+"""`braces run`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from saved_files import forward, model, saved
+
+import braces as br
+from braces.cli.feeding import read_feeds
+from braces.cli.main import main
+from braces.dtypes import parse_type
+from braces.ir.records import DATA, VarInfo
+
+TEXT = """
+program {
+  data x: f32[b]
+  data k: i32[]
+  y: f32[b] = tanh(x=x)
+  z: f32[b] = exp(x=y)
+  return z
+}
+"""
+
+
+@pytest.fixture
+def text_file(tmp_path: Path) -> str:
+    (tmp_path / "p.txt").write_text(TEXT)
+    return str(tmp_path / "p.txt")
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(["run", "--json", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_text_program_gives_what_it_returns(
+    text_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = ran(capsys, text_file, "--feed", "x=[0, 0.0]")
+    assert said == {"z": {"type": "f32[2]", "value": [1.0, 1.0]}}
+    assert main(["run", text_file, "--feed", "x=[0]", "--interpret"]) == 0
+    assert capsys.readouterr().out == "z: f32[1]\n[1.]\n"
+
+
+def test_arrays_come_from_files_and_go_to_files(tmp_path: Path, text_file: str) -> None:
+    xs = np.array([0.5, 1.0], np.float32)
+    np.save(tmp_path / "x.npy", xs)
+    np.savez(tmp_path / "x.npz", left=xs)
+    for given in ("x.npy", "x.npz:left"):
+        out = str(tmp_path / "out.npz")
+        feed = f"x=@{tmp_path / given}"
+        assert main(["run", text_file, "--feed", feed, "--fetch", "y,z", "-o", out]) == 0
+        with np.load(out) as found:
+            np.testing.assert_allclose(found["y"], np.tanh(xs), rtol=1e-6)
+            assert set(found.files) == {"y", "z"}
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_saved_program_is_initialised_by_its_startup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, out, loss = forward()
+    path = saved(program, tmp_path / "p.braces")
+    feeds = ["--feed", "x=[[1,2,3]]", "--feed", "y=random"]
+    said = ran(capsys, path, *feeds, "--fetch", f"{out.name},{loss.name}", "--seed", "3")
+    scope = br.Scope()
+    br.Executor().init(program, scope, seed=3)
+    want = br.Executor().run(program, scope, {"x": [[1, 2, 3]], "y": [[0.0]]}, out)
+    assert said[out.name]["value"] == want.tolist()
+
+
+def test_parameters_come_from_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, out, _ = forward()
+    scope = br.Scope()
+    scope.var("fc.w").set(np.zeros((3, 1), np.float32))
+    scope.var("fc.b").set(np.full(1, 0.5, np.float32))
+    br.save_parameters(scope, tmp_path / "w.safetensors")
+    path = saved(program, tmp_path / "p.braces")
+    params = ["--params", str(tmp_path / "w.safetensors")]
+    said = ran(capsys, path, "--feed", "x=[[1,2,3]]", "--fetch", out.name, *params)
+    np.testing.assert_allclose(said[out.name]["value"], [[np.tanh(0.5)]], rtol=1e-6)
+
+
+def test_a_model_runs_its_predict_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model(tmp_path / "m.model")
+    said = ran(capsys, path, "--feed", "x=[[1,2,3]]")
+    want = br.load_model(path).run(x=[[1, 2, 3]])
+    assert said == {"out": {"type": "f32[1,1]", "value": want.tolist()}}
+
+
+def test_against_the_other_mode_or_another_program(
+    tmp_path: Path, text_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = ["--feed", "x=random:f32[5]"]
+    assert main(["run", text_file, *feed, "--against", "interpret"]) == 0
+    other = tmp_path / "other.txt"
+    other.write_text(TEXT.replace("exp(x=y)", "exp(x=x)"))
+    assert main(["run", text_file, *feed, "--against", str(other)]) == 1
+    out = capsys.readouterr().out
+    assert "First difference: `z`" in out
+    assert "op `z` (exp)" in out
+    assert main(["run", text_file, *feed, "--against", str(other), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["op"] == "z"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--feed", "x"], "Write it as --feed NAME=VALUE"),
+        (["--feed", "xx=1"], "Did you mean `x`?"),
+        (["--feed", "x=one"], "cannot be read"),
+        (["--feed", "x=[1]", "--fetch", "w"], "no variable `w`"),
+        ([], "needs data that was not fed"),
+        (["--feed", "x=[[1]]"], "wrong shape"),
+    ],
+)
+def test_mistakes_are_told(
+    text_file: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", text_file, *arguments]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_files_with_code_in_them_are_refused(
+    tmp_path: Path, text_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "x.npy", np.array([print]), allow_pickle=True)
+    assert main(["run", text_file, "--feed", f"x=@{tmp_path / 'x.npy'}"]) == 1
+    assert "pickle" in capsys.readouterr().err
+    assert main(["run", text_file, "--feed", f"x=@{tmp_path / 'none.npy'}"]) == 2
+
+
+def test_nothing_to_fetch_says_what_there_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.txt").write_text(TEXT.replace("return z", ""))
+    assert main(["run", str(tmp_path / "p.txt"), "--feed", "x=[1]"]) == 1
+    assert "the last variables are y, z" in capsys.readouterr().err
+
+
+def test_random_feeds_take_the_sizes_of_others() -> None:
+    types = {"x": "f32[b,2]", "y": "i32[b]", "z": "bool[c,b]", "c": "c64[]"}
+    data = {name: VarInfo(name, parse_type(t), DATA) for name, t in types.items()}
+    given = ["y=random", "x=[[1,2],[3,4],[5,6]]", "z=random", "c=random"]
+    feeds = read_feeds(given, data, seed=0)
+    assert feeds["y"].shape == (3,)
+    assert feeds["z"].shape == (4, 3)
+    assert feeds["c"].dtype == np.complex64
+    again = read_feeds(given, data, seed=0)
+    assert all(np.array_equal(feeds[name], again[name]) for name in feeds)
+
+
+def test_completion_knows_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        text = capsys.readouterr().out
+        assert "prune" in text
+        assert "targets" in text
