@@ -40,7 +40,7 @@ class Settings:
     units: int = 128
     width: int = 48
     batch: int = 64
-    steps: int = 5000
+    steps: int = 9000
     learning_rate: float = 3e-3
     seed: int = 0
 

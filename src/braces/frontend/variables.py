@@ -209,7 +209,7 @@ def constant(value: Operand, dtype: object = None, shape: Sequence[int] | None =
             f"`{value.name}` is a variable, not a constant.",
             fix="Use it as it is, or br.cast it.",
         )
-    array = as_array(value)
+    array = as_array(value, None if dtype is None else dtype_of(dtype))
     if array.dtype.kind not in "biufcV":
         raise DTypeError(
             f"{value!r:.80} is not a number, nor an array of numbers.",

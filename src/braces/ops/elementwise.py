@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.dtypes import DType, TensorType, is_float
@@ -11,6 +11,7 @@ from braces.lazy import jax, jnp
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.linear import Slots
 from braces.ops.rules import (
     Backward,
     broadcast_types,
@@ -300,6 +301,22 @@ def pow_gradient(g: Backward) -> dict[str, Var]:
         log = one("log", choose(x != 0, x, 1.0))
         grads["y"] = sum_to(g.out_grad * (g["out"] * log), g["y"])
     return grads
+
+
+@pow.jvp
+def pow_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    """out_tangent = y * x^(y-1) * x_tangent + out * log(x) * y_tangent, as finite as `out`."""
+    del attrs
+    (out,), (y,) = values["out"], values["y"]
+    x, parts = in_dtype(values["x"][0], out), list[Var]()
+    if tangents["x"]:
+        parts.append(y * choose(y != 0, x, 1.0) ** (y - 1) * tangents["x"][0])
+    if tangents["y"]:
+        parts.append(out * one("log", choose(x != 0, x, 1.0)) * tangents["y"][0])
+    moved = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    if moved.shape != out.shape:
+        moved = one("broadcast_to", moved, shape=out.shape)
+    return {"out": (in_dtype(moved, out),)}
 
 
 # ---- real functions of two numbers -----------------------------------------------------------

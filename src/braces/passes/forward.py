@@ -6,7 +6,7 @@ follows from those of the inputs. Operators that own blocks carry tangents throu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from braces.errors import GradientError
@@ -21,6 +21,7 @@ from braces.ops.control.tangents import zero_tangent
 from braces.ops.define import OPS, OpDef
 from braces.ops.source import says_where
 from braces.passes.backward import as_list, check_differentiable, reachable
+from braces.passes.prune import ancestors
 
 
 class Pushing:
@@ -59,11 +60,19 @@ class Pushing:
 
 
 def push_forward(
-    program: Program, host: SymbolTable, tangents: dict[str, Var]
+    program: Program,
+    host: SymbolTable,
+    tangents: dict[str, Var],
+    needed: Container[str] | None = None,
 ) -> dict[str, Var]:
-    """The tangents of all that moves in a block, which is the one being built."""
+    """The tangents of all that moves in a block, which is the one being built.
+
+    Where `needed` is given, operators that bind none of these names are passed over.
+    """
     for op in list(host.ops):
         if not any(name in tangents for name in op.reads()):
+            continue
+        if needed is not None and not any(name in needed for name in op.binds()):
             continue
         definition = OPS.get(op.type)
         with program.at(op.source):
@@ -178,7 +187,8 @@ def jvp(targets: Any, inputs: Any, tangents: Any) -> list[Var | None]:
         moves: dict[str, Var] = {}
         for var, tangent in zip(inputs, tangents, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
-        pushed = push_forward(program, host, moves)
+        needed = ancestors(host.ops, [target.name for target in targets])
+        pushed = push_forward(program, host, moves, needed)
         return [pushed.get(target.name) for target in targets]
 
 
