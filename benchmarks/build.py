@@ -42,6 +42,7 @@ def _case(size: int, widths: int, what: str, goal: Goal, tiny: bool) -> Case:
         agree=lambda: check_gradient(size, widths),
         rounds=1 if tiny else 5,
         warm=1,
+        again=False,
     )
 
 

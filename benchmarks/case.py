@@ -49,6 +49,8 @@ class Case:
         unit: `"s"` for seconds, or what is counted.
         rounds: How many rounds to measure; as many as fit into the time where it is 0.
         warm: Rounds before that, not counted: compilation, and buffers that find their size.
+        again: Whether each turn begins with a call that is not counted, so that all find their
+            own data in the processor's caches, as in a training loop, and not the other side's.
     """
 
     what: str
@@ -58,6 +60,7 @@ class Case:
     unit: str = "s"
     rounds: int = 0
     warm: int = 2
+    again: bool = True
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ def measured(case: Case, seconds: float) -> list[Row]:
     names, start = list(case.sides), time.perf_counter()
     while _goes_on(case, len(samples[names[-1]]), time.perf_counter() - start, seconds):
         for name in names:
+            if case.again:
+                case.sides[name]()
             samples[name].append(case.sides[name]())
         names = [*names[1:], names[0]]  # nobody always follows the same one
     return [_row(case, comparison, samples) for comparison in case.comparisons]

@@ -36,6 +36,7 @@ def _case(model: str, what: str, tiny: bool) -> Case:
         agree=agree,
         rounds=1 if tiny else 7,
         warm=0 if tiny else 1,
+        again=False,
     )
 
 

@@ -165,6 +165,7 @@ def _recompilations(ours: Gradient, counts: tuple[int, ...]) -> Case:
         unit="compiled",
         rounds=1,
         warm=0,
+        again=False,
     )
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,8 @@ LYNXES = (
     *(4.0, 6.1, 9.8, 35.2, 59.4, 41.7, 19.0, 13.0, 8.3, 9.1, 7.4),
     *(8.0, 12.3, 19.5, 45.7, 51.1, 29.7, 15.8, 9.7, 10.1, 8.6),
 )
+Slope = Callable[[br.Var], br.Var]
+
 FURS = np.stack([HARES, LYNXES], axis=-1)
 """f64[21, 2]: thousands of furs in each year from 1900 to 1920."""
 
@@ -121,7 +124,7 @@ def solve(
 
 
 def one_year(
-    slope: object, y0: br.Var, stride0: br.Var, tolerance: float
+    slope: Slope, y0: br.Var, stride0: br.Var, tolerance: float
 ) -> tuple[br.Var, br.Var, br.Var]:
     """The solution a year later, the stride that the solver has come to, and its steps."""
     loop = br.create_while(max_trips=10_000)
@@ -143,7 +146,7 @@ def one_year(
     return loop.final(y), loop.final(stride), loop.final(taken)
 
 
-def runge_kutta(slope: object, y: br.Var, h: br.Var) -> tuple[br.Var, br.Var]:
+def runge_kutta(slope: Slope, y: br.Var, h: br.Var) -> tuple[br.Var, br.Var]:
     """A step of order 3, and its distance from one of order 2."""
     k1 = slope(y)
     k2 = slope(y + h * k1 / 2)

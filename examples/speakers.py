@@ -5,7 +5,7 @@ Nine men say the Japanese vowels /ae/. An utterance is a series of 7 to 29 frame
 how long each one is, so that what lies in the padding reaches no value and no gradient:
 
     forward[t], backward[t] = two gated recurrent units, one in each direction of time
-    heard                   = the mean of [forward[t], backward[t]] over the frames that are there
+    heard                   = the mean of [forward[t], backward[t]] over its own frames
     logits                  = heard @ speaker.w + speaker.b
 
 Source of the recordings: Kudo, Toyama, Shimbo, Multidimensional Curve Classification Using
@@ -91,7 +91,7 @@ class Utterances:
 
 
 def padded(series: list[np.ndarray], speakers: np.ndarray) -> Utterances:
-    """Series of [CHANNELS, frames] as one array; the padding is NaN, to show that it is safe."""
+    """Series of [CHANNELS, frames] as one array; the padding is NaN: it is safe."""
     frames = np.full((len(series), LONGEST, CHANNELS), np.nan, np.float32)
     for row, one in zip(frames, series, strict=True):
         row[: one.shape[1]] = one.T
@@ -198,9 +198,7 @@ class Trained:
     def accuracy(self, utterances: Utterances) -> float:
         """The share of utterances whose speaker has the largest logit."""
         test = self.net.program.for_test()
-        return float(
-            br.Executor().run(test, self.scope, utterances.feed(), self.net.accuracy)
-        )
+        return float(br.Executor().run(test, self.scope, utterances.feed(), self.net.accuracy))
 
 
 def train(settings: Settings, training: Utterances) -> Trained:
@@ -238,7 +236,8 @@ def main() -> None:
     training = look_alike(270, 1) if options.look_alike else recorded("train")
     start = time.perf_counter()
     if options.validate:
-        print(f"Five-fold accuracy on training utterances: {cross_validate(Settings(), training):.1%}")
+        accuracy = cross_validate(Settings(), training)
+        print(f"Five-fold accuracy on training utterances: {accuracy:.1%}")
         return
     trained = train(Settings(), training)
     print(f"Trained in {time.perf_counter() - start:.0f} s; last loss {trained.losses[-1]:.4f}")

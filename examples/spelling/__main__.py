@@ -1,7 +1,7 @@
 """Learn to read words aloud, save the decoder, and use it in a process of its own.
 
-    python -m examples.spelling train spelling.model      learn, save, and measure
-    python -m examples.spelling say spelling.model word   what the saved model says
+python -m examples.spelling train spelling.model      learn, save, and measure
+python -m examples.spelling say spelling.model word   what the saved model says
 """
 
 from __future__ import annotations

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 LETTERS = string.ascii_lowercase
-PHONEMES = tuple(
-    "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH "
-    "UH UW V W Y Z ZH".split()
+PHONEMES = (
+    *("AA", "AE", "AH", "AO", "AW", "AY", "B", "CH", "D", "DH", "EH", "ER", "EY"),
+    *("F", "G", "HH", "IH", "IY", "JH", "K", "L", "M", "N", "NG", "OW", "OY"),
+    *("P", "R", "S", "SH", "T", "TH", "UH", "UW", "V", "W", "Y", "Z", "ZH"),
 )
 LONGEST = 16
 """Letters of the longest word, and phonemes with the end of the longest pronunciation."""

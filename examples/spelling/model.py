@@ -1,7 +1,7 @@
 """The program: two ways to speak share one encoder and one cell.
 
     encoded[i] = gated recurrent units over the letters, in both directions
-    context    = sum_i softmax_i(keys[i] . query(h)) encoded[i]          over the letters of a word
+    context    = sum_i softmax_i(keys[i] . query(h)) encoded[i]
     h'         = unit([phoneme before, context], h)
     logits     = [h', context] @ phoneme.w + phoneme.b
 
@@ -167,9 +167,7 @@ def silence(heard: Heard) -> br.Var:
     return br.full([heard.start.shape[0]], 0, dtype="int32")
 
 
-def step(
-    heard: Heard, before: br.Var, h: br.Var, settings: Settings
-) -> tuple[br.Var, br.Var]:
+def step(heard: Heard, before: br.Var, h: br.Var, settings: Settings) -> tuple[br.Var, br.Var]:
     """The memory after one phoneme more, and what the next phoneme is chosen by."""
     context = listen(heard, h, settings.units)
     after = unit(br.concat([before, context], axis=-1), h, settings.units, "speaker")

@@ -91,7 +91,8 @@ def test_every_symbolic_dimension_may_have_any_size(mode: str, size: int) -> Non
         x = br.data("x", ["b", None])
         y = br.tanh(x) + br.zeros([x.shape[0], 1])
     exe, scope = started(prog, mode)
-    assert exe.run(prog, scope, feed={"x": np.ones((size, 2), "f4")}, fetch=y).shape == (size, 2)
+    feed = {"x": np.ones((size, 2), "f4")}
+    assert exe.run(prog, scope, feed=feed, fetch=y).shape == (size, 2)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint32", "float16", "bfloat16", "float64"])
@@ -125,7 +126,7 @@ def test_a_child_scope_reads_and_updates_its_parent(mode: str) -> None:
 
 
 def test_missing_only_fills_gaps_and_init_overwrites(mode: str) -> None:
-    prog, n, _ = counter()
+    prog, _, _ = counter()
     exe, scope = started(prog, mode)
     scope.var("n").set(np.float32(5))
     scope.erase("table")
