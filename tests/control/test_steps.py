@@ -1,4 +1,4 @@
-"""Sequence lengths, early stops and checkpoints: properties of a step, right to second order."""
+"""Sequence lengths, early stops and checkpoints, right to second order."""
 
 from __future__ import annotations
 

@@ -1,0 +1,323 @@
+"""Badly written blocks meet clear errors and change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusing import check_usable, get, prog, refuse, refuse_here
+
+import braces as br
+
+__all__ = ["prog"]
+
+HERE = f"{Path(__file__).name}:"
+
+
+# ---- blocks ----------------------------------------------------------------------------------
+
+
+def test_inputs_of_different_lengths_are_refused(prog: br.Program) -> None:
+    def build() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_input(get("x"))
+            net.add_input(get("w"))
+
+    refuse_here(prog, br.ShapeError, build, "`w` has 4 steps", "batch", "w: f32[4,3]", "axis=")
+
+
+def test_a_memory_that_is_never_updated_is_refused(prog: br.Program) -> None:
+    def build() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_input(get("x"))
+            net.add_output(net.add_memory(shape=[4]))
+
+    refuse(
+        prog,
+        br.ProgramError,
+        build,
+        "never updated",
+        "f32[4]",
+        "update(",
+        HERE,
+    )
+
+
+def test_a_memory_that_is_updated_twice_is_refused(prog: br.Program) -> None:
+    def build() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            x, h = net.add_input(get("x")), net.add_memory(shape=[4])
+            h.update(x)
+            h.update(h + x)
+
+    refuse_here(prog, br.ProgramError, build, "updated twice", "memory_0")
+
+
+@pytest.mark.parametrize("value", [lambda x: br.sum(x), lambda x: br.cast(x, "float64")])
+def test_a_memory_keeps_its_type(prog: br.Program, value: Callable[[Any], Any]) -> None:
+    def build() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            x, h = net.add_input(get("x")), net.add_memory(shape=[4])
+            h.update(value(x))
+
+    refuse_here(prog, br.ShapeError, build, "another type", "init: f32[4]", "br.cast")
+
+
+def test_a_step_variable_stays_in_its_block(prog: br.Program) -> None:
+    with prog:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            inner = net.add_input(get("x")) * 2.0
+            net.add_output(inner)
+    fix = "add_output"
+    refuse_here(prog, br.ProgramError, lambda: br.tanh(inner), inner.name, "f32[4]", fix)
+    refuse_here(prog, br.ProgramError, lambda: inner + 1.0, inner.name, fix)
+    refuse_here(prog, br.ProgramError, lambda: br.fc(inner, 3), inner.name, fix)
+    refuse_here(prog, br.BracesError, lambda: br.gradients([inner], [get("w")]), inner.name)
+
+
+def test_a_memory_stays_in_its_block(prog: br.Program) -> None:
+    with prog:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(shape=[4])
+            h.update(h + net.add_input(get("x")))
+    refuse_here(prog, br.ProgramError, lambda: h * 2.0, h.name, "final(")
+    refuse_here(prog, br.ProgramError, lambda: h.pre(2), "rnn")
+    refuse_here(prog, br.ProgramError, lambda: h.update(h), "rnn")
+    refuse_here(prog, br.ProgramError, lambda: net.add_output(h), "add_output")
+
+
+def test_a_construct_is_not_called_in_its_own_block(prog: br.Program) -> None:
+    def build_rnn() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_output(net.add_input(get("x")))
+            rnn()
+
+    def build_if() -> None:
+        with br.default_program().transaction():
+            choice = br.create_if_else(get("loss") > 0.0)
+            with choice.true_block() as block:
+                block.add_output(get("x"))
+                choice()
+
+    def build_while() -> None:
+        loop = br.create_while()
+        with loop.block() as body:
+            n = body.add_memory(init=0)
+            loop.final(n)
+
+    refuse_here(prog, br.ProgramError, build_rnn, "rnn", "before", "with rnn.stepnet()")
+    refuse_here(prog, br.ProgramError, build_if, "if-else", "before")
+    refuse_here(prog, br.ProgramError, build_while, "while", "before")
+
+
+def test_a_while_needs_a_condition(prog: br.Program) -> None:
+    def build() -> None:
+        loop = br.create_while()
+        with loop.block() as body:
+            n = body.add_memory(init=0)
+            n.update(n + 1)
+
+    refuse(prog, br.ProgramError, build, "no condition", "set_condition", HERE)
+
+
+@pytest.mark.parametrize("condition", [lambda n: n, lambda n: get("x") > 0.0])
+def test_a_condition_is_a_bool_scalar(
+    prog: br.Program, condition: Callable[[Any], Any]
+) -> None:
+    def build() -> None:
+        loop = br.create_while()
+        with loop.block() as body:
+            n = body.add_memory(init=0)
+            body.set_condition(condition(n))
+
+    refuse_here(prog, br.ShapeError, build, "bool scalar", "br.any")
+
+
+def test_a_predicate_is_not_a_number(prog: br.Program) -> None:
+    def build() -> None:
+        with br.default_program().transaction():
+            br.create_if_else(get("loss"))
+
+    refuse_here(prog, br.BracesError, build, "bool", "loss: f32[]")
+
+
+def test_a_condition_draws_no_random_numbers(prog: br.Program) -> None:
+    def draw() -> Any:
+        return br.random.uniform() < 0.5
+
+    def build(condition: Callable[[], Any]) -> None:
+        loop = br.create_while()
+        with loop.block() as body:
+            n = body.add_memory(init=0)
+            body.set_condition(condition())
+            n.update(n + 1)
+
+    def nested() -> Any:
+        return br.cond(get("loss") > 0.0, draw, lambda: True)
+
+    refuse(prog, br.ProgramError, lambda: build(draw), "random", "memory")
+    refuse(prog, br.ProgramError, lambda: build(nested), "random", "memory")
+
+
+def test_a_block_is_written_once(prog: br.Program) -> None:
+    with prog:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_output(net.add_input(get("x")))
+    refuse_here(prog, br.ProgramError, lambda: rnn.stepnet(), "written already", "another")
+
+
+@pytest.mark.parametrize(
+    ("names", "parts"),
+    [
+        (["w"], ["Output 0 differs", "f32[4,3]", "f32[batch,4]", "br.cast"]),
+        (["x", "x"], ["Case 0 has 2 outputs", "case 1 has 1", "same number"]),
+    ],
+)
+def test_branches_agree(prog: br.Program, names: list[str], parts: list[str]) -> None:
+    with prog:
+        choice = br.create_if_else(get("loss") > 0.0)
+        with choice.true_block() as block:
+            block.add_output(get("x"))
+        with choice.false_block() as block:
+            block.add_output(*map(get, names))
+    refuse_here(prog, br.BracesError, lambda: choice(), *parts)
+
+
+def test_data_belongs_to_the_main_block(prog: br.Program) -> None:
+    def build() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_input(get("x"))
+            br.data("inner", [3])
+
+    refuse_here(prog, br.ProgramError, build, "`inner`", "inner block", "outside")
+
+
+# ---- other programs --------------------------------------------------------------------------
+
+
+def test_a_variable_of_another_program_is_refused(prog: br.Program) -> None:
+    with br.Program():
+        other = br.data("other", ["batch", 4])
+
+    def step() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_input(other)
+
+    def start() -> None:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_memory(init=other)
+
+    what, given = "`other` belongs to another program", "program"
+    refuse_here(prog, br.ProgramError, lambda: get("x") + other, what, given)
+    refuse_here(prog, br.ProgramError, lambda: br.fc(other, 3), what, "f32[batch,4]")
+    refuse_here(prog, br.ProgramError, step, what)
+    refuse_here(prog, br.ProgramError, start, what)
+    refuse_here(prog, br.BracesError, lambda: br.gradients([get("loss")], [other]), "other")
+
+
+# ---- exceptions ------------------------------------------------------------------------------
+
+
+class Stop(Exception):
+    pass
+
+
+def interrupted_rnn() -> None:
+    rnn = br.create_rnn()
+    with rnn.stepnet() as net:
+        x = net.add_input(get("x"))
+        br.fc(x, 5, name="inside")
+        br.dropout(x, 0.5)
+        raise Stop
+
+
+def interrupted_while() -> None:
+    loop = br.create_while()
+    with loop.block() as body:
+        n = body.add_memory(init=0)
+        body.set_condition(n < 3)
+        br.parameter("inside", [3])
+        raise Stop
+
+
+def interrupted_branch() -> None:
+    choice = br.create_if_else(get("loss") > 0.0)
+    with choice.true_block() as block:
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_output(net.add_input(get("x")) * br.parameter("p", [4]))
+        block.add_output(rnn())
+        raise Stop
+
+
+def interrupted_function() -> None:
+    def step(carry: Any, row: Any) -> Any:
+        br.random.normal([4])
+        raise Stop
+
+    br.scan(step, br.zeros([4]), get("x"))
+
+
+@pytest.mark.parametrize(
+    "build", [interrupted_rnn, interrupted_while, interrupted_branch, interrupted_function]
+)
+def test_an_exception_inside_a_block_leaves_no_trace(
+    prog: br.Program, build: Callable[[], None]
+) -> None:
+    before = prog.definition, prog.startup.definition, str(prog), prog.updates.copy()
+    with prog:
+        with pytest.raises(Stop):
+            build_rolled_back(prog, build)
+        assert br.tanh(get("x")).type == get("x").type  # building goes on in the main block
+    with prog, prog.transaction(), pytest.raises(Stop):
+        build()
+    definition, startup = prog.definition, prog.startup.definition
+    assert definition.main.vars.keys() - before[0].main.vars.keys() <= {"tanh_0", *predicate()}
+    assert startup == before[1]
+    assert prog.updates == before[3]
+    check_usable(prog)
+
+
+def build_rolled_back(program: br.Program, build: Callable[[], None]) -> None:
+    with program.transaction():
+        build()
+
+
+def predicate() -> set[str]:
+    """What a branch's predicate leaves in front of its `with`."""
+    return {"constant_0", "greater_0", "full_0"}
+
+
+def test_an_exception_leaves_a_program_as_it_was_before_its_with(prog: br.Program) -> None:
+    before = prog.definition, prog.startup.definition
+    with pytest.raises(Stop):
+        build_interrupted(prog)
+    assert (prog.definition, prog.startup.definition) == before
+    assert br.default_program() is not prog
+
+
+def build_interrupted(program: br.Program) -> None:
+    with program:
+        br.fc(get("x"), 3)
+        interrupted_rnn()
+
+
+def test_names_are_free_again_after_an_exception(prog: br.Program) -> None:
+    with prog:
+        with pytest.raises(Stop):
+            interrupted_rnn()
+        assert br.fc(get("x"), 5, name="inside").type == br.fc(get("x"), 5).type
+    assert {"inside.w", "inside.b"} < {p.name for p in prog.parameters}
