@@ -72,6 +72,7 @@ from braces.passes.backward import append_backward as append_backward, gradients
 from braces.passes.for_test import for_test as for_test
 from braces.passes.forward import jvp as jvp
 from braces.passes.prune import prune as prune
+from braces.passes.verify import verify as verify
 from braces.scope import Scope as Scope
 from braces.storage.checkpoint import (
     Checkpoint as Checkpoint,
