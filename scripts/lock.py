@@ -23,12 +23,13 @@ HEADER = """\
 
 
 def wanted(pyproject: dict[str, Any]) -> list[str]:
-    """Every requirement that `pyproject.toml` names, sorted."""
+    """Every requirement that `pyproject.toml` names, sorted, but for the examples' data."""
     project = pyproject["project"]
+    extras = project["optional-dependencies"].items()
     groups = [
         pyproject["build-system"]["requires"],
         project["dependencies"],
-        *project["optional-dependencies"].values(),
+        *(requirements for name, requirements in extras if name not in ("examples", "bench")),
         *pyproject["dependency-groups"].values(),
     ]
     return sorted({requirement for group in groups for requirement in group})

@@ -151,6 +151,12 @@ def test_the_same_seed_draws_the_same_values(mode: str) -> None:
     assert not np.array_equal(values[0][0], values[0][1])
 
 
+@pytest.mark.parametrize("seed", [-1, 2**32, 0.5, None])
+def test_a_seed_has_32_bits(seed: object) -> None:
+    with pytest.raises(br.ProgramError, match="not a seed"):
+        br.Executor().init(br.Program(), br.Scope(), seed=seed)
+
+
 def test_programs_are_compiled_once_and_anew_when_they_change() -> None:
     with br.Program() as prog:
         y = br.data("x", ["b"]) * 2.0

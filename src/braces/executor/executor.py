@@ -57,7 +57,16 @@ class Executor:
             scope: Where they live.
             seed: Each value is drawn from the seed and the variable's name.
             missing_only: Leave alone what has a value already.
+
+        Raises:
+            ProgramError: The seed is not an integer of 32 bits.
         """
+        if (
+            type(seed) is not int and not isinstance(seed, np.integer)
+        ) or not 0 <= seed < 2**32:
+            raise ProgramError(
+                f"seed={seed!r} is not a seed.", fix="Use an integer from 0 to 2**32 - 1."
+            )
         startup = program.startup
         feed = {"seed": np.uint32(seed)} if "seed" in startup.vars else {}
         before = {n: v.raw for n in startup.updates if missing_only and (v := _value(scope, n))}
