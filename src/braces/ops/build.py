@@ -301,11 +301,11 @@ def append(
         captured = (_visible(program, name) for name in captures_of(attrs))
         operands = {**operands, CAPTURES: tuple(captured)}
     types = {slot: tuple(v.type for v in values) for slot, values in operands.items()}
-    if definition.settle_rule is not None:
-        attrs = {**attrs, **definition.settle_rule(*definition.arrange(types), **attrs)}
     outer = {v.name: v.type for v in operands.get(CAPTURES, ())}
     context = Context(definition.type, table.unifier)
     try:
+        if definition.settle_rule is not None:
+            attrs = {**attrs, **definition.settle_rule(*definition.arrange(types), **attrs)}
         inferred = infer(definition, types, attrs, slots, context, outer)
     except BracesError as error:
         error.given = error.given or describe_operands(operands)

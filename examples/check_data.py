@@ -1,0 +1,33 @@
+"""The real data has the form of the made-up data that the tests use.
+
+pip install braces[examples] && python -m pytest examples/check_data.py
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from examples import speakers
+from examples.spelling import data as words
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_recordings_have_the_form_of_the_made_up_ones() -> None:
+    """Utterances, speakers and lengths of the recordings."""
+    found = {split: speakers.recorded(split) for split in ("train", "test")}
+    assert {split: len(one) for split, one in found.items()} == {"train": 270, "test": 370}
+    for one in (*found.values(), speakers.look_alike(90, 0)):
+        assert one.frames.shape[1:] == (speakers.LONGEST, speakers.CHANNELS)
+        assert one.lengths.min() == 7
+        assert set(one.speakers) == set(range(speakers.SPEAKERS))
+        np.testing.assert_array_equal((~np.isnan(one.frames[..., 0])).sum(1), one.lengths)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_dictionary_has_the_form_of_the_made_up_words() -> None:
+    """Spellings and phonemes of the dictionary."""
+    entries = words.dictionary()
+    assert len(entries) > 100_000
+    encoded = words.encoded(entries[::100])
+    assert words.spoken(encoded.phonemes) == [phonemes for _, phonemes in entries[::100]]
