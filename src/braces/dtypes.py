@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 
-from braces.dims import Dim, Shape, Size, parse_size
+from braces.dims import Dim, Shape, Size, Unifier, parse_size
 from braces.errors import DTypeError, FileFormatError, ShapeError
 
 DType: TypeAlias = "np.dtype[Any]"
@@ -142,6 +142,25 @@ class ListType:
 
 
 Type: TypeAlias = "TensorType | ListType"
+
+
+def unifies(left: Type, right: Type, unifier: Unifier) -> bool:
+    """Whether two types are the same, where unnamed dimensions may be anything."""
+    if left == right:
+        return True
+    if isinstance(left, ListType) and isinstance(right, ListType):
+        return unifies(left.element, right.element, unifier)
+    if isinstance(left, ListType) or isinstance(right, ListType):
+        return False
+    return (
+        left.dtype == right.dtype
+        and left.rank == right.rank
+        and all(
+            unifier.unify(a, b) is not None
+            for a, b in zip(left.shape, right.shape, strict=True)
+        )
+    )
+
 
 _TENSOR = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
 HIGHEST_RANK = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self, cast
 
-from braces.dtypes import Type
+from braces.dtypes import Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.program import Program, default_program
 from braces.ir.table import SymbolTable
@@ -207,12 +207,7 @@ class Memory(Var):
 
 def same_type(block: SubBlock, left: Any, right: Any) -> bool:
     """Whether two types are one, unnamed dimensions unified."""
-    unify = block.table.unifier.unify
-    return (
-        left.dtype == right.dtype
-        and left.rank == right.rank
-        and all(unify(a, b) is not None for a, b in zip(left.shape, right.shape, strict=True))
-    )
+    return unifies(left, right, block.table.unifier)
 
 
 class LoopBlock(SubBlock):

@@ -9,7 +9,7 @@ everywhere, which evaluates kernels on shapes.
 from __future__ import annotations
 
 from braces.dims import Dim, Unifier
-from braces.dtypes import ListType, Type, is_float
+from braces.dtypes import ListType, Type, is_float, unifies
 from braces.errors import VerifyError, suggest
 from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
@@ -21,7 +21,7 @@ from braces.passes.verify_op import (
     check_interface,
     check_types,
 )
-from braces.passes.visible import Visible, same_type
+from braces.passes.visible import Visible
 
 
 def verify(
@@ -228,7 +228,7 @@ class _Checking:
         if new is None:
             what = f"The next value, `{value}`, is no variable of block 0."
             self.report.say("B402", what, at=at, fix=suggest(value, infos))
-        if held and new and not same_type(held.type, new.type, self.unifier):
+        if held and new and not unifies(held.type, new.type, self.unifier):
             what = f"The next value of `{target}` has another type."
             given = f"{target}: {held.type}   {value}: {new.type}"
             self.report.say("B403", what, at=at, given=given, fix="Cast or reshape it.")
@@ -256,7 +256,7 @@ def _check_startup(main: Body, startup: ProgramDef, report: Report) -> None:
 
 
 def _agree(held: VarInfo, first: VarInfo) -> bool:
-    return held.persistable and same_type(held.type, first.type, Unifier())
+    return held.persistable and unifies(held.type, first.type, Unifier())
 
 
 def _free_number(main: Body) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from braces.dims import Unifier
-from braces.dtypes import Type
+from braces.dtypes import Type, unifies
 from braces.errors import BracesError, suggest
 from braces.ir.records import CAPTURES, Body, Op
 from braces.ir.walk import captures_of
@@ -13,7 +13,7 @@ from braces.ops.control.base import BlockOp, Interface
 from braces.ops.define import OPS, OpDef, Slot
 from braces.ops.inference import Context, infer, infer_lightly
 from braces.passes.codes import Report
-from braces.passes.visible import Visible, same_type
+from braces.passes.visible import Visible
 
 
 def check_definition(op: Op, report: Report, at: str) -> Op | None:
@@ -113,7 +113,7 @@ def _check_body(
         what = f"`{label}` has {len(body.results)} results; its owner reads {wanted.results}."
         report.say("B107", what, at=at, fix="Return as many as the owner has outputs.")
     for name, bound in zip(body.params, wanted.params, strict=False):
-        if not same_type(body.vars[name].type, bound, unifier):
+        if not unifies(body.vars[name].type, bound, unifier):
             report.say(
                 "B503",
                 f"The parameter `{name}` of `{label}` is not of the type that is bound to it.",
@@ -194,7 +194,7 @@ def _compare(
         report.say("B501", what, at=at, fix="Bind each of them.")
         return
     for name, declared, type_ in zip(names, visible.types(names), found, strict=True):
-        if not same_type(declared, type_, unifier):
+        if not unifies(declared, type_, unifier):
             report.say(
                 "B501",
                 f"`{name}` is not of the type that {op.type} gives it.",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from braces.dims import Unifier
-from braces.dtypes import ListType, Type
+from braces.dtypes import Type
 from braces.ir.records import VALUE, Body, VarInfo
 
 
@@ -40,21 +39,3 @@ class Visible:
     def names(self) -> list[str]:
         """All names that are bound here and around."""
         return [*self.ready, *(self.around.names() if self.around else ())]
-
-
-def same_type(left: Type, right: Type, unifier: Unifier) -> bool:
-    """Whether two types are the same, where unnamed dimensions may be anything."""
-    if left == right:
-        return True
-    if isinstance(left, ListType) and isinstance(right, ListType):
-        return same_type(left.element, right.element, unifier)
-    if isinstance(left, ListType) or isinstance(right, ListType):
-        return False
-    return (
-        left.dtype == right.dtype
-        and left.rank == right.rank
-        and all(
-            unifier.unify(a, b) is not None
-            for a, b in zip(left.shape, right.shape, strict=True)
-        )
-    )

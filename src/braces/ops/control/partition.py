@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 from braces.dims import Dim, Size
-from braces.dtypes import BOOL, TensorType, Type
+from braces.dtypes import BOOL, TensorType, Type, unifies
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
@@ -231,23 +231,12 @@ def _agree(context: Context, left: Sequence[Type], right: Sequence[Type]) -> Non
             fix="Every branch adds the same number of outputs.",
         )
     for position, (a, b) in enumerate(zip(left, right, strict=True)):
-        if a != b and not _unified(context, a, b):
+        if not unifies(a, b, context.unifier):
             raise ShapeError(
                 f"Output {position} differs between branches.",
                 given=f"rows of {a} and rows of {b}",
                 fix="Both branches give the same dtype and shape; br.cast and br.reshape help.",
             )
-
-
-def _unified(context: Context, left: Type, right: Type) -> bool:
-    assert isinstance(left, TensorType)
-    assert isinstance(right, TensorType)
-    unify = context.unifier.unify
-    return (
-        left.dtype == right.dtype
-        and left.rank == right.rank
-        and all(unify(a, b) is not None for a, b in zip(left.shape, right.shape, strict=True))
-    )
 
 
 def _with_rows(body: Body, used: Sequence[int]) -> Body:

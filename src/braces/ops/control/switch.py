@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
-from braces.dtypes import ListType, TensorType, Type, is_integer
+from braces.dtypes import ListType, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
@@ -157,22 +157,9 @@ def _check_same(
             fix="Every branch adds the same number of outputs.",
         )
     for position, (left, right) in enumerate(zip(first, other, strict=True)):
-        if left != right and not _unifies(context, left, right):
+        if not unifies(left, right, context.unifier):
             raise ShapeError(
                 f"Output {position} differs between branches.",
                 given=f"case 0: {left}   case {number}: {right}",
                 fix="All branches give the same dtype and shape; br.cast and br.reshape help.",
             )
-
-
-def _unifies(context: Context, left: Type, right: Type) -> bool:
-    if not isinstance(left, TensorType) or not isinstance(right, TensorType):
-        return False
-    return (
-        left.dtype == right.dtype
-        and left.rank == right.rank
-        and all(
-            context.unifier.unify(a, b) is not None
-            for a, b in zip(left.shape, right.shape, strict=True)
-        )
-    )
