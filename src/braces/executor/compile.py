@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from braces.ir.records import Attr, Body, Op
 from braces.lazy import jax, jnp
 from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS, OpDef
+from braces.ops.lists import Buffer
 
 FIRST_CAPACITY = 64
 NAN = "@nan"
@@ -43,9 +45,8 @@ class Site:
 
     @property
     def history(self) -> str | None:
-        """The history of which it says how much room it needs."""
-        check = self.definition.check
-        return str(self.op.attrs["history"]) if check is not None and not check.stops else None
+        """The history that begins here, whose need of room it says."""
+        return str(self.op.attrs["history"]) if "capacity" in self.op.attrs else None
 
     @property
     def length(self) -> str | None:
@@ -62,7 +63,7 @@ def find_sites(body: Body, path: str = "") -> dict[str, Site]:
     for op in body.ops:
         definition = OPS.get(op.type)
         here = f"{path}/{op.name}".lstrip("/")
-        if definition.may_fail(op.attrs):
+        if definition.may_fail(op.attrs) or "capacity" in op.attrs:
             found[here] = Site(here, op, definition)
         for label, sub_block in op.bodies().items():
             found |= find_sites(sub_block, f"{here}/{label}")
@@ -85,13 +86,14 @@ class Lowerer:
             here = f"{path}/{op.name}".lstrip("/")
             with jax.named_scope(op.name.replace("/", ".")):
                 if isinstance(definition, BlockOp):
-                    view = OpLowering(self, op, env, here, state)
+                    view = OpLowering(self, op, env, here, self._whole(op, env, state))
                     results, state = definition.lower(view), view.outer
                 else:
                     results, state = self._plain(definition, op, env, here, state)
             bind(op, results, env)
+            state = self._measured(results, state)
             if self.check_nan:
-                state = note(state, NAN, has_nan(results), stops=True)
+                state = note(state, NAN, has_nan(results))
         return state
 
     def _plain(
@@ -104,14 +106,44 @@ class Lowerer:
         attrs = self.attrs(op.attrs)
         if definition.check is not None:
             wrong = definition.check.kernel(*definition.arrange(values), **attrs)
-            state = note(state, here, wrong, definition.check.stops)
+            state = note(state, here, wrong)
         return definition.compute(values, attrs, op.outputs.keys()), state
+
+    def _measured(self, results: Mapping[str, Sequence[Any]], state: State) -> State:
+        """Note how much room the lists ask for that began in the block that has this state.
+
+        What pushes to a list goes on beyond its room, so that one run tells all that is needed.
+        """
+        for site, buffer in self._lists(results, state):
+            needed = jnp.maximum(state.sites[site], buffer.needed)
+            state = State(state.running, state.sites | {site: needed})
+        return state
+
+    def _whole(self, op: Op, env: Mapping[str, Any], state: State) -> State:
+        """The state in which an operator reads its lists: no loop runs over one cut short."""
+        read = {"": [env[name] for name in op.reads()]}
+        for _, buffer in self._lists(read, state):
+            state = State(state.running & (buffer.needed == 0), state.sites)
+        return state
+
+    def _lists(
+        self, values: Mapping[str, Sequence[Any]], state: State
+    ) -> Iterator[tuple[str, Buffer]]:
+        for value in (value for group in values.values() for value in group):
+            if isinstance(value, Buffer):
+                begun = (
+                    p
+                    for p in state.sites
+                    if p in self.sites and self.sites[p].history == value.history
+                )
+                for site in islice(begun, 1):
+                    yield site, value
 
     def _learn(self, found: Mapping[str, Any], here: str, state: State) -> State:
         """Hold the sizes that values tell against those that were assumed."""
         for name, size in found.items():
             assumed = self.sizes.setdefault(name, 0)
-            state = note(state, here, jnp.where(size == assumed, 0, size + 1), stops=True)
+            state = note(state, here, jnp.where(size == assumed, 0, size + 1))
         return state
 
     def attrs(self, attrs: Mapping[str, Attr]) -> dict[str, Any]:
@@ -129,11 +161,11 @@ def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> N
             env[name] = value
 
 
-def note(state: State, site: str, wrong: Any, stops: bool) -> State:
-    """The state with what a site found."""
+def note(state: State, site: str, wrong: Any) -> State:
+    """The state with what a site found; loops stop where it is something."""
     worst = jnp.max(jnp.asarray(wrong).astype("int32"), initial=0)
     sites = state.sites | {site: jnp.maximum(state.sites[site], worst)}
-    return State(state.running & (worst == 0) if stops else state.running, sites)
+    return State(state.running & (worst == 0), sites)
 
 
 @dataclass
@@ -192,7 +224,7 @@ class OpLowering:
 
     def flag(self, state: State, wrong: Any) -> State:
         """Note a failure of this operator."""
-        return note(state, self.path, wrong, stops=True)
+        return note(state, self.path, wrong)
 
 
 def has_nan(results: Mapping[str, Sequence[Any]]) -> Any:

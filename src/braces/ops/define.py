@@ -55,13 +55,11 @@ class Check:
         kernel: Same parameters as the operator's kernel; gives a bool array, true where wrong.
         error: The class of the error.
         message: Its text.
-        stops: Whether loops stop at once where it holds.
     """
 
     kernel: Callable[..., Any]
     error: type[BracesError]
     message: str
-    stops: bool = True
 
 
 @dataclass(eq=False)
@@ -242,13 +240,11 @@ class OpDef:
         self.learn_rule = rule
         return rule
 
-    def checked(
-        self, error: type[BracesError], message: str, *, stops: bool = True
-    ) -> Callable[..., Any]:
-        """Write the condition that is an error at run time."""
+    def checked(self, error: type[BracesError], message: str) -> Callable[..., Any]:
+        """Write the condition that is an error at run time; loops stop where it holds."""
 
         def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
-            self.check = Check(kernel, error, message, stops)
+            self.check = Check(kernel, error, message)
             return kernel
 
         return decorate

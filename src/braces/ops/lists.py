@@ -1,19 +1,20 @@
 """Lists whose length is known only at run time: the history of loops.
 
 A list is an immutable value with a top. `push` and `pop` are each other's gradient, so a
-program
-that keeps history differentiates to any order. Interpreted, a list is a chain of links that
-grows; compiled, it is a buffer with a capacity, chosen by the executor, and a count.
+program that keeps history differentiates to any order. Interpreted, a list is a chain of links
+that grows; compiled, it is a buffer with a capacity, chosen by the executor, and a count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from braces.dims import Shape
 from braces.dtypes import INT64, DType, ListType, TensorType
-from braces.errors import DTypeError, RunError
+from braces.errors import DTypeError
 from braces.lazy import jax, jnp, tracing
 from braces.ops.build import Var, apply
 from braces.ops.define import OpDef, Tensor, op
@@ -21,10 +22,6 @@ from braces.ops.inference import Context
 from braces.ops.rules import Backward, zeros_of
 
 EMPTY, PUSH, POP = "list_empty", "list_push", "list_pop"
-
-
-class HistoryOverflowError(RunError):
-    """A history that outgrew its buffer; the executor repeats the run with more room."""
 
 
 class Stack:
@@ -78,36 +75,58 @@ class Stack:
         return Stack.of(self.zero, (change(*values) for values in rows))
 
 
-class Buffer(NamedTuple):
+@dataclass(frozen=True)
+class Buffer:
     """A list as compiled code holds it: the values up to `count`, with room for more.
 
-    Pushing beyond the room counts on and writes nothing; `count` then says how much was needed.
+    Pushing beyond the room counts on, and what is then on the list means nothing: the executor
+    looks at `needed` where loops end, and repeats the run with more room.
+
+    Attributes:
+        values: The values, and what lies beyond them.
+        count: How many there are.
+        history: The loop whose trips they record; lists of one history have one room.
     """
 
     values: Any
     count: Any
+    history: str = ""
+
+    def __post_init__(self) -> None:
+        _known_to_jax()
 
     def push(self, value: Any) -> Buffer:
         """This list with one more value on top."""
-        written = self.values.at[self.count].set(value, mode="drop")
-        return Buffer(written, self.count + 1)
+        written = jax.lax.dynamic_update_index_in_dim(self.values, value, self.count, 0)
+        return Buffer(written, self.count + 1, self.history)
 
     def pop(self) -> tuple[Any, Buffer]:
         """The value on top, and the list below it; nothing is erased."""
         below = self.count - 1
         value = jax.lax.dynamic_index_in_dim(self.values, below, 0, keepdims=False)
-        return value, Buffer(self.values, below)
+        return value, Buffer(self.values, below, self.history)
 
     def combine(self, change: Callable[..., Any], *others: Buffer) -> Buffer:
         """A list of the same length with `change` applied value by value."""
         room = max(self.room, *(other.room for other in others), 0)
         rows = (resized(one.values, room) for one in (self, *others))
-        return Buffer(change(*rows), self.count)
+        return Buffer(change(*rows), self.count, self.history)
 
     @property
     def room(self) -> int:
         """How many values fit."""
         return self.values.shape[0]
+
+    @property
+    def needed(self) -> Any:
+        """How much room was asked for where there is less; 0 where the values fit."""
+        return jnp.where(self.count > self.room, self.count, 0)
+
+
+@cache
+def _known_to_jax() -> None:
+    """Let JAX see into buffers; on first use, since JAX itself is imported on first use."""
+    jax.tree_util.register_dataclass(Buffer, ["values", "count"], ["history"])
 
 
 def is_traced(x: Any) -> bool:
@@ -141,10 +160,9 @@ def list_empty(
     Outputs:
         out: list<dtype[shape]>.
     """
-    del history
     if capacity is None:
         return Stack(jnp.zeros(shape, dtype))
-    return Buffer(jnp.zeros((capacity, *shape), dtype), jnp.asarray(0, "int32"))
+    return Buffer(jnp.zeros((capacity, *shape), dtype), jnp.asarray(0, "int32"), history)
 
 
 @list_empty.infer
@@ -301,20 +319,6 @@ def _same_list(context: Context, first: ListType, *others: ListType) -> ListType
     return first
 
 
-def _needed(list: Buffer | Stack, value: Any, *, history: str) -> Any:
-    """How much room a push asks for beyond what there is; 0 where it fits."""
-    del value, history
-    if isinstance(list, Stack):
-        return 0
-    return jnp.where(list.count >= list.room, list.count + 1, 0)
-
-
-def _short(list: Buffer | Stack, *, history: str) -> Any:
-    """Whether a pop would read what was never written."""
-    del history
-    return False if isinstance(list, Stack) else list.count > list.room
-
-
 def _settle(*definitions: OpDef) -> None:
     for definition in definitions:
         definition.infer_rule = _same_list
@@ -322,8 +326,6 @@ def _settle(*definitions: OpDef) -> None:
 
 _settle(list_zeros, list_add)
 list_zeros.differentiable = False
-list_push.checked(HistoryOverflowError, "A history outgrew its buffer.", stops=False)(_needed)
-list_pop.checked(HistoryOverflowError, "A history is shorter than its loop.")(_short)
 
 
 # ---- building --------------------------------------------------------------------------------

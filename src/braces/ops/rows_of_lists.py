@@ -18,7 +18,7 @@ from braces.lazy import jnp
 from braces.ops.build import Var, apply
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.lists import Buffer, HistoryOverflowError, Slots, Stack, is_traced, resized
+from braces.ops.lists import Buffer, Slots, Stack, is_traced, resized
 from braces.ops.rules import Backward
 
 
@@ -146,11 +146,10 @@ def list_filled(
     Outputs:
         out: list<dtype[shape]>.
     """
-    del history
     zero = jnp.zeros(shape, dtype)
     if capacity is None:
         return Stack.of(zero, [zero] * int(length))
-    return Buffer(jnp.zeros((capacity, *shape), dtype), length.astype("int32"))
+    return Buffer(jnp.zeros((capacity, *shape), dtype), length.astype("int32"), history)
 
 
 @list_filled.infer
@@ -160,13 +159,6 @@ def infer_list_filled(
     """A list of that element."""
     del context, length, attrs
     return ListType(TensorType(dtype, shape))
-
-
-@list_filled.checked(HistoryOverflowError, "A history outgrew its buffer.", stops=False)
-def room_for(length: Any, *, capacity: int | None = None, **attrs: Any) -> Any:
-    """How much room the zeros ask for beyond what there is; 0 where they fit."""
-    del attrs
-    return 0 if capacity is None else jnp.where(length > capacity, length, 0)
 
 
 def length_of(list: Var) -> Var:
