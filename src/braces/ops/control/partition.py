@@ -15,9 +15,9 @@ not its own are stood in for by one that is, and `valid` says which are which.
 stands in for another, they are zero, so that nothing is counted twice in `sums`.
 
 Interpreted, a compact case gets exactly its rows, and one without rows does not run. Compiled,
-it runs on
-one of a few capacities, padded with a row that is selected; `valid` tells rows from padding,
-and what mixes rows reads it (see `braces.ops.control.rows`).
+it runs on one of a few capacities, padded with a row that is selected, or on all rows at their
+places; `valid` tells rows from padding, and what mixes rows reads it (see
+`braces.ops.control.rows`).
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ from braces.dtypes import BOOL, TensorType, Type, unifies
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
-from braces.lazy import jax, jnp, lax
+from braces.lazy import jnp
 from braces.ops.control.base import BlockOp, Frame, Interface, Lowering, result_types
 from braces.ops.control.loop_parts import slice_type
 from braces.ops.control.partition_gradient import linear_of, partition_gradient, partition_jvp
+from braces.ops.control.partition_lowering import (
+    along_rows,
+    first_of,
+    lower_cases,
+    without_stand_ins,
+)
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.define import OPS, AttrSpec, Slot, Types
 from braces.ops.inference import Context
-
-SHARES = (64, 32, 16, 8, 4, 2, 1)
-"""Capacities are these parts of all rows."""
 
 
 @final
@@ -132,7 +135,7 @@ class Partition(BlockOp):
             valid, places, chosen = _chosen(masks[k], bool(attrs["compact"]))
             frame.learn(count, chosen.shape[0])
             if bool(jnp.any(masks[k])):
-                given = _given(rows, valid, lambda x, at=chosen: x[at], attrs)
+                given = without_stand_ins([x[chosen] for x in rows], valid, linear_of(frame.op))
                 found = frame.run(f"cases[{k}]", body, [valid, *given])
             else:
                 found = [_zeros(frame, body, name) for name in body.results]
@@ -144,13 +147,8 @@ class Partition(BlockOp):
     # ---- lower -------------------------------------------------------------------------------
 
     def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
-        """Each case on the smallest capacity that holds its rows."""
-        outs, masks = int(str(lowering.op.attrs["outs"])), lowering.values("masks")
-        results: list[Any] | None = None
-        for k, body in enumerate(cases_of(lowering.op)):
-            found = _lower_case(lowering, k, body, masks[k], outs)
-            results = found if results is None else _merge(results, found, masks[k], outs)
-        assert results is not None
+        """Each case on the smallest capacity that holds its rows; see `partition_lowering`."""
+        outs, results = int(str(lowering.op.attrs["outs"])), lower_cases(lowering)
         return {"out": tuple(results[:outs]), "sums": tuple(results[outs:])}
 
     # ---- trim --------------------------------------------------------------------------------
@@ -265,20 +263,10 @@ def _place(total: int, places: Any, rows: Any) -> Any:
 def _merge(left: Sequence[Any], right: Sequence[Any], mask: Any, outs: int) -> list[Any]:
     """The results of one more case: its rows where the mask says so, its sums added."""
     rows = [
-        jnp.where(mask.reshape(-1, *[1] * (a.ndim - 1)), b, a)
+        jnp.where(along_rows(mask, a), b, a)
         for a, b in zip(left[:outs], right[:outs], strict=True)
     ]
     return rows + [a + b for a, b in zip(left[outs:], right[outs:], strict=True)]
-
-
-def _given(
-    rows: Sequence[Any], valid: Any, choose: Callable[[Any], Any], attrs: Mapping[str, Any]
-) -> list[Any]:
-    """The rows that a case gets; where results are linear in them, stand-ins are zero."""
-    found = [choose(x) for x in rows]
-    for i in attrs["linear"]:
-        found[i] = jnp.where(valid.reshape(-1, *[1] * (found[i].ndim - 1)), found[i], 0)
-    return found
 
 
 def _chosen(mask: Any, compact: bool) -> tuple[Any, Any, Any]:
@@ -288,79 +276,4 @@ def _chosen(mask: Any, compact: bool) -> tuple[Any, Any, Any]:
         return jnp.ones(places.shape[0], bool), places, places
     total = mask.shape[0]
     every = jnp.arange(total)
-    return mask, jnp.where(mask, every, total), jnp.where(mask, every, _first(every, mask))
-
-
-def _lower_case(lowering: Lowering, k: int, body: Body, mask: Any, outs: int) -> list[Any]:
-    attrs = lowering.op.attrs
-    total, compact = mask.shape[0], attrs["compact"]
-    shares = SHARES if compact else (1,)
-    capacities = sorted({0, *(-(-total // share) for share in shares)})
-    n = jnp.sum(mask, dtype="int32")
-    places = _lowered_places(mask, bool(compact))
-    counts = attrs["counts"]
-    assert isinstance(counts, tuple)
-    count = counts[k]
-
-    def run(capacity: int) -> Callable[[Any], Any]:
-        def branch(state: Any) -> Any:
-            valid = jnp.arange(capacity) < n if compact else mask
-            chosen = jnp.where(valid, places[:capacity], _first(places, valid))
-            rows = lowering.values("rows")
-            given = _given(rows, valid, lambda x: _rows(x, valid, chosen, compact), attrs)
-            arguments = [valid, *given]
-            sizes = {str(count): capacity} if isinstance(count, Dim) else None
-            found, after = lowering.run(f"cases[{k}]", body, arguments, state, sizes)
-            target = jnp.where(valid, chosen, total)
-            return [_place(total, target, r) for r in found[:outs]] + found[outs:], after
-
-        return branch
-
-    state = lowering.state(f"cases[{k}]")
-    if total == 0 and compact:
-        results = _nothing(lowering, k, body, outs, state)
-    else:
-        branches = [_skip(run(capacities[-1]), state), *map(run, capacities[1:])]
-        chosen = jnp.searchsorted(jnp.asarray(capacities, "int32"), n)
-        results, state = lax.switch(chosen, branches, state)
-    lowering.leave(state)
-    return list(results)
-
-
-def _lowered_places(mask: Any, compact: bool) -> Any:
-    """Where the rows come from: the selected ones first, or each from its own place."""
-    if not compact:
-        return jnp.arange(mask.shape[0])
-    (places,) = jnp.nonzero(mask, size=mask.shape[0], fill_value=0)
-    return places
-
-
-def _rows(x: Any, valid: Any, chosen: Any, compact: Any) -> Any:
-    if compact:
-        return x[chosen]
-    return jnp.where(valid.reshape(-1, *[1] * (x.ndim - 1)), x, _first(x, valid))
-
-
-def _first(x: Any, valid: Any) -> Any:
-    """The first real row, to stand in for those that are not; where there are no rows, none."""
-    return x[jnp.argmax(valid)] if valid.shape[0] else x[:0]
-
-
-def _skip(branch: Callable[[Any], Any], state: Any) -> Callable[[Any], Any]:
-    """A branch that runs nothing and gives zeros of the same types."""
-    results, _ = jax.eval_shape(branch, state)
-    return lambda state: ([jnp.zeros(r.shape, r.dtype) for r in results], state)
-
-
-def _nothing(lowering: Lowering, k: int, body: Body, outs: int, state: Any) -> list[Any]:
-    """Zeros of the types that one row would give: of no rows, a maximum say does not exist."""
-    rows = [jnp.zeros((1, *x.shape[1:]), x.dtype) for x in lowering.values("rows")]
-    arguments, count = [jnp.ones(1, bool), *rows], lowering.op.attrs["counts"]
-    assert isinstance(count, tuple)
-
-    def run(state: Any) -> Any:
-        return lowering.run(f"cases[{k}]", body, arguments, state, {str(count[k]): 1})
-
-    found, _ = jax.eval_shape(run, state)
-    shapes = [(0, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
-    return [jnp.zeros(shape, r.dtype) for shape, r in zip(shapes, found, strict=True)]
+    return mask, jnp.where(mask, every, total), jnp.where(mask, every, first_of(every, mask))

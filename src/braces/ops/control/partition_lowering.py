@@ -1,0 +1,173 @@
+"""The row-wise branch, compiled.
+
+How many rows a case has is known only at run time, so each case is compiled for a few
+capacities, and a run takes the smallest that holds its rows: they are gathered, padded with one
+of them, and scattered to their places. On the largest, which is all rows, they stay at their
+places, and those of other cases are stood in for by one that is selected. A case without rows
+does not run. What the cases before it gave is handed on, so that nothing is merged afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from braces.dims import Dim
+from braces.ir.records import Body
+from braces.lazy import jax, jnp, lax
+from braces.ops.control.base import Lowering
+from braces.ops.control.partition_gradient import linear_of
+from braces.ops.control.switch_gradient import cases_of
+
+SHARES = (64, 32, 16, 8, 4, 2)
+"""Capacities below all rows are these parts of them."""
+
+Branch = Callable[[list[Any], Any], tuple[list[Any], Any]]
+"""From the results of the cases before and a state to the results and the state after."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a row-wise branch.
+
+    Attributes:
+        lowering: The operator.
+        k: Which of its cases.
+        body: Its block.
+        mask: Which rows are its own.
+    """
+
+    lowering: Lowering
+    k: int
+    body: Body
+    mask: Any
+
+    @property
+    def label(self) -> str:
+        """The name of the block among those of the operator."""
+        return f"cases[{self.k}]"
+
+    def run(self, valid: Any, rows: Sequence[Any], state: Any) -> tuple[list[Any], Any]:
+        """Run the block on as many rows as `valid` has."""
+        counts = self.lowering.op.attrs["counts"]
+        assert isinstance(counts, tuple)
+        count = counts[self.k]
+        sizes = {str(count): valid.shape[0]} if isinstance(count, Dim) else None
+        rows = without_stand_ins(rows, valid, linear_of(self.lowering.op))
+        return self.lowering.run(self.label, self.body, [valid, *rows], state, sizes)
+
+    def joined(
+        self, found: Sequence[Any], before: Sequence[Any], place: Callable[..., Any]
+    ) -> list[Any]:
+        """Its results with those of the cases before: rows placed, sums added."""
+        outs, total = int(str(self.lowering.op.attrs["outs"])), self.mask.shape[0]
+        rows, sums = found[:outs], found[outs:]
+        if not before:
+            empty = [jnp.zeros((total, *r.shape[1:]), r.dtype) for r in rows]
+            return [*map(place, rows, empty), *sums]
+        added = [old + new for old, new in zip(before[outs:], sums, strict=True)]
+        return [*map(place, rows, before[:outs]), *added]
+
+
+def lower_cases(lowering: Lowering) -> list[Any]:
+    """The results of a row-wise branch: rows, then sums."""
+    results: list[Any] = []
+    masks = lowering.values("masks")
+    for k, body in enumerate(cases_of(lowering.op)):
+        results = _lower_case(Case(lowering, k, body, masks[k]), results)
+    return results
+
+
+def _lower_case(case: Case, before: list[Any]) -> list[Any]:
+    lowering, mask = case.lowering, case.mask
+    state, total = lowering.state(case.label), mask.shape[0]
+    compact = bool(lowering.op.attrs["compact"])
+    if total == 0 and compact:
+        return before or _nothing(case, state)
+    parts = {-(-total // share) for share in SHARES} - {0, total} if compact else set[int]()
+    capacities, everywhere = sorted(parts), _in_place(case)
+    branches = [_skip(everywhere, state), *_gathered(case, capacities), everywhere]
+    number = jnp.sum(mask, dtype="int32")
+    chosen = jnp.searchsorted(jnp.asarray([0, *capacities, total], "int32"), number)
+    results, state = lax.switch(chosen, branches, before, state)
+    lowering.leave(state)
+    return list(results)
+
+
+def _gathered(case: Case, capacities: Sequence[int]) -> Iterable[Branch]:
+    """The case on its rows and some padding, for each capacity."""
+    if not capacities:
+        return
+    mask = case.mask
+    total, number = mask.shape[0], jnp.sum(mask, dtype="int32")
+    (places,) = jnp.nonzero(mask, size=total, fill_value=0)
+    for capacity in capacities:
+
+        def branch(
+            before: list[Any], state: Any, capacity: int = capacity
+        ) -> tuple[list[Any], Any]:
+            valid = jnp.arange(capacity) < number
+            chosen = jnp.where(valid, places[:capacity], first_of(places, valid))
+            rows = [x[chosen] for x in case.lowering.values("rows")]
+            found, state = case.run(valid, rows, state)
+            target = jnp.where(valid, chosen, total)  # beyond the end, so dropped
+            put = lambda rows, old: old.at[target].set(rows, mode="drop")  # noqa: E731
+            return case.joined(found, before, put), state
+
+        yield branch
+
+
+def _in_place(case: Case) -> Branch:
+    """The case on all rows at their places."""
+    mask = case.mask
+
+    def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
+        rows = [
+            jnp.where(along_rows(mask, x), x, first_of(x, mask))
+            for x in case.lowering.values("rows")
+        ]
+        found, state = case.run(mask, rows, state)
+        put = lambda rows, old: jnp.where(along_rows(mask, rows), rows, old)  # noqa: E731
+        return case.joined(found, before, put), state
+
+    return branch
+
+
+def _skip(branch: Branch, state: Any) -> Branch:
+    """Run nothing: what the cases before gave, or zeros of the types that `branch` gives."""
+    shapes, _ = jax.eval_shape(branch, [], state)
+
+    def skip(before: list[Any], state: Any) -> tuple[list[Any], Any]:
+        return before or [jnp.zeros(r.shape, r.dtype) for r in shapes], state
+
+    return skip
+
+
+def _nothing(case: Case, state: Any) -> list[Any]:
+    """Zeros of the types that one row would give: of no rows, a maximum say does not exist."""
+    rows = [jnp.zeros((1, *x.shape[1:]), x.dtype) for x in case.lowering.values("rows")]
+    found, _ = jax.eval_shape(lambda s: case.run(jnp.ones(1, bool), rows, s), state)
+    outs = int(str(case.lowering.op.attrs["outs"]))
+    shapes = [(0, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
+    return [jnp.zeros(shape, r.dtype) for shape, r in zip(shapes, found, strict=True)]
+
+
+# ---- rows ------------------------------------------------------------------------------------
+
+
+def along_rows(mask: Any, x: Any) -> Any:
+    """A mask of rows that broadcasts against an array of rows."""
+    return mask.reshape(-1, *[1] * (x.ndim - 1))
+
+
+def first_of(x: Any, valid: Any) -> Any:
+    """The first real row, to stand in for those that are not; where there are no rows, none."""
+    return x[jnp.argmax(valid)] if valid.shape[0] else x[:0]
+
+
+def without_stand_ins(rows: Sequence[Any], valid: Any, linear: Sequence[int]) -> list[Any]:
+    """Rows with zeros for stand-ins where results are linear in them."""
+    return [
+        jnp.where(along_rows(valid, x), x, 0) if i in linear else x for i, x in enumerate(rows)
+    ]
