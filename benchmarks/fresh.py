@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def fresh(script: str) -> Measure:
-    """A measurement by a script that prints seconds."""
+    """A measurement by a script that prints a number, of seconds say."""
 
     def measure() -> float:
         command = [sys.executable, "-c", script]

@@ -24,7 +24,7 @@ LIBRARIES = ("jax", "jaxlib", "numpy", "optax", "equinox", "torch")
 def shown(value: float, unit: str = "s") -> str:
     """A number in three digits."""
     if unit != "s":
-        return f"{value:g} {unit}"
+        return f"{value:.4g} {unit}"
     if value == 0 or value >= 1:
         return f"{value:.3g} s"
     return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} µs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from benchmarks import build, first_step, loop, overhead, rows, scaling
+from benchmarks import build, first_step, loop, memory, overhead, rows, scaling
 from benchmarks.case import Case
 from benchmarks.peers import OPTIONAL, installed
 
@@ -27,6 +27,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "loop": loop,
     "rows": rows,
     "scaling": scaling,
+    "memory": memory,
 }
 
 
