@@ -89,7 +89,7 @@ def _is_model(path: str) -> bool:
 def _of_model(path: str) -> Definitions:
     with open_tensors(path) as file:
         file.expect(FORMAT, "Arrays alone have no programs to check.")
-        names = [name for name in file.entries if name.startswith(f"{RESERVED}/")]
+        names = [name for name in file.types if name.startswith(f"{RESERVED}/")]
         datas = {name: file.read(name).tobytes() for name in names}
     return {
         name.removeprefix(f"{RESERVED}/"): serde.program_from_bytes(data, op_versions())

@@ -14,7 +14,7 @@ from braces.ir.files import read_bounded
 from braces.ir.limits import LARGEST_FILE
 from braces.ir.program import Program, parse
 from braces.storage.model import FORMAT, load_model
-from braces.storage.tensors import LARGEST_HEADER, open_tensors
+from braces.storage.tensors import open_tensors
 
 STDIN = "-"
 _HEAD = 9
@@ -55,15 +55,14 @@ def read_file(path: str) -> Content:
 
 def is_tensor_file(head: bytes) -> bool:
     """Whether a file that begins so is one of safetensors: a length, then JSON."""
-    length = int.from_bytes(head[:8], "little")
-    return len(head) == _HEAD and head[8:9] == b"{" and 2 <= length <= LARGEST_HEADER
+    return len(head) == _HEAD and head[8:9] == b"{" and head[7] == 0
 
 
 def _tensors(path: Path) -> Content:
     size = os.stat(path).st_size
     with open_tensors(path) as file:
         is_model = file.record.get("format") == FORMAT
-        arrays = {name: entry.type for name, entry in file.variables.items()}
+        arrays = file.variables
     if not is_model:
         return Content("arrays", size, {}, arrays)
     return Content("model", size, load_model(path).programs, arrays)

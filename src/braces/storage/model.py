@@ -32,7 +32,7 @@ from braces.executor.attributes import Sizes, learn_sizes
 from braces.executor.executor import Executor, read_fetch
 from braces.executor.plan import Plan
 from braces.executor.states import check_states, read_states
-from braces.ir.limits import LARGEST_FILE, readable_name
+from braces.ir.limits import readable_name
 from braces.ir.names import check_name
 from braces.ir.program import Program
 from braces.ir.records import DATA, ProgramDef, VarInfo
@@ -43,7 +43,6 @@ from braces.storage.parameters import check_stored_name, put_arrays
 from braces.storage.tensors import (
     RESERVED,
     Array,
-    Entry,
     TensorFile,
     is_list,
     is_object,
@@ -353,13 +352,13 @@ def _read_programs(file: TensorFile) -> dict[str, NamedProgram]:
 
 
 def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
-    entry = file.entries.get(_tensor(name))
-    if entry is None or entry.type.dtype != np.uint8 or entry.stop - entry.start > LARGEST_FILE:
+    stored = file.types.get(_tensor(name))
+    if stored is None or stored.dtype != np.uint8:
         raise FileFormatError(f"The model has no program `{name}`, though it says so.")
     try:
         program = Program.from_bytes(file.read(_tensor(name)).tobytes())
     except (FileFormatError, VerifyError) as error:
-        raise error.located(f"program `{name}` of {file.file.name}") from None
+        raise error.located(f"program `{name}` of {file.path}") from None
     given = signature if is_object(signature) else {}
     feeds, fetches = given.get("feeds"), given.get("fetches")
     if not is_list(feeds) or not is_object(fetches):
@@ -376,7 +375,7 @@ def _check_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:
             raise FileFormatError(f"{name!r:.80}, a {what}, is not in the program.")
 
 
-def _check_variables(name: str, program: Program, stored: Mapping[str, Entry]) -> None:
+def _check_variables(name: str, program: Program, stored: Mapping[str, TensorType]) -> None:
     """The file must have every persistable variable of its programs, in the declared type."""
     missing = [info for info in program.persistables if info.name not in stored]
     if missing:
@@ -386,10 +385,10 @@ def _check_variables(name: str, program: Program, stored: Mapping[str, Entry]) -
         )
     sizes = Sizes()
     for info in program.persistables:
-        if not _fits(info, stored[info.name].type, sizes):
+        if not _fits(info, stored[info.name], sizes):
             raise FileFormatError(
                 f"`{info.name}` is not of the type that the program `{name}` declares.",
-                given=f"declared {info.type}, in the file {stored[info.name].type}",
+                given=f"declared {info.type}, in the file {stored[info.name]}",
             )
 
 

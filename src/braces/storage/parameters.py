@@ -96,7 +96,7 @@ def load_parameters(
         OSError: There is no such file, or it must not be read.
     """
     with open_tensors(path) as file:
-        stored = {name: entry.type for name, entry in file.variables.items()}
+        stored = file.variables
         wanted = tuple(stored) if names is None else _among(names, stored)
         held = {name: _type_of(scope, name) for name in initialized(scope)}
         if strict:
