@@ -13,6 +13,7 @@ from braces.dims import Dim, parse_size
 from braces.dtypes import SHORT_NAMES, ListType, TensorType
 from braces.ir.records import (
     ARGUMENT,
+    CAPTURES,
     KINDS,
     VALUE,
     Attr,
@@ -75,11 +76,21 @@ plain_attrs = st.one_of(
 )
 
 
+def _capturing_once(slots: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Captures that are named once each, as all code that renames leaves them."""
+    return {s: tuple(dict.fromkeys(n)) if s == CAPTURES else n for s, n in slots.items()}
+
+
+# Fields that the schema lacks: texts, integers, fixed sizes, a group, several at once.
+unknowns = st.sampled_from(
+    [b""] * 3
+    + [b"\xa2\x06\3abc", b"\xa8\x06\7\xa2\x06\0", b"\xb5\x06\1\2\3\4\xab\x06\x08\1\xac\x06"]
+)
 labels = st.sampled_from(["body", "cases", "captures", "program", "as", "update", "f32"])
 slots = st.dictionaries(
     st.sampled_from(["out", "x", "captures", "rows"]), name_tuples, max_size=3
-)
-infos = st.builds(VarInfo, names, types, st.sampled_from(KINDS), st.booleans())
+).map(_capturing_once)
+infos = st.builds(VarInfo, names, types, st.sampled_from(KINDS), st.booleans(), unknowns)
 
 
 tuples = st.recursive(
@@ -104,7 +115,7 @@ def ops(draw: st.DrawFn, depth: int) -> Op:
     values = draw(st.dictionaries(labels | names, attrs(depth), max_size=2))
     bound = draw(slots)
     name = draw(names | st.just(derived_name(bound) or "op_0"))
-    return Op(draw(names), name, draw(slots), bound, values, draw(sources))
+    return Op(draw(names), name, draw(slots), bound, values, draw(sources), draw(unknowns))
 
 
 @st.composite
@@ -116,11 +127,13 @@ def bodies(draw: st.DrawFn, depth: int = 3) -> Body:
     bound = [name for op in inside for name in op.binds()]
     kinds = dict.fromkeys(params, ARGUMENT) | dict.fromkeys(bound, VALUE)
     typed = draw(st.lists(st.sampled_from(list(kinds)), unique=True)) if kinds else []
-    declared |= {name: VarInfo(name, draw(types), kinds[name]) for name in typed}
-    return Body(params, results, declared, tuple(inside))
+    declared |= {
+        name: VarInfo(name, draw(types), kinds[name], unknown=draw(unknowns)) for name in typed
+    }
+    return Body(params, results, declared, tuple(inside), draw(unknowns))
 
 
-programs = st.builds(ProgramDef, bodies(), st.dictionaries(names, names, max_size=3))
+programs = st.builds(ProgramDef, bodies(), st.dictionaries(names, names, max_size=3), unknowns)
 
 
 def exact(value: Any) -> Any:
@@ -137,17 +150,19 @@ def exact(value: Any) -> Any:
                 _items(value.outputs),
                 {name: exact(one) for name, one in value.attrs.items()},
                 value.source,
+                value.unknown,
             )
         case Body():
             return (
                 "body",
                 value.params,
                 value.results,
-                dict(value.vars),
+                {name: (info, info.unknown) for name, info in value.vars.items()},
                 tuple(map(exact, value.ops)),
+                value.unknown,
             )
         case ProgramDef():
-            return "program", exact(value.main), _items(value.updates)
+            return "program", exact(value.main), _items(value.updates), value.unknown
         case tuple():
             return "tuple", tuple(map(exact, value))
         case Literal(dtype, shape, data):

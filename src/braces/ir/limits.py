@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from braces.dims import FUNCTIONS, Size, parse_size
 from braces.dtypes import HIGHEST_RANK, DType, Type, parse_type
-from braces.errors import BracesError, FileFormatError, ShapeError
+from braces.errors import BracesError, FileFormatError, ProgramError, ShapeError
 from braces.ir.names import check_name
 from braces.ir.records import Attr, Body, Literal, Op, VarInfo
 
@@ -21,11 +21,19 @@ DEEPEST_NESTING = 24
 LARGEST_FILE = 1 << 28
 """Bytes; larger arrays belong to parameters, which lie beside a program."""
 LARGEST_INT = (1 << 63) - 1
+LARGEST_UNKNOWN = 1 << 20
+"""Bytes of fields of a later schema, in one record."""
 
 T = TypeVar("T")
 
 _GROUP = re.compile(r"(?<![\w.$])(\w*)\(")
 _LONG_NUMBER = re.compile(r"\d{20}")
+
+
+def check_depth(depth: int, error: type[FileFormatError | ProgramError]) -> None:
+    """Refuse blocks and tuples that nest too deep."""
+    if depth > DEEPEST_NESTING:
+        raise error(f"Blocks and tuples nest deeper than {DEEPEST_NESTING}.")
 
 
 def readable_name(name: str) -> str:
@@ -119,13 +127,17 @@ def unique(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:
 
 
 def body(
-    params: Iterable[str], results: Iterable[str], infos: Iterable[VarInfo], ops: Iterable[Op]
+    params: Iterable[str],
+    results: Iterable[str],
+    infos: Iterable[VarInfo],
+    ops: Iterable[Op],
+    unknown: bytes,
 ) -> Body:
     """A block, if names are names and no two variables or operators share one."""
     variables = unique(((info.name, info) for info in infos), "variables of a block")
     operators = unique(((op.name, op) for op in ops), "operators of a block")
     names = readable_names(params), readable_names(results)
-    return Body(*names, variables, tuple(operators.values()))
+    return Body(*names, variables, tuple(operators.values()), unknown)
 
 
 def readable_names(names: Iterable[str]) -> tuple[str, ...]:

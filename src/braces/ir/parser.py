@@ -1,13 +1,13 @@
 r"""The text form of programs, read back into records.
 
-    program     := "program" params? "{" (statement | update)* "}"
+    program     := "program" unknown? params? "{" (statement | update)* "}"
     block       := "block" params? body
     body        := "{" statement* "}"
     params      := "(" (binding ("," binding)*)? ")"
-    statement   := declaration | operator | return
-    declaration := KIND NAME ":" TYPE "trainable"?
+    statement   := declaration | operator | return | unknown
+    declaration := KIND NAME ":" TYPE "trainable"? unknown?
     operator    := ("do" | outputs "=") NAME "(" inputs? ")"
-                   attrs? captures? ("as" NAME)? source? (NAME block-value)*
+                   attrs? captures? ("as" NAME)? unknown? source? (NAME block-value)*
     outputs     := output ("," output)*
     output      := binding | NAME "=" "[" (binding ("," binding)*)? "]"
     binding     := NAME (":" TYPE)?
@@ -17,6 +17,7 @@ r"""The text form of programs, read back into records.
     captures    := "captures" "[" NAME ("," NAME)* "]"
     return      := "return" (NAME ("," NAME)*)?
     update      := "update" NAME "=" NAME
+    unknown     := "unknown" STRING, holding base64
     source      := "#" (FILE | STRING) ":" digits, at the end of the line
 
     value       := "none" | "true" | "false" | INTEGER | REAL | STRING | DTYPE
@@ -38,7 +39,9 @@ Line breaks mean nothing, except that they end comments, which begin with `#`. N
 reserved: `data` and `return` can be names. A binding with a type declares a value (an argument,
 among params); without one the name is declared elsewhere in the block, or not at all. Bindings
 of no particular slot lie in the slots that `derived_outputs` gives them, and an operator
-without `as` is called as `derived_name` says. In an array, a complex number is `[re, im]`.
+without `as` is called as `derived_name` says. In an array, a complex number is `[re, im]`. What
+is `unknown` are fields of a later schema: of the program, declaration or operator before it, or
+of the block that it is a statement of.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ import re
 
 from braces.dims import LONGEST_TEXT, Size
 from braces.dtypes import SHORT_NAMES, DType, TensorType, Type
-from braces.ir import limits
+from braces.ir import limits, serde
 from braces.ir.files import stored_path
 from braces.ir.records import (
     ARGUMENT,
@@ -95,10 +98,11 @@ def parse_program(text: str) -> ProgramDef:
     """
     parser = _Parser(text)
     parser.take("program")
+    unknown = parser.unknown(ProgramDef)
     updates: dict[str, str] = {}
     main = parser.block(0, updates)
     parser.end()
-    return ProgramDef(main, updates)
+    return ProgramDef(main, updates, unknown)
 
 
 def parse_body(text: str) -> Body:
@@ -125,9 +129,11 @@ class _Contents:
         self.results: tuple[str, ...] | None = None
         self.vars: dict[str, VarInfo] = {}
         self.ops: dict[str, Op] = {}
+        self.unknown = b""
 
     def body(self) -> Body:
-        return Body(tuple(self.params), self.results or (), self.vars, tuple(self.ops.values()))
+        names = tuple(self.params), self.results or ()
+        return Body(*names, self.vars, tuple(self.ops.values()), self.unknown)
 
 
 class _Parser(Tokens):
@@ -149,6 +155,10 @@ class _Parser(Tokens):
             raise self.missing("a statement or `}`")
         if first.text == "return" and (second.kind == "name" or second.text == "}"):
             self.results(into)
+        elif self.sees_unknown():
+            if into.unknown:
+                raise self.error("The unknown fields of a block are given once.", first)
+            into.unknown = self.unknown(Body)
         elif second.kind == "name" and first.text in KINDS:
             self.declaration(into)
         elif second.kind == "name" and first.text == "update":
@@ -163,7 +173,21 @@ class _Parser(Tokens):
         trainable = self.peek().text == "trainable" and self.peek(1).text not in (":", "=", ",")
         if trainable:
             self.next()
-        self.declare(into, name, VarInfo(name.text, found, kind, trainable))
+        unknown = self.unknown(VarInfo)
+        self.declare(into, name, VarInfo(name.text, found, kind, trainable, unknown))
+
+    def sees_unknown(self) -> bool:
+        return self.peek().text == "unknown" and self.peek(1).kind == "string"
+
+    def unknown(self, record: type) -> bytes:
+        """The fields of a later schema, where some are given next."""
+        if not self.sees_unknown():
+            return b""
+        self.next()
+        token = self.next()
+        return self.checked(
+            token, lambda: serde.readable_unknown(record, _from_base64(token.text))
+        )
 
     def declare(self, into: _Contents, name: Token, info: VarInfo) -> None:
         if name.text in into.vars:
@@ -214,12 +238,15 @@ class _Parser(Tokens):
         if self.peek().text == CAPTURES and self.peek(1).text == "[":
             self.into_slot(inputs, self.next())
         name = self.op_name(outputs, first)
+        unknown = self.unknown(Op)
         source = self.source()
         while self.peek().kind == "name" and self.peek(1).text in ("(", "["):
             self.into_attrs(attrs, self.name(), depth)
         if name.text in into.ops:
             raise self.error(f"Two operators of this block are called `{name.text}`.", name)
-        into.ops[name.text] = Op(op_type.text, name.text, inputs, outputs, attrs, source)
+        into.ops[name.text] = Op(
+            op_type.text, name.text, inputs, outputs, attrs, source, unknown
+        )
 
     def op_name(self, outputs: dict[str, tuple[str, ...]], first: Token) -> Token:
         if self.peek().text == "as" and self.peek(1).kind == "name":

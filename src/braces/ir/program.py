@@ -51,6 +51,7 @@ class Program:
         self.results: tuple[str, ...] = ()
         self.source: Source | None = None
         self._startup: Program | None = None
+        self._unknown = b""
         self._frozen: tuple[int, int, ProgramDef] | None = None
         self._entered: list[tuple[Any, Any]] = []
         if definition is not None:
@@ -82,7 +83,8 @@ class Program:
             body = self.table.freeze(self.results)
             if self.table.unifier.known:
                 body = resolve_body(body, self.table.unifier)
-            self._frozen = (*version, ProgramDef(body, dict(self.updates)))
+            whole = ProgramDef(body, dict(self.updates), self._unknown)
+            self._frozen = (*version, whole)
         return self._frozen[2]
 
     def adopt(self, definition: ProgramDef) -> Program:
@@ -92,6 +94,7 @@ class Program:
         self.table.thaw(definition.main)
         self.updates = dict(definition.updates)
         self.results = definition.main.results
+        self._unknown = definition.unknown
         return self
 
     def update(self, persistable: str, value: str) -> None:

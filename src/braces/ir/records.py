@@ -5,6 +5,10 @@
     VarInfo := name, type, kind
     Attr    := none | bool | int | float | str | dtype | size | Literal | Body | tuple of Attr
 
+Each but the attributes may carry `unknown`: fields of a later schema, as the bytes that a file
+had. They are without effect, and stay with their record through passes that change it, as a
+source line does; see `ir/proto/program.proto`.
+
 A sub-block is a `Body` among the attributes of the operator that owns it. It reads outer
 variables by name; the owner lists them in its `captures` slot.
 """
@@ -54,12 +58,18 @@ class VarInfo:
             (persistable: it lives in a scope from run to run), or `argument` (the operator
             that owns the block binds it).
         trainable: Whether optimizers update it; for parameters.
+        unknown: Fields of a later schema; no part of the program's meaning.
     """
 
     name: str
     type: Type
     kind: str = VALUE
     trainable: bool = False
+    unknown: bytes = field(default=b"", compare=False)
+
+    def with_(self, **changes: Any) -> VarInfo:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
 
     @property
     def persistable(self) -> bool:
@@ -100,6 +110,7 @@ class Op:
         outputs: Slot to the names that it binds; slots that nobody wants may be absent.
         attrs: Constants, sub-blocks included.
         source: The user's line that made it; no part of the program's meaning.
+        unknown: Fields of a later schema; no part of it either.
     """
 
     type: str
@@ -108,6 +119,7 @@ class Op:
     outputs: Slots
     attrs: Mapping[str, Attr] = field(default_factory=dict[str, Attr])
     source: Source | None = field(default=None, compare=False)
+    unknown: bytes = field(default=b"", compare=False)
 
     def reads(self) -> Iterator[str]:
         """All names that this operator reads, captures included."""
@@ -134,7 +146,12 @@ class Op:
         return found
 
     def with_(self, **changes: Any) -> Op:
-        """A copy with some fields replaced."""
+        """A copy with some fields replaced.
+
+        Of another type or name it is another operator, without this one's unknown fields.
+        """
+        if "type" in changes or "name" in changes:
+            changes = {"unknown": b"", **changes}
         return replace(self, **changes)
 
     def describe(self) -> str:
@@ -153,12 +170,18 @@ class Body:
         results: Names that the owner reads after the block ran, in its order.
         vars: All names bound in this block.
         ops: In the order of execution.
+        unknown: Fields of a later schema; no part of the program's meaning.
     """
 
     params: tuple[str, ...]
     results: tuple[str, ...]
     vars: Mapping[str, VarInfo]
     ops: tuple[Op, ...]
+    unknown: bytes = field(default=b"", compare=False)
+
+    def with_(self, **changes: Any) -> Body:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +191,13 @@ class ProgramDef:
     Attributes:
         main: Block 0.
         updates: Persistable name to the variable that holds its next value.
+        unknown: Fields of a later schema; no part of the program's meaning.
     """
 
     main: Body
     updates: Mapping[str, str]
+    unknown: bytes = field(default=b"", compare=False)
+
+    def with_(self, **changes: Any) -> ProgramDef:
+        """A copy with some fields replaced."""
+        return replace(self, **changes)

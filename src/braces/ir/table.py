@@ -11,6 +11,7 @@ from braces.errors import DuplicateNameError, ProgramError, UnknownNameError, su
 from braces.ir import serde
 from braces.ir.names import Names
 from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, Slots, Source, VarInfo
+from braces.ir.walk import resolve_vars
 
 
 class SymbolTable:
@@ -33,6 +34,7 @@ class SymbolTable:
         self.params: list[str] = []
         self.vars: dict[str, VarInfo] = {}
         self.ops: list[Op] = []
+        self.unknown = b""
         self.read_outside: set[str] = set()
         self.names: Names = parent.names if parent else Names()
         self.unifier: Unifier = parent.unifier if parent else Unifier()
@@ -179,12 +181,9 @@ class SymbolTable:
 
     def freeze(self, results: Iterable[str] = ()) -> Body:
         """The content of this block as an immutable record."""
-        return Body(
-            tuple(self.params),
-            tuple(results),
-            _resolved(self.vars, self.unifier),
-            tuple(self.ops),
-        )
+        known = bool(self.unifier.known)
+        infos = resolve_vars(self.vars, self.unifier) if known else dict(self.vars)
+        return Body(tuple(self.params), tuple(results), infos, tuple(self.ops), self.unknown)
 
     def thaw(self, body: Body) -> SymbolTable:
         """Fill this empty table with the content of a block; names are taken as they are."""
@@ -193,6 +192,7 @@ class SymbolTable:
         self.params = list(body.params)
         self.vars = dict(body.vars)
         self.ops = list(body.ops)
+        self.unknown = body.unknown
         self.names.taken.update(body.vars, (op.name for op in body.ops))
         self.touch()
         return self
@@ -212,12 +212,3 @@ class SymbolTable:
         """Define a variable that the owner of this block binds."""
         self.params.append(name)
         return self.new_var(name, type, ARGUMENT)
-
-
-def _resolved(infos: Mapping[str, VarInfo], unifier: Unifier) -> dict[str, VarInfo]:
-    if not unifier.known:
-        return dict(infos)
-    return {
-        name: VarInfo(name, info.type.map_sizes(unifier.resolve), info.kind, info.trainable)
-        for name, info in infos.items()
-    }

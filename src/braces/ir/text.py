@@ -13,8 +13,8 @@
     }
 
 `braces.ir.parser` gives the grammar and reads it back: the same records, to the last bit.
-What follows from names is not shown: the slots of outputs (`derived_outputs`) and the name of
-the operator (`derived_name`).
+Fields of a later schema are shown as `unknown "base64"`. What follows from names is not shown:
+the slots of outputs (`derived_outputs`) and the name of the operator (`derived_name`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PLAIN_FILE = re.compile(r'[^\s"]\S*')
 def print_program(program: ProgramDef) -> str:
     """The text of a program; `parse_program` reads it."""
     updates = [f"update {name} = {value}" for name, value in program.updates.items()]
-    return _text(_block("program", program.main, "", updates))
+    return _text(_block("program" + _unknown(program.unknown), program.main, "", updates))
 
 
 def print_body(body: Body) -> str:
@@ -116,6 +116,8 @@ def _block(head: str, body: Body, pad: str, updates: Sequence[str] = ()) -> Iter
     if params and not head.endswith("("):
         head += " ("
     yield f"{pad}{head}{params}) {{" if head.endswith("(") else f"{pad}{head} {{"
+    if body.unknown:
+        yield inside + _unknown(body.unknown).lstrip()
     yield from (inside + _declaration(info) for info in declared)
     for op in body.ops:
         yield from _op(op, values, inside)
@@ -128,7 +130,11 @@ def _block(head: str, body: Body, pad: str, updates: Sequence[str] = ()) -> Iter
 def _untyped(body: Body, names: Iterable[str], kind: str) -> dict[str, VarInfo]:
     """The variables whose declaration is shown where they are bound, and nowhere else."""
     found = {name: body.vars[name] for name in names if name in body.vars}
-    return {n: info for n, info in found.items() if info.kind == kind and not info.trainable}
+    return {
+        name: info
+        for name, info in found.items()
+        if info.kind == kind and not info.trainable and not info.unknown
+    }
 
 
 def _bound(name: str, untyped: dict[str, VarInfo]) -> str:
@@ -138,7 +144,8 @@ def _bound(name: str, untyped: dict[str, VarInfo]) -> str:
 
 
 def _declaration(info: VarInfo) -> str:
-    return f"{info.kind} {info.name}: {info.type}" + (" trainable" if info.trainable else "")
+    shown = f"{info.kind} {info.name}: {info.type}" + (" trainable" if info.trainable else "")
+    return shown + _unknown(info.unknown)
 
 
 def _op(op: Op, values: dict[str, VarInfo], pad: str) -> Iterator[str]:
@@ -149,9 +156,17 @@ def _op(op: Op, values: dict[str, VarInfo], pad: str) -> Iterator[str]:
     line += _braces({n: v for n, v in op.attrs.items() if n not in nested}, pad)
     line += f" {CAPTURES} [{', '.join(op.captures())}]" if clause else ""
     line += "" if op.name == derived_name(op.outputs) else f" as {op.name}"
-    yield line + _comment(op.source)
+    yield line + _unknown(op.unknown) + _comment(op.source)
     for name, value in nested.items():
         yield from _spread(name + " ", value, pad + _PAD)
+
+
+def _unknown(data: bytes) -> str:
+    return f" unknown {_base64(data)}" if data else ""
+
+
+def _base64(data: bytes) -> str:
+    return f'"{base64.b64encode(data).decode()}"'
 
 
 def _left(outputs: Slots, values: dict[str, VarInfo]) -> str:
@@ -277,7 +292,7 @@ def _literal(given: Literal) -> str:
     shown = str(TensorType(given.dtype, given.shape))
     numbers = _numbers(given)
     if numbers is None:
-        return f'{shown} "{base64.b64encode(given.data).decode()}"'
+        return f"{shown} {_base64(given.data)}"
     return f"{shown} {_nested(numbers, part_shape(given.dtype, given.shape))}"
 
 

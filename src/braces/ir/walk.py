@@ -86,7 +86,7 @@ def rename_slots(slots: Slots, names: Mapping[str, str]) -> Slots:
 def rename_body(body: Body, names: Mapping[str, str]) -> Body:
     """A block with names replaced, in sub-blocks too, except where they bind the name anew."""
     inner = {old: new for old, new in names.items()}
-    return Body(
+    return body.with_(
         params=tuple(inner.get(n, n) for n in body.params),
         results=tuple(inner.get(n, n) for n in body.results),
         vars={inner.get(n, n): _renamed_var(v, inner) for n, v in body.vars.items()},
@@ -95,7 +95,7 @@ def rename_body(body: Body, names: Mapping[str, str]) -> Body:
 
 
 def _renamed_var(info: VarInfo, names: Mapping[str, str]) -> VarInfo:
-    return VarInfo(names.get(info.name, info.name), info.type, info.kind, info.trainable)
+    return info.with_(name=names.get(info.name, info.name))
 
 
 def rename_op(op: Op, names: Mapping[str, str]) -> Op:
@@ -116,16 +116,20 @@ def rename_op(op: Op, names: Mapping[str, str]) -> Op:
 
 def resolve_body(body: Body, unifier: Unifier) -> Body:
     """A block, sub-blocks included, with all that is known of its dimensions put in."""
-    return Body(
-        body.params,
-        body.results,
-        {name: _resolved(info, unifier) for name, info in body.vars.items()},
-        tuple(_resolve_op(op, unifier) for op in body.ops),
+    return body.with_(
+        vars=resolve_vars(body.vars, unifier),
+        ops=tuple(_resolve_op(op, unifier) for op in body.ops),
     )
 
 
-def _resolved(info: VarInfo, unifier: Unifier) -> VarInfo:
-    return VarInfo(info.name, info.type.map_sizes(unifier.resolve), info.kind, info.trainable)
+def resolve_vars(infos: Mapping[str, VarInfo], unifier: Unifier) -> dict[str, VarInfo]:
+    """Declarations, with all that is known of their dimensions put in."""
+
+    def resolved(info: VarInfo) -> VarInfo:
+        type_ = info.type.map_sizes(unifier.resolve)
+        return VarInfo(info.name, type_, info.kind, info.trainable, info.unknown)
+
+    return {name: resolved(info) for name, info in infos.items()}
 
 
 def _resolve_op(op: Op, unifier: Unifier) -> Op:

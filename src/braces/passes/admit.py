@@ -34,11 +34,11 @@ def op_versions() -> dict[str, int]:
 
 def complete(program: ProgramDef) -> ProgramDef:
     """A program whose operators have all their attributes, defaults included."""
-    return ProgramDef(_complete_body(program.main), program.updates)
+    return program.with_(main=_complete_body(program.main))
 
 
 def _complete_body(body: Body) -> Body:
-    return Body(body.params, body.results, body.vars, tuple(map(_complete_op, body.ops)))
+    return body.with_(ops=tuple(map(_complete_op, body.ops)))
 
 
 def _complete_op(op: Op) -> Op:

@@ -7,7 +7,7 @@ sets it to false, in every block.
 from __future__ import annotations
 
 from braces.ir.program import Program
-from braces.ir.records import Body, Op, ProgramDef
+from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies
 from braces.passes.verify import verified
 
@@ -21,14 +21,15 @@ def for_test(program: Program) -> Program:
     Raises:
         VerifyError: The program is not well formed.
     """
-    main = program.definition.main
-    test = Program(verified(ProgramDef(_calm(main), {})))
+    definition = program.definition
+    calm = definition.with_(main=_calm(definition.main), updates={})
+    test = Program(verified(calm))
     test.startup = program.startup
     return test
 
 
 def _calm(body: Body) -> Body:
-    return Body(body.params, body.results, body.vars, tuple(map(_calm_op, body.ops)))
+    return body.with_(ops=tuple(map(_calm_op, body.ops)))
 
 
 def _calm_op(op: Op) -> Op:

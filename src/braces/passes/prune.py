@@ -30,7 +30,7 @@ def eliminate(body: Body, results: Sequence[str]) -> Body:
     bound = {name for op in ops for name in op.binds()} | set(body.params)
     named = bound | live
     infos = {name: info for name, info in body.vars.items() if name in named}
-    return Body(body.params, tuple(results), infos, ops)
+    return body.with_(results=tuple(results), vars=infos, ops=ops)
 
 
 def _trimmed(op: Op, live: set[str]) -> Op | None:
@@ -79,16 +79,16 @@ def prune(program: Program, targets: Any) -> Program:
     names = _target_names(program, targets)
     definition = program.definition
     updates = {n: v for n, v in definition.updates.items() if n in names}
-    small = _cut(definition.main, [*names, *updates.values()], updates)
+    small = _cut(definition, [*names, *updates.values()], updates)
     startup = program.startup.definition
     first = {n: v for n, v in startup.updates.items() if n in small.vars}
-    small.startup = _cut(startup.main, [*first.values(), *first], first)
+    small.startup = _cut(startup, [*first.values(), *first], first)
     return small
 
 
-def _cut(main: Body, names: Sequence[str], updates: Mapping[str, str]) -> Program:
-    body = eliminate(main, names)
-    return Program(verified(ProgramDef(Body((), (), body.vars, body.ops), updates)))
+def _cut(whole: ProgramDef, names: Sequence[str], updates: Mapping[str, str]) -> Program:
+    main = eliminate(whole.main, names).with_(results=())
+    return Program(verified(whole.with_(main=main, updates=updates)))
 
 
 def _target_names(program: Program, targets: Any) -> list[str]:

@@ -35,7 +35,7 @@ from braces.executor.states import check_states, read_states
 from braces.ir.limits import readable_name
 from braces.ir.names import check_name
 from braces.ir.program import Program
-from braces.ir.records import DATA, ProgramDef, VarInfo
+from braces.ir.records import DATA, VarInfo
 from braces.ops.build import Var
 from braces.passes.prune import prune
 from braces.scope import Scope
@@ -227,10 +227,10 @@ def save_model(
 def _predicting(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
     """The inference form; data that nothing needs stays declared, so that it may be fed."""
     entry = _named(program.for_test(), feeds, fetches)
-    small = prune(entry.program, list(entry.fetches.values())).definition.main
+    small = prune(entry.program, list(entry.fetches.values())).definition
     fed = {name: program.vars[name] for name in entry.feeds}
-    main = replace(small, vars={**fed, **small.vars})
-    return replace(entry, program=Program(ProgramDef(main, {})))
+    main = small.main.with_(vars={**fed, **small.main.vars})
+    return replace(entry, program=Program(small.with_(main=main)))
 
 
 def _whole(program: Program, fetches: Mapping[str, str]) -> NamedProgram:

@@ -77,7 +77,7 @@ def _return_rests(d: Any) -> None:
     if not names:
         return
     cases = tuple(
-        Body(body.params, tuple(mine), body.vars, body.ops)
+        body.with_(results=tuple(mine))
         for body, mine in zip(cases_of(op), results, strict=True)
     )
     outputs = {"out": (*op.outputs["out"], *names)}
