@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -291,3 +293,51 @@ def test_operators_are_not_changed_by_checking() -> None:
     verify(program, all=True)
     assert program.definition is before
     assert all(isinstance(op, Op) for op in before.main.ops)
+
+
+def broken_rule(*_: Any) -> dict[str, Any]:
+    """Appends an operator that reads what nobody bound."""
+    br.default_program().current.append(Op("exp", "broken", {"x": ("nowhere",)}, {}))
+    return {}
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_what_a_gradient_appends_is_verified_and_undone(
+    monkeypatch: pytest.MonkeyPatch, inner: bool
+) -> None:
+    definition = OPS.get("tanh")
+    monkeypatch.setattr(definition, "gradient_rule", broken_rule)
+    monkeypatch.setattr(definition, "jvp_rule", broken_rule)
+    with br.Program() as program:
+        x = br.data("x", [3])
+        rnn = br.create_rnn()
+        with rnn.stepnet() if inner else contextlib.nullcontext() as net:
+            given = net.add_input(x) if net else x
+            y = br.tanh(given)
+            before = list(program.current.ops)
+            for differentiate in (
+                lambda: br.gradients([y], [given]),
+                lambda: br.jvp([y], [given], [given]),
+            ):
+                with pytest.raises(
+                    VerifyError, match=r"no variable `nowhere` .*\n.*op `broken`"
+                ):
+                    differentiate()
+                assert program.current.ops == before
+            if net:
+                net.add_output(y)
+
+
+def test_what_an_optimizer_appends_is_verified_and_undone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with br.Program() as program:
+        w = br.parameter("w", [3])
+        loss = br.sum(w * w)
+        before = str(program)
+        monkeypatch.setattr(
+            Program, "update", lambda self, name, value: self.updates.update({name: "nowhere"})
+        )
+        with pytest.raises(VerifyError, match="`nowhere`, is no variable of block 0"):
+            br.optimizer.sgd(0.1).minimize(loss)
+        assert str(program) == before

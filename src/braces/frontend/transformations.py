@@ -23,6 +23,7 @@ from braces.ops.define import OPS
 from braces.ops.source import says_where
 from braces.ops.transformation import Transformation
 from braces.passes.backward import append_backward, check_differentiable
+from braces.passes.verify import verified_at_end
 
 LearningRate: TypeAlias = "float | Var | Callable[[Var], Var]"
 """A number, a scalar variable, or a schedule: from the count of steps to a scalar variable."""
@@ -269,7 +270,7 @@ class Optimizer:
         for param, grad in zip(params, grads, strict=True):
             _check_pair(program, param, grad)
         wide = any(param.dtype == FLOAT64 for param in params)
-        with program.transaction(), program.building(program.table):
+        with verified_at_end(program):
             updates = grads
             for part in self.parts:
                 updates = part.build(program, FLOAT64 if wide else FLOAT32, params, updates)

@@ -24,6 +24,7 @@ from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
 from braces.ops.source import says_where
 from braces.passes.prune import ancestors, eliminate
+from braces.passes.verify import verified_at_end
 
 
 class Differentiation:
@@ -263,7 +264,7 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[V
     for var in (*targets, *inputs):
         check_differentiable(var)
     program: Program = targets[0].program
-    with program.transaction(), program.building(program.current):
+    with verified_at_end(program) as host:
         for var in (*targets, *inputs):
             check_visible(program, var)
         seeds: dict[str, Var] = {}
@@ -271,7 +272,7 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[V
             seed = _seed(target, grad)
             seeds[target.name] = add(seeds[target.name], seed) if target.name in seeds else seed
         wanted = {var.name for var in inputs}
-        found = Backprop(program, program.current, seeds, wanted, Lists()).run()
+        found = Backprop(program, host, seeds, wanted, Lists()).run()
         return [found.get(var.name) for var in inputs]
 
 

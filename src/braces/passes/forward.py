@@ -22,6 +22,7 @@ from braces.ops.define import OPS, OpDef
 from braces.ops.source import says_where
 from braces.passes.backward import as_list, check_differentiable, reachable
 from braces.passes.prune import ancestors
+from braces.passes.verify import verified_at_end
 
 
 class Pushing:
@@ -183,7 +184,7 @@ def jvp(targets: Any, inputs: Any, tangents: Any) -> list[Var | None]:
     for var in (*targets, *inputs):
         check_differentiable(var)
     program: Program = targets[0].program
-    with program.transaction(), program.building(program.current) as host:
+    with verified_at_end(program) as host:
         moves: dict[str, Var] = {}
         for var, tangent in zip(inputs, tangents, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))

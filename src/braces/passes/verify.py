@@ -8,11 +8,15 @@ everywhere, which evaluates kernels on shapes.
 
 from __future__ import annotations
 
+from collections.abc import Container, Generator, Mapping
+from contextlib import contextmanager
+
 from braces.dims import Dim, Unifier
 from braces.dtypes import ListType, Type, is_float, unifies
 from braces.errors import VerifyError, suggest
 from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
+from braces.ir.table import SymbolTable
 from braces.ir.walk import all_bodies
 from braces.passes.codes import CODES as CODES, Report
 from braces.passes.verify_op import (
@@ -55,9 +59,9 @@ def check(
 ) -> list[VerifyError]:
     """`verify` for descriptions."""
     report = Report(all)
-    _Checking(main, report, "", types).check()
+    _Checking(report, "", types).check(main)
     if startup is not None:
-        _Checking(startup, report, "startup, ", types).check()
+        _Checking(report, "startup, ", types).check(startup)
         _check_startup(main.main, startup, report)
     return report.errors
 
@@ -72,8 +76,24 @@ def verified(definition: ProgramDef) -> ProgramDef:
     return definition
 
 
+@contextmanager
+def verified_at_end(program: Program) -> Generator[SymbolTable]:
+    """Inside, a pass builds on in the current block; what it did there is verified at the end.
+
+    The operators that stood there before, and stand there still, are taken as good.
+
+    Raises:
+        VerifyError: What was built is not well formed; the program is as it was before.
+    """
+    with program.transaction(), program.building(program.current) as table:
+        ops, updates = {id(op): op for op in table.ops}, dict(program.updates)
+        yield table
+        made = {n: v for n, v in program.updates.items() if n not in updates}
+        _Checking(Report(False), "", False).more(table, ops, made)
+
+
 class _Checking:
-    """One program being checked.
+    """A program being checked.
 
     Attributes:
         place: What messages say before the block.
@@ -81,19 +101,16 @@ class _Checking:
         unifier: What is learned of unnamed dimensions.
     """
 
-    def __init__(
-        self, program: ProgramDef, report: Report, place: str, types: bool | None
-    ) -> None:
-        self.program = program
+    def __init__(self, report: Report, place: str, types: bool | None) -> None:
         self.report = report
         self.place = place
         self.types = types
         self.unifier = Unifier()
-        if types is not False:
-            self.unifier.count = _free_number(program.main)
 
-    def check(self) -> None:
-        main = self.program.main
+    def check(self, program: ProgramDef) -> None:
+        main = program.main
+        if self.types is not False:
+            self.unifier.count = _free_number(main)
         if main.params:
             self.report.say(
                 "B304",
@@ -103,7 +120,27 @@ class _Checking:
             )
         visible = Visible(main, None)
         self.block(visible, "")
-        for target, value in self.program.updates.items():
+        for target, value in program.updates.items():
+            self.update(target, value, visible)
+
+    def more(
+        self, table: SymbolTable, good: Container[int], updates: Mapping[str, str]
+    ) -> None:
+        """A block that is being built, less operators with these ids; and these updates."""
+        visible: Visible | None = None
+        for outer in reversed(list(table.chain())):
+            visible = Visible(outer.freeze(), visible)
+            if outer is not table:
+                visible.ready.update(visible.body.vars)
+        assert visible is not None
+        named = set[str]()
+        for op in table.ops:
+            if id(op) in good:
+                named.add(op.name)
+                visible.ready.update(op.binds())
+            else:
+                self.op(op, named, visible, "")
+        for target, value in updates.items():
             self.update(target, value, visible)
 
     def at(self, path: str, op: Op | None = None) -> str:
@@ -178,9 +215,10 @@ class _Checking:
         for name in dict.fromkeys(op.reads()):
             self.read(name, visible, at)
         whole = check_definition(op, self.report, at)
-        for label, body in op.bodies().items():
+        bodies = op.bodies()
+        for label, body in bodies.items():
             self.block(Visible(body, visible), f"{path}/{op.name}/{label}".lstrip("/"))
-        if len(self.report.errors) == before:
+        if len(self.report.errors) == before and (bodies or op.captures()):
             check_captures(op, self.report, at)
         for name in op.binds():
             self.bind(name, visible, at)

@@ -35,7 +35,7 @@ def check_definition(op: Op, report: Report, at: str) -> Op | None:
 
 def check_captures(op: Op, report: Report, at: str) -> None:
     """Hold the captures of an operator against what its sub-blocks read."""
-    captured = captures_of(op.attrs) if op.bodies() else ()
+    captured = captures_of(op.attrs)
     if captured != op.captures():
         report.say(
             "B208",
@@ -58,26 +58,29 @@ def _check_slots(
     report: Report,
     at: str,
 ) -> None:
-    known = {slot.name: slot for slot in slots}
-    for name, names in given.items():
-        slot = known.get(name)
-        if slot is None:
+    known = [slot.name for slot in slots]
+    for name in given:
+        if name not in known:
             what = f"{op.type} has no {kind} `{name}`."
             report.say("B102", what, at=at, fix=suggest(name, known))
-        elif not slot.many and len(names) != 1:
-            what = f"The {kind} `{name}` of {op.type} is one variable, not {len(names)}."
+    for slot in slots:
+        names = given.get(slot.name)
+        if names is None and not slot.optional:
+            what = f"{op.type} lacks its {kind} `{slot.name}`."
+            report.say("B103", what, at=at, fix="Add it.")
+        elif names is not None and not slot.many and len(names) != 1:
+            what = f"The {kind} `{slot.name}` of {op.type} is one variable, not {len(names)}."
             report.say("B104", what, at=at, fix="Leave the slot out where it is optional.")
-    for name, slot in known.items():
-        if name not in given and not slot.optional:
-            report.say("B103", f"{op.type} lacks its {kind} `{name}`.", at=at, fix="Add it.")
 
 
 def _with_attrs(op: Op, definition: OpDef, report: Report, at: str) -> Op | None:
     try:
-        return op.with_(attrs=definition.bind_attrs(op.attrs))
+        attrs = definition.bind_attrs(op.attrs)
     except BracesError as error:
         report.say("B105", error.what, at=at, given=error.given, fix=error.fix)
         return None
+    whole = len(attrs) == len(op.attrs) and all(attrs[n] is v for n, v in op.attrs.items())
+    return op if whole else op.with_(attrs=attrs)
 
 
 # ---- sub-blocks ------------------------------------------------------------------------------
