@@ -1,0 +1,224 @@
+"""Write the golden files of this version: what every later version must read and run alike.
+
+    python scripts/golden.py
+
+Each program goes to `tests/golden/VERSION/` as bytes, as text, and with one run of it: what was
+fed and fetched, and what the scope held afterwards. Beside them lie a model, a checkpoint and a
+file of parameters. `tests/golden/test_golden.py` holds the library against all of them. Once
+CHANGELOG.md has a heading for a version, its files never change again, and this refuses.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import braces as br
+from braces.dtypes import SHORT_NAMES
+from braces.storage.tensors import write_tensors
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "tests" / "golden"
+RNG = np.random.default_rng(0)
+
+Feed = dict[str, Any]
+PROGRAMS: dict[str, Callable[[], tuple[Feed, list[br.Var]]]] = {}
+
+
+def golden(build: Callable[[], tuple[Feed, list[br.Var]]]) -> Callable[..., Any]:
+    """Enter what builds a program, and returns a feed and what to fetch."""
+    PROGRAMS[build.__name__] = build
+    return build
+
+
+# ---- programs --------------------------------------------------------------------------------
+
+
+@golden
+def dtypes() -> tuple[Feed, list[br.Var]]:
+    """Every dtype, fed and as short and long array constants."""
+    feed: Feed = {}
+    fetches: list[br.Var] = []
+    for short, dtype in SHORT_NAMES.items():
+        x = br.data(f"x_{short}", [2], dtype=dtype)
+        feed[x.name] = np.array([0, 1]).astype(dtype)
+        few, many = np.array([1, 0]).astype(dtype), np.arange(34).reshape(2, 17).astype(dtype)
+        fetches.append(br.where(x == br.constant(few), x, br.constant(many)[:, 1]))
+    return feed, fetches
+
+
+@golden
+def attributes() -> tuple[Feed, list[br.Var]]:
+    """Every kind of attribute."""
+    x = br.data("x", ["b", 3])
+    odd = br.constant(np.array([np.nan, np.inf, -0.0], "f4"))
+    scaled = br.einsum("bi,bj->bij", x, x) * 0.1
+    shaped = br.full([x.shape[0], 3], 0.5, dtype="float32")
+    total = br.sum(scaled, axis=None, keepdims=False)
+    return {"x": RNG.normal(size=(4, 3)).astype("f4")}, [
+        br.cast(x, "float16"),
+        br.reshape(scaled, [x.shape[0], 9]),
+        shaped + br.where(br.isnan(odd), 0.0, br.minimum(odd, 9.0)) + total,
+    ]
+
+
+@golden
+def rnn() -> tuple[Feed, list[br.Var]]:
+    """A recurrent net over rows of several lengths, trained with a schedule and clipping."""
+    x, y = br.data("x", ["t", "b", 3]), br.data("y", ["b"], dtype="int32")
+    lengths = br.data("lengths", ["b"], dtype="int32")
+    w = br.parameter("w", [3, 3], init=np.eye(3, dtype="f4") * 0.5)
+    cell = br.create_rnn(lengths=lengths, reverse=True)
+    with cell.stepnet() as net:
+        row = net.add_input(x)
+        h = net.add_memory(shape=[3], batch_like=x, batch_axis=1)
+        h.update(br.tanh(h.pre(1) @ w + row))
+        net.add_output(h)
+    loss = br.mean(br.softmax_cross_entropy(cell.final(h), y)) + br.mean(cell() ** 2)
+    rate = br.schedule.exponential_decay(0.1, 2, 0.5)
+    br.optimizer.chain(br.optimizer.clip_by_global_norm(1.0), br.optimizer.adam(rate)).minimize(
+        loss
+    )
+    feed = {
+        "x": RNG.normal(size=(4, 2, 3)).astype("f4"),
+        "y": np.array([2, 0], "i4"),
+        "lengths": np.array([4, 2], "i4"),
+    }
+    return feed, [loss, cell()]
+
+
+@golden
+def loops() -> tuple[Feed, list[br.Var]]:
+    """A loop of unknown length that gives rows, its second derivative, and forward mode."""
+    x = br.data("x", ["b"], dtype="float64")
+    loop = br.create_while(max_trips=50)
+    with loop.block() as body:
+        root = body.add_memory(init=x)
+        body.set_condition(br.any(br.abs(root * root - x) > 1e-12))
+        root.update((root + x / root) * 0.5)
+        body.add_output(br.sum(root))
+    final = loop.final(root)
+    (slope,) = br.gradients([final], [x])
+    (curve,) = br.gradients([slope], [x])
+    (pushed,) = br.jvp([slope], [x], [br.ones_like(x)])
+    return {"x": np.array([1.0, 2.0, 9.0])}, [final, loop(), slope, curve, pushed]
+
+
+@golden
+def branches() -> tuple[Feed, list[br.Var]]:
+    """Branches for all rows, for each row, and among several cases; in each other."""
+    x, index = br.data("x", ["b", 2]), br.data("index", [], dtype="int32")
+    w = br.parameter("w", [2], init=np.array([0.5, -1.5], "f4"))
+    rows = br.create_if_else(br.sum(x, axis=1) > 0.0)
+    with rows.true_block() as t:
+        given = t.add_input(x)
+        inner = br.create_if_else(br.sum(w) > 9.0)
+        with inner.true_block() as yes:
+            yes.add_output(w * 2.0)
+        with inner.false_block() as no:
+            no.add_output(w * w)
+        t.add_output(br.tanh(given * inner()))
+    with rows.false_block() as f:
+        f.add_output(f.add_input(x) * 0.5)
+    out = rows()
+    chosen = br.switch(index, [lambda: out * w, lambda: br.exp(out), lambda: out])
+    loss = br.sum(chosen**2)
+    br.optimizer.momentum(0.1).minimize(loss)
+    (slope,) = br.gradients([loss], [x])
+    return {"x": RNG.normal(size=(5, 2)).astype("f4"), "index": np.int32(1)}, [loss, slope]
+
+
+# ---- files -----------------------------------------------------------------------------------
+
+
+def write_program(name: str, folder: Path) -> None:
+    """A program as bytes and text, with one run of it."""
+    with br.Program() as program:
+        feed, fetches = PROGRAMS[name]()
+    program.save(folder / f"{name}.braces")
+    (folder / f"{name}.prog").write_text(str(program), encoding="utf-8")
+    exe, scope = br.Executor(), br.Scope()
+    exe.init(program, scope, seed=0)
+    values = exe.run(program, scope, feed=feed, fetch=fetches)
+    write_run(folder / f"{name}.run", program, scope, feed, fetches, values)
+
+
+def write_net(folder: Path) -> None:
+    """A net with dropout and running statistics: a model, a checkpoint and its parameters."""
+    rng = np.random.default_rng(1)
+    with br.Program() as program:
+        x, y = br.data("x", ["b", 3]), br.data("y", ["b"], dtype="int32")
+        hidden = br.layers.batch_norm(br.fc(x, 4, act="tanh"))
+        logits = br.fc(br.dropout(hidden, 0.5), 3, name="out")
+        loss = br.mean(br.softmax_cross_entropy(logits, y))
+        br.optimizer.adamw(1e-2).minimize(loss)
+    feed = {"x": rng.normal(size=(4, 3)).astype("f4"), "y": np.array([0, 1, 2, 0], "i4")}
+    exe, scope = br.Executor(), br.Scope()
+    exe.init(program, scope, seed=0)
+    for _ in range(3):
+        exe.run(program, scope, feed=feed, fetch=loss)
+    train = (program, ["x", "y"], {"loss": loss})
+    br.save_model(
+        folder / "net.model",
+        program,
+        scope,
+        ["x"],
+        {"logits": logits},
+        programs={"train": train},
+    )
+    br.save_checkpoint(folder / "net.checkpoints", scope, step=3, data_position={"epoch": 1})
+    br.save_parameters(scope, folder / "net.safetensors")
+    feed.pop("y")
+    predict = br.prune(program.for_test(), [logits])
+    values = exe.run(predict, scope, feed=feed, fetch=[logits])
+    write_run(folder / "net.run", program, scope, feed, [logits], values)
+
+
+def write_run(
+    path: Path,
+    program: br.Program,
+    scope: br.Scope,
+    feed: Feed,
+    fetches: list[br.Var],
+    values: list[Any],
+) -> None:
+    """What a run was fed, what it gave, and what the scope holds afterwards."""
+    arrays = {f"feed/{name}": np.asarray(value) for name, value in feed.items()}
+    arrays |= {f"fetch/{v.name}": np.asarray(a) for v, a in zip(fetches, values, strict=True)}
+    held = {
+        info.name: np.asarray(scope.get_var(info.name).value) for info in program.persistables
+    }
+    arrays |= {f"state/{name}": value for name, value in held.items()}
+    write_tensors(path, arrays, "braces.golden")
+
+
+def refuse(version: str) -> str | None:
+    """Why the files of this version must not be written, if so."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    if re.search(rf"^## \[?v?{re.escape(version)}\b", text, re.MULTILINE):
+        return f"{version} is released: its golden files never change. Raise the version first."
+    return None
+
+
+def main() -> int:
+    """Write all files of this version; exit status 1 where it is released."""
+    if reason := refuse(br.__version__):
+        print(reason, file=sys.stderr)
+        return 1
+    folder = FOLDER / br.__version__
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PROGRAMS:
+        write_program(name, folder)
+    write_net(folder)
+    for path in sorted(folder.rglob("*.*")):
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
