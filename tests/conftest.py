@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import zlib
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.surviving import Noted
 
 # `from references import Reference` in tests and in the references themselves.
 sys.path.insert(0, str(Path(__file__).parent / "ops"))
@@ -23,3 +25,18 @@ def mode(request: pytest.FixtureRequest) -> str:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator of random numbers, another one for each test and the same on every run."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(scope="session")
+def noted() -> Generator[Noted]:
+    """The programs that tests run or save."""
+    found = Noted()
+    with found.watching():
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def programs_survive(noted: Noted) -> Generator[None]:
+    """Every program that a test runs or saves survives its text and binary forms."""
+    yield
+    noted.check()
