@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.executor import interpret
 
 ONES = np.ones((2, 3), "float32")
 
@@ -169,6 +170,17 @@ def test_programs_are_compiled_once_and_anew_when_they_change() -> None:
     with prog:
         z = y + 1.0
     assert exe.run(prog, scope, feed={"x": [1.0]}, fetch=z).tolist() == [3.0]
+
+
+def test_interpreting_a_constant_compiles_nothing() -> None:
+    def run(number: float) -> int:
+        with br.Program() as prog:
+            y = br.data("x", [], dtype="float64") + br.constant(number, dtype="float64")
+        exe, scope = br.Executor(mode="interpret"), br.Scope()
+        assert exe.run(prog, scope, feed={"x": 1.0}, fetch=y) == number + 1.0
+        return interpret._kernel.cache_info().currsize
+
+    assert run(0.25) == run(0.75) == run(0.5)
 
 
 def test_an_executor_does_not_keep_programs_alive() -> None:

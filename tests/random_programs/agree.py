@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,31 +28,46 @@ def near(found: Any, wanted: Any, tolerance: float, what: str) -> None:
         raise Disagreement(f"{what}: {found} and {wanted}")
 
 
-def run(
-    executor: br.Executor, made: Generated, feeds: Mapping[str, Any], fetch: dict[str, br.Var]
-) -> dict[str, np.ndarray]:
-    """Run with whatever of the feeds is needed."""
-    from braces.executor.plan import Plan
+EXECUTORS = {mode: br.Executor(mode=mode) for mode in ("interpret", "compile")}
+OTHER_FEEDS = 1_000_003
 
-    plan = Plan.of(made.program.definition, [var.name for var in fetch.values()])
+
+def run(
+    program: br.Program, feeds: Mapping[str, Any], fetch: Mapping[str, Any], mode: str
+) -> dict[str, np.ndarray]:
+    """Run with whatever of the feeds the program declares."""
     scope = br.Scope()
     scope.var("w").set(feeds["w"])
-    given = {name: value for name, value in feeds.items() if name in plan.feeds}
-    return executor.run(made.program, scope, feed=given, fetch=fetch)
+    given = {n: v for n, v in feeds.items() if n in program.vars and n != "w"}
+    return EXECUTORS[mode].run(program, scope, feed=given, fetch=dict(fetch))
 
 
-def check_values(seed: int, size: int = 8, mode: str = "interpret") -> None:
-    """The value of a program is what its text says."""
-    made, feeds = generate(seed, size), feeds_of(seed)
-    wanted = Reading(parse_program(str(made.program)).main, feeds).value(made.result.name)
-    found = run(br.Executor(mode=mode), made, feeds, {"y": made.result})["y"]
-    near(found, wanted, 1e-10, f"value, {mode}")
+def check_values(seed: int, size: int = 8, modes: Sequence[str] = ("interpret",)) -> None:
+    """The value of a program is what its text says, for two feeds one after the other."""
+    made = generate(seed, size)
+    main = parse_program(str(made.program)).main
+    for feeds in (feeds_of(seed), feeds_of(seed + OTHER_FEEDS)):
+        wanted = Reading(main, feeds).value(made.result.name)
+        for mode in modes:
+            found = run(made.program, feeds, {"y": made.result}, mode)["y"]
+            near(found, wanted, 1e-10, f"value, {mode}")
 
 
 def check_gradients(
-    seed: int, size: int = 6, second: bool = False, compiled: bool = True
+    seed: int,
+    size: int = 6,
+    second: bool = False,
+    modes: Sequence[str] = ("interpret", "compile"),
+    again: bool = False,
 ) -> bool:
     """Gradients in both modes are each other, the differences of the text, and the jvp's.
+
+    Args:
+        seed: Of the program and its feeds.
+        size: As of `generate`.
+        second: Whether to go to second order.
+        modes: How to run it.
+        again: Whether to run it again saved, loaded, parsed and pruned.
 
     Returns:
         Whether differences could be taken: near a jump they mean nothing.
@@ -64,20 +79,41 @@ def check_gradients(
     if "z" not in fetch:
         return False
     everything = {**feeds, **{f"{name}.move": move for name, move in moves.items()}}
-    interpreted = run(br.Executor(mode="interpret"), made, everything, fetch)
-    results = [interpreted]
-    if compiled:
-        results.append(run(br.Executor(), made, everything, fetch))
+    results = [run(made.program, everything, fetch, mode) for mode in modes]
+    found = results[0]
     for name, value in results[-1].items():
-        near(value, interpreted[name], 1e-8, f"modes: {name}")
-    near(interpreted["t"], interpreted["z"], 1e-9, "jvp and gradient")
+        near(value, found[name], 1e-8, f"modes: {name}")
+    near(found["t"], found["z"], 1e-9, "jvp and gradient")
     if "s" in fetch:
-        near(interpreted["s"], interpreted["q"], 1e-8, "jvp of gradient and second order")
+        near(found["s"], found["q"], 1e-8, "jvp of gradient and second order")
+    if again:
+        check_again(made.program, everything, {k: v.name for k, v in fetch.items()}, found)
     slope = differences(parse_program(text).main, made.result.name, feeds, moves)
     if slope is None:
         return False
-    near(interpreted["z"], slope, 1e-6, "gradient and differences")
+    near(found["z"], slope, 1e-6, "gradient and differences")
     return True
+
+
+def check_again(
+    program: br.Program,
+    feeds: Mapping[str, Any],
+    names: Mapping[str, str],
+    wanted: Mapping[str, np.ndarray],
+) -> None:
+    """Saved, loaded, printed, parsed and pruned, a gradient program gives the same bits."""
+    loaded = br.Program.from_bytes(program.to_bytes())
+    parsed = br.Program(parse_program(str(program)))
+    for other, what in ((loaded, "loaded"), (parsed, "parsed")):
+        if str(other) != str(program):
+            raise Disagreement(f"{what}: {other} and {program}")
+    few = {key: name for key, name in names.items() if key in ("y", "z", "q")}
+    pruned = br.prune(loaded, targets=list(few.values()))
+    pruned = br.Program.from_bytes(pruned.to_bytes())
+    for other, fetch in ((parsed, names), (pruned, few)):
+        for key, value in run(other, feeds, fetch, "interpret").items():
+            if value.tobytes() != wanted[key].tobytes():
+                raise Disagreement(f"again: {key} is {value} and {wanted[key]}")
 
 
 def differentiate(made: Generated, second: bool) -> dict[str, br.Var]:

@@ -21,7 +21,7 @@ def test_gradients_are_those_of_the_text_in_both_modes(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2000, 2012))
 def test_second_order_forward_over_reverse_is_reverse_over_reverse(seed: int) -> None:
-    check_gradients(seed, size=2, second=True, compiled=False)
+    check_gradients(seed, size=2, second=True, modes=["interpret"], again=True)
 
 
 def test_generator_uses_everything() -> None:

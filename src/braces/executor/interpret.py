@@ -121,8 +121,11 @@ def compute(
     attrs: Mapping[str, Any],
     wanted: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Run one kernel; compiled on its own where its values are arrays."""
-    if definition.lists:
+    """Run one kernel; compiled on its own where it reads arrays, and nothing else.
+
+    What reads nothing, a constant above all, would be compiled again for each value.
+    """
+    if definition.lists or not values:
         return definition.compute(values, attrs, wanted)
     return _kernel(definition, tuple(attrs.items()), wanted)(values)
 
