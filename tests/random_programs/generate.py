@@ -1,8 +1,9 @@
 """Random programs: loops, branches, and arithmetic, nested, with shared names and captures.
 
 All numbers are float64 and stay of size one: what could grow goes through `tanh` or `sin`. A
-program has the data `x: [t, b, 3]`, `m: [b, 3]`, `v: [3]`, `s: []`, `k: i32[]` and the
-parameter `w: [3, 3]`, and gives one scalar. Everything follows from the seed.
+program has the data `x: [t, b, 3]`, `m: [b, 3]`, `v: [3]`, `s: []`, `k: i32[]`, the lengths
+`n: i32[b]` and the parameter `w: [3, 3]`, and gives one scalar. Everything follows from the
+seed.
 """
 
 from __future__ import annotations
@@ -13,37 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from expressions import MATRIX, SCALAR, VECTOR, Expressions, Place
 
 import braces as br
 
-SCALAR, VECTOR, MATRIX = "scalar", "vector", "matrix"
 STEPS, ROWS, WIDTH = (0, 1, 3), (0, 1, 4), 3
-
-
-@dataclass
-class Place:
-    """A block being written: what can be read in it, and what may be written.
-
-    Attributes:
-        values: Variables by kind; those of outer blocks come first.
-        integers: Counters and the like.
-        depth: How many constructs it is in.
-        looped: Whether a loop is around it.
-        rows: Whether matrices have the rows of a row-wise branch.
-    """
-
-    values: dict[str, list[br.Var]]
-    integers: list[br.Var]
-    depth: int = 0
-    looped: bool = False
-    rows: bool = False
-
-    def inside(self, looped: bool = False) -> Place:
-        """A block in this one."""
-        values = {kind: list(found) for kind, found in self.values.items()}
-        return Place(
-            values, list(self.integers), self.depth + 1, self.looped or looped, self.rows
-        )
 
 
 @dataclass
@@ -79,10 +54,11 @@ def feeds_of(seed: int) -> dict[str, np.ndarray]:
     shapes = {"x": (steps, rows, WIDTH), "m": (rows, WIDTH), "v": (WIDTH,), "s": (),
               "w": (WIDTH, WIDTH)}  # fmt: skip
     found = {name: draw.uniform(-1.0, 1.0, shape) for name, shape in shapes.items()}
-    return {**found, "k": np.asarray(draw.integers(-1, 5), np.int32)}
+    lengths = draw.integers(0, steps + 2, rows, np.int32)
+    return {**found, "k": np.asarray(draw.integers(-1, 5), np.int32), "n": lengths}
 
 
-class _Writer:
+class _Writer(Expressions):
     def __init__(self, draw: random.Random, depth: int) -> None:
         self.draw = draw
         self.depth = depth
@@ -95,38 +71,12 @@ class _Writer:
             s = br.data("s", [], dtype="float64")
             k = br.data("k", [], dtype="int32")
             w = br.parameter("w", [WIDTH, WIDTH], init=np.eye(WIDTH), dtype="float64")
+            self.lengths = br.data("n", ["b"], dtype="int32")
             self.x, self.w, self.m = x, w, m
-            place = Place({SCALAR: [s], VECTOR: [v], MATRIX: [m]}, [k])
+            place = Place({SCALAR: [s], VECTOR: [v], MATRIX: [m]}, [k], [])
             self.statements(place, size)
             result = self.total(place)
         return Generated(program, result, [x, m, v, s, w])
-
-    # ---- choosing ----------------------------------------------------------------------------
-
-    def pick(self, place: Place, kind: str) -> br.Var:
-        """A variable of a kind; recent ones more often."""
-        found = place.values[kind]
-        if not found:
-            return self.make(place, kind)
-        if self.draw.random() < 0.6:
-            return found[-1 - self.draw.randrange(min(3, len(found)))]
-        return self.draw.choice(found)
-
-    def make(self, place: Place, kind: str) -> br.Var:
-        """A variable of a kind from one of another."""
-        if kind == SCALAR:
-            other = self.draw.choice([n for n in (VECTOR, MATRIX) if place.values[n]])
-            return br.tanh(br.sum(self.pick(place, other)))
-        return br.sin(self.pick(place, SCALAR) * self.w[0])
-
-    def kind(self, place: Place) -> str:
-        """A kind that there is."""
-        kinds = [kind for kind in (SCALAR, VECTOR, MATRIX, MATRIX) if place.values[kind]]
-        return self.draw.choice(kinds)
-
-    def number(self) -> float:
-        """A number that nothing is equal to by chance."""
-        return round(self.draw.uniform(-1.0, 1.0), 6)
 
     # ---- statements --------------------------------------------------------------------------
 
@@ -140,8 +90,8 @@ class _Writer:
         """A scalar of the last few values of each kind."""
         parts = [br.sum(one * (1.0 + i)) for kind in (SCALAR, VECTOR, MATRIX)
                  for i, one in enumerate(place.values[kind][-3:])]  # fmt: skip
-        result = parts[0]
-        for part in parts[1:]:
+        result = br.sum(self.w * self.w)
+        for part in parts:
             result = result + part
         return result
 
@@ -149,52 +99,15 @@ class _Writer:
         kind = self.kind(place)
         place.values[kind].append(self.expression(place, kind))
 
-    def expression(self, place: Place, kind: str) -> br.Var:
-        """A new value of a kind."""
-        a, b = self.pick(place, kind), self.pick(place, kind)
-        options: list[Callable[[], br.Var]] = [
-            lambda: br.tanh(a),
-            lambda: br.sin(a) * b,
-            lambda: br.tanh(a + b),
-            lambda: br.sin(a - b * self.number()),
-            lambda: br.tanh(a * b + self.number()),
-            lambda: br.tanh(a * a),
-            lambda: br.sin(a) + br.stop_gradient(b) * 0.1,
-            lambda: br.tanh(a * self.pick(place, SCALAR)),
-            lambda: br.where(a > self.number(), br.sin(a), b * 0.5),
-            lambda: br.sin(a * br.cast(self.draw.choice(place.integers) % 3, "float64")),
-        ]
-        options += self.special(place, kind, a)
-        return self.draw.choice(options)()
-
-    def special(self, place: Place, kind: str, a: br.Var) -> list[Callable[[], br.Var]]:
-        """What only one kind can do."""
-        if kind == SCALAR:
-            return [lambda: br.tanh(br.sum(self.pick(place, VECTOR) * self.w[1]))] * 2
-        if kind == VECTOR:
-            found: list[Callable[[], br.Var]] = [lambda: br.tanh(a @ self.w)]
-            if place.values[MATRIX]:
-                found.append(lambda: br.tanh(br.sum(self.pick(place, MATRIX), axis=0)))
-            return found
-        return [
-            lambda: br.tanh(a @ self.w),
-            lambda: br.sin(a + self.pick(place, VECTOR)),
-            lambda: a * br.tanh(br.sum(a, axis=0)),
-            lambda: a - br.sum(a * a, axis=1, keepdims=True) * 0.3,
-        ]
-
-    def condition(self, place: Place) -> br.Var:
-        """A bool scalar."""
-        if self.draw.random() < 0.3:
-            return self.draw.choice(place.integers) % 2 == 0
-        return br.sum(self.pick(place, self.kind(place))) > self.number()
-
     # ---- loops -------------------------------------------------------------------------------
 
-    def memories(self, place: Place, block: Any, inner: Place) -> list[tuple[str, Any]]:
+    def memories(
+        self, place: Place, block: Any, inner: Place, only: str | None = None
+    ) -> list[tuple[str, Any]]:
+        """Memories of a loop by kind; all of one kind where that is asked."""
         found: list[tuple[str, Any]] = []
         for _ in range(self.draw.randint(1, 3)):
-            kind = self.kind(place)
+            kind = only or self.kind(place)
             init = self.pick(place, kind)
             several = self.draw.random() < 0.2
             memory = block.add_memory(init=(init, self.pick(place, kind)) if several else init)
@@ -204,22 +117,45 @@ class _Writer:
                 inner.values[kind].append(memory.pre(self.draw.randint(1, 3)))
         return found
 
+    def discrete(self, place: Place, block: Any, inner: Place) -> tuple[list[Any], list[Any]]:
+        """Integer and bool memories beside the others."""
+        integers, flags = list[Any](), list[Any]()
+        if self.draw.random() < 0.35:
+            integers.append(block.add_memory(init=self.integer(place)))
+        if self.draw.random() < 0.25:
+            flags.append(block.add_memory(init=self.condition(place)))
+        inner.integers += [*integers, block.step]
+        inner.flags += flags
+        return integers, flags
+
     def updates(self, inner: Place, memories: Sequence[tuple[str, Any]]) -> None:
         for kind, memory in memories:
             plain = self.draw.random() < 0.3
             memory.update(self.pick(inner, kind) if plain else self.expression(inner, kind))
 
+    def discrete_updates(self, inner: Place, integers: list[Any], flags: list[Any]) -> None:
+        for memory in integers:
+            memory.update((memory * 3 + self.integer(inner)) % 5)
+        for memory in flags:
+            memory.update(~memory if self.draw.random() < 0.5 else self.condition(inner))
+
+    def segments(self) -> int | None:
+        """A checkpoint_every, now and then."""
+        return self.draw.choice([1, 2, 4]) if self.draw.random() < 0.15 else None
+
     def while_loop(self, place: Place) -> None:
-        loop, inner = br.create_while(), place.inside(looped=True)
+        loop, inner = br.create_while(checkpoint_every=self.segments()), place.inside(True)
         rows: list[tuple[str, Any]] = []
         with loop.block() as body:
             count = body.add_memory(init=br.constant(0, dtype="int32"))
             inner.integers.append(count)
+            integers, flags = self.discrete(place, body, inner)
             memories = self.memories(place, body, inner)
-            body.set_condition(self.goes_on(place, inner, count, memories))
+            body.set_condition(self.goes_on(place, count, memories, flags))
             self.statements(inner, self.draw.randint(1, 3))
             count.update(count + 1)
             self.updates(inner, memories)
+            self.discrete_updates(inner, integers, flags)
             if not place.looped and not place.rows and place.depth == 0:
                 kind = self.kind(inner)
                 rows.append((kind, self.pick(inner, kind)))
@@ -228,42 +164,73 @@ class _Writer:
             place.values[kind].append(loop.final(memory))
         for kind, _ in rows:
             place.values[kind].append(br.tanh(br.sum(loop(), axis=0)))
-        place.integers.append(loop.final(count))
+        place.integers += [loop.final(memory) for memory in (count, *integers)]
+        place.flags += [loop.final(memory) for memory in flags]
 
     def goes_on(
-        self, place: Place, inner: Place, count: br.Var, memories: Sequence[tuple[str, Any]]
+        self,
+        place: Place,
+        count: br.Var,
+        memories: Sequence[tuple[str, Any]],
+        flags: Sequence[Any],
     ) -> br.Var:
-        """A condition of a while: few trips, and often fewer."""
-        limit = self.draw.choice(place.integers) % 4
-        most = self.draw.choice([0, 1, 2, 3, limit])
-        if self.draw.random() < 0.5:
-            return count < most
+        """A condition of a while: few trips, and often fewer; of memories and the parameter."""
+        limit = self.integer(place) % 4
+        few = count < self.draw.choice([0, 1, 2, 3, limit])
+        share = self.draw.random()
+        if share < 0.4:
+            return few
+        if share < 0.5 and flags:
+            return few & flags[0]
         kind, memory = self.draw.choice(memories)
-        del kind, inner
-        return (count < most) & (br.sum(memory * memory) > abs(self.number()) * 0.3)
+        size = memory * memory if kind == SCALAR else memory * self.w[0]
+        return few & (br.sum(size) > (self.number() - 0.5) * 0.6)
 
     def rnn(self, place: Place) -> None:
         given = self.draw.random() < 0.7 and not place.rows
-        reverse = self.draw.random() < 0.3
+        frozen = place.values[MATRIX] and self.draw.random() < 0.3
+        ragged = frozen and not place.rows and self.draw.random() < 0.7
         rnn = br.create_rnn(
-            reverse=reverse, steps=None if given else self.draw.choice([0, 1, 3])
+            reverse=self.draw.random() < 0.3,
+            steps=None if given else self.draw.choice([0, 1, 3]),
+            lengths=self.lengths if ragged else None,
+            checkpoint_every=None if place.masked else self.segments(),
         )
-        inner = place.inside(looped=True)
+        inner, only = place.inside(True), MATRIX if frozen else None
+        inner.masked = inner.masked or bool(frozen)
         with rnn.stepnet() as net:
             if given:
                 inner.values[MATRIX].append(net.add_input(self.x))
-            memories = self.memories(place, net, inner)
+            memories = self.memories(place, net, inner, only)
+            integers, flags = ([], []) if frozen else self.discrete(place, net, inner)
             self.statements(inner, self.draw.randint(1, 3))
             self.updates(inner, memories)
-            outputs = [self.kind(inner) for _ in range(self.draw.randint(0, 2))]
-            for kind in outputs:
-                net.add_output(self.pick(inner, kind))
+            self.discrete_updates(inner, integers, flags)
+            outputs = [(only or self.kind(inner), self.draw.random() < 0.2)
+                       for _ in range(self.draw.randint(0, 2))]  # fmt: skip
+            for kind, second in outputs:
+                net.add_output(self.pick(inner, kind), axis=self.axis(kind, second))
+            self.stop(net, inner, bool(frozen), bool(ragged))
         for kind, memory in memories:
             place.values[kind].append(rnn.final(memory))
+        place.integers += [rnn.final(memory) for memory in integers]
+        place.flags += [rnn.final(memory) for memory in flags]
         stacked = rnn() if outputs else ()
         several = stacked if isinstance(stacked, tuple) else (stacked,)
-        for kind, rows in zip(outputs, several, strict=True):
-            place.values[kind].append(br.tanh(br.sum(rows, axis=0)))
+        for (kind, second), rows in zip(outputs, several, strict=True):
+            place.values[kind].append(br.tanh(br.sum(rows, axis=self.axis(kind, second))))
+
+    def axis(self, kind: str, second: bool) -> int:
+        """Where the steps of an output go."""
+        return 1 if second and kind == MATRIX else 0
+
+    def stop(self, net: Any, inner: Place, frozen: bool, ragged: bool) -> None:
+        """Stop early: all rows, or each row on its own."""
+        by_rows = frozen and (not ragged or self.draw.random() < 0.3)
+        if by_rows:
+            net.stop_when(self.pick(inner, MATRIX)[:, 1] > abs(self.number()))
+        elif self.draw.random() < 0.2:
+            net.stop_when(self.condition(inner))
 
     # ---- branches ----------------------------------------------------------------------------
 
@@ -291,11 +258,14 @@ class _Writer:
         index = self.draw.choice(place.integers) % 4
         chooser = br.create_switch(index) if indexed else br.create_switch()
         kinds = [self.kind(place)]
-        for number in self.draw.sample(range(5), self.draw.randint(1, 3)):
+        whole = self.draw.random() < 0.2  # all that the index can be, and no default
+        numbers = self.draw.sample(range(5), self.draw.randint(1, 3))
+        for number in range(4) if whole else numbers:
             with chooser.case(number if indexed else self.condition(place)) as block:
                 self.case(place, block, kinds)
-        with chooser.default() as block:
-            self.case(place, block, kinds)
+        if not indexed or not whole:
+            with chooser.default() as block:
+                self.case(place, block, kinds)
         self.take(place, kinds, chooser())
 
     def row_branch(self, place: Place) -> None:
@@ -310,7 +280,7 @@ class _Writer:
         for open_side in sides:
             with open_side() as block:
                 inner = place.inside()
-                inner.rows = True
+                inner.rows = inner.masked = True
                 inner.values[MATRIX] = [block.add_input(self.pick(place, MATRIX))]
                 if len(sides) == 2 and self.draw.random() < 0.6:
                     other = block.add_input(self.pick(place, MATRIX))

@@ -69,7 +69,8 @@ class Reading:
         """A size, whatever dimensions it is made of."""
         if isinstance(size, int):
             return size
-        return int(eval(str(size).replace("^", "**"), {"floordiv": divmod}, self.sizes))
+        known = {"floordiv": lambda a, b: a // b}
+        return int(eval(str(size).replace("^", "**"), known, self.sizes))
 
     def block(self, body: Body, values: Values) -> list[Any]:
         """Bind every variable of a block; its results."""
@@ -155,6 +156,8 @@ class Reading:
         out: list[Any] = [None] * len(op.outputs["out"])
         for case, count, name in zip(cases, counts, op.inputs["masks"], strict=True):
             mask = self.choose(values[name])
+            if not op.attrs["compact"]:
+                return self.in_place(case, mask, given, values)
             self.sizes[str(count)] = selected = int(mask.sum())
             if not selected:
                 continue
@@ -166,6 +169,33 @@ class Reading:
                 out[i][mask] = rows
         empty = np.zeros((len(values[op.inputs["masks"][0]]), 3))
         return {"out": [empty if rows is None else rows for rows in out], "sums": []}
+
+    def in_place(
+        self, case: Body, mask: Any, given: Sequence[Any], values: Values
+    ) -> dict[str, list[Any]]:
+        """A case on rows that stay at their places; what it is given of the others is NaN."""
+        shapes = [mask.reshape(-1, *[1] * (x.ndim - 1)) for x in given]
+        poisoned = [np.where(m, x, np.nan) for m, x in zip(shapes, given, strict=True)]
+        found = self.inner(case, values, [mask, *poisoned])
+        return {
+            "out": [
+                np.where(mask.reshape(-1, *[1] * (x.ndim - 1)), x, np.zeros((), x.dtype))
+                for x in found
+            ],
+            "sums": [],
+        }
+
+    def read_concat(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """Several arrays, one behind the other."""
+        several = [values[name] for name in op.inputs["xs"]]
+        return {"out": [np.concatenate(several, op.attrs["axis"])]}
+
+
+def _window(reading: Reading, x: Any, start: Any, size: Any, axis: int, from_end: bool) -> Any:
+    first, many = reading.size(start), reading.size(size)
+    if from_end:
+        first = x.shape[axis] - many - first
+    return x[(slice(None),) * axis + (slice(first, first + many),)]
 
 
 def _index(reading: Reading, x: Any, index: Any) -> Any:
@@ -226,6 +256,12 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "reshape": lambda reading, x, shape: np.reshape(x, tuple(map(reading.size, shape))),
     "full": lambda reading, shape, value, dtype: np.full(
         tuple(map(reading.size, shape)), value, dtype
+    ),
+    "window": _window,
+    "size": lambda reading, value, dtype: np.asarray(reading.size(value), dtype),
+    "moveaxis": _function(lambda x, source, destination: np.moveaxis(x, source, destination)),
+    "broadcast_to": lambda reading, x, shape: np.broadcast_to(
+        x, tuple(map(reading.size, shape))
     ),
     "list_empty": _function(lambda dtype, shape, **rest: ((), shape, dtype)),
     "list_push": _function(lambda list, value, history: ((*list[0], value), *list[1:])),

@@ -25,13 +25,16 @@ def test_second_order_forward_over_reverse_is_reverse_over_reverse(seed: int) ->
 
 
 def test_generator_uses_everything() -> None:
-    types = {
-        op.type
-        for seed in range(20)
-        for block in generate(seed).program.blocks
-        for op in block.ops
-    }
-    assert {"loop", "switch", "partition", "list_push", "stop_gradient", "where"} <= types
+    ops = [
+        op for seed in range(40) for block in generate(seed).program.blocks for op in block.ops
+    ]
+    assert {"loop", "switch", "list_push", "stop_gradient", "where"} <= {op.type for op in ops}
+    loops = [op.attrs for op in ops if op.type == "loop"]
+    for name, values in [("reverse", {False, True}), ("recompute", {False, True})]:
+        assert {attrs[name] for attrs in loops} == values
+    assert {attrs["cond"] is None for attrs in loops} == {False, True}
+    assert {op.attrs["compact"] for op in ops if op.type == "partition"} == {False, True}
+    assert {op.attrs["total"] for op in ops if op.type == "switch"} == {False, True}
 
 
 def test_oracle_reads_a_loop_by_hand() -> None:
@@ -45,4 +48,4 @@ def test_oracle_reads_a_loop_by_hand() -> None:
             body.set_condition(h < 100.0)
             h.update(h * h)
     assert read(str(program), {"s": 3.0}, loop.final(h).name) == 6561.0
-    assert feeds_of(1).keys() == {"x", "m", "v", "s", "w", "k"}
+    assert feeds_of(1).keys() == {"x", "m", "v", "s", "w", "k", "n"}
