@@ -14,7 +14,7 @@ PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test format bench size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test browser format bench size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | \
@@ -51,6 +51,9 @@ imports: $(READY) ## the layers: imports point down only
 
 test: $(READY) ## tests, docstring examples and documentation
 	$(RUN) pytest -n $(WORKERS)
+
+browser: $(READY) ## test pages in a headless Chromium (CHROMIUM=... names one)
+	$(RUN) pytest tests/browser
 
 format: $(READY) ## mend what `make lint` can mend by itself
 	$(RUN) ruff check --fix $(PYTHON_FILES)

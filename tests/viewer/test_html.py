@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.viewer.programs import F32, HOSTILE, many, nested, strange
 
 import braces as br
-from braces.dtypes import parse_type
-from braces.ir.records import Body, Op, ProgramDef, Source, VarInfo
+from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.viewer.html import program_html
-
-HOSTILE = '</script><!--<img src=x onerror="alert(1)">&lt;\u2028{{script}}{{style}}'
-F32 = parse_type("f32[4]")
 
 
 class Tags(HTMLParser):
@@ -45,45 +42,12 @@ class Tags(HTMLParser):
         self.texts.setdefault(self.open[-1] if self.open else "", []).append(data)
 
 
-def nested() -> br.Program:
-    with br.Program() as prog:
-        x = br.data("x", ["t", "batch", 4])
-        w = br.parameter("w", [4, 4])
-        rnn = br.create_rnn()
-        with rnn.stepnet() as net:
-            row = net.add_input(x)
-            h = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
-            h.update(br.tanh(br.matmul(row, w) + h))
-        br.append_backward(br.mean(rnn.final(h)))
-    return prog
-
-
-def strange() -> br.Program:
-    """What a file from a stranger could hold, and worse."""
-    infos = {HOSTILE: VarInfo(HOSTILE, F32), "x": VarInfo("x", F32, "data")}
-    inputs, outputs = {HOSTILE: ("x", "nowhere")}, {"out": (HOSTILE,)}
-    op = Op(HOSTILE, HOSTILE, inputs, outputs, {HOSTILE: HOSTILE}, Source(HOSTILE, 1))
-    inner = Body((), (HOSTILE,), infos, (op,))
-    owner = Op(
-        "odd", "odd_0", {"captures": (HOSTILE,)}, {}, {"a": inner, HOSTILE: (inner, inner)}
-    )
-    return br.Program(ProgramDef(Body((), (), infos, (op, owner)), {HOSTILE: "x"}))
-
-
 def content(page: str) -> dict[str, Any]:
     found = re.search(
         r'<script type="application/json" id="content">(.*?)</script>', page, re.S
     )
     assert found is not None
     return json.loads(found.group(1))
-
-
-def many(ops: int) -> br.Program:
-    infos = {f"v{i}": VarInfo(f"v{i}", F32) for i in range(ops + 1)}
-    body = tuple(
-        Op("tanh", f"op{i}", {"x": (f"v{i}",)}, {"out": (f"v{i + 1}",)}) for i in range(ops)
-    )
-    return br.Program(ProgramDef(Body((), (), infos, body), {}))
 
 
 def test_the_page_has_every_operator_of_every_block() -> None:
@@ -104,7 +68,7 @@ def test_the_page_knows_types_sources_and_captures() -> None:
     assert first[0]["vars"]["w"] == ["f32[4,4]", "parameter", True]
     matmul = first[inner]["ops"][0]
     assert matmul["t"] == "matmul"
-    assert re.fullmatch(r"\S*test_html.py:\d+", matmul["s"])
+    assert re.fullmatch(r"\S*programs.py:\d+", matmul["s"])
     assert not matmul["s"].startswith("/")
 
 

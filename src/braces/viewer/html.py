@@ -2,7 +2,7 @@
 
 Names and attributes may come from a stranger's file. On the page they travel as JSON in which
 no tag can end, the script only ever makes text nodes of them, and a content security policy
-lets nothing run but that script, and nothing load at all.
+lets nothing run but that script and its own worker, and nothing load at all.
 """
 
 from __future__ import annotations
@@ -17,9 +17,24 @@ from typing import Any
 from braces.ir.program import Program
 from braces.viewer.curve import Curve, curve_figures
 from braces.viewer.fragment import fragment
+from braces.viewer.library import HINT, layout_library
 from braces.viewer.payload import payload
 
 ASSETS = Path(__file__).parent / "assets"
+STYLES = ("page.css", "picture.css")
+SCRIPTS = (
+    "dom.js",
+    "program.js",
+    "graph.js",
+    "layout.js",
+    "engine.js",
+    "picture.js",
+    "view.js",
+    "panel.js",
+    "search.js",
+    "main.js",
+)
+"""Joined in this order into one script; each uses those before it."""
 
 
 def program_html(
@@ -45,14 +60,19 @@ def program_html(
 
 def page(content: dict[str, Any], curve: Curve | None = None) -> str:
     """The whole page around what it shows."""
-    style, script = asset("page.css"), asset("page.js")
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}"
+    style = "".join(map(asset, STYLES))
+    script = "".join(map(asset, SCRIPTS))
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "worker-src blob:"
+    )
     parts = {
         "{{title}}": html.escape(content["title"]),
         "{{policy}}": policy,
         "{{style}}": style,
         "{{curves}}": curve_figures(curve),
-        "{{content}}": inert_json(content),
+        "{{content}}": inert_json({**content, "hint": HINT}),
+        "{{library}}": layout_library(),
         "{{script}}": script,
     }
     pieces = asset("page.html").split("\n")
