@@ -234,7 +234,11 @@ class Program:
         return late.call("program_html", self, embed=True)
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained page that shows the nested blocks."""
+        """Write one page that shows the nested blocks; it needs no network and no other file.
+
+        Edges are laid out by elkjs, where `pip install "braces[pictures]"` has brought it;
+        without it the page shows the blocks as nested lists.
+        """
         Path(path).write_text(late.call("program_html", self), encoding="utf-8")
 
     def to_dot(self) -> str:

@@ -1,9 +1,9 @@
 // Draws what a layout says, as SVG, and saves it.
 
 const CORNER = 6; // radius where an edge turns
-const INLINED = [
-  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "font-family", "font-size", "font-weight",
-];
+const SHAPE = ["fill", "stroke", "stroke-width", "stroke-dasharray"];
+const TEXT = ["fill", "font-family", "font-size", "font-weight"];
+const INLINED = { rect: SHAPE, path: SHAPE, text: TEXT, tspan: TEXT }; // what each needs written into it
 
 function drawScene({ boxes, edges, w, h }, zoom) {
   const outer = boxes.filter(({ box }) => box.children.length);
@@ -81,15 +81,14 @@ function curved(points) {
 function standalone() {
   // The picture as it is seen now, with the styles that the page gives it written into it.
   const copy = picture.cloneNode(true);
-  const pairs = [...picture.querySelectorAll("*")].map((one, i) => [one, i]);
   const copies = [...copy.querySelectorAll("*")];
   const known = new Map();
-  for (const [one, i] of pairs) {
+  [...picture.querySelectorAll("*")].forEach((one, i) => {
     const style = styleOf(one, known);
     if (style === null || one.matches(".toggle, .hit")) copies[i].remove();
     else for (const [name, value] of style) copies[i].setAttribute(name, value);
-    for (const name of ["tabindex", "role", "aria-expanded", "aria-label", "data-toggle"]) copies[i].removeAttribute(name);
-  }
+    copies[i].removeAttribute("tabindex");
+  });
   const [x, y, width, height] = picture.getAttribute("viewBox").split(" ");
   const fill = getComputedStyle(document.body).backgroundColor;
   copy.prepend(drawn("rect", { x, y, width, height, fill }));
@@ -104,8 +103,7 @@ function styleOf(element, known) {
   const id = `${around} ${element.tagName} ${element.getAttribute("class") ?? ""}`;
   if (!known.has(id)) {
     const style = getComputedStyle(element);
-    const shape = !["g", "defs", "marker", "title"].includes(element.tagName);
-    const pairs = shape ? INLINED.map((name) => [name, style.getPropertyValue(name)]) : [];
+    const pairs = (INLINED[element.tagName] ?? []).map((name) => [name, style.getPropertyValue(name)]);
     known.set(id, style.display === "none" && element.tagName === "g" ? null : pairs);
   }
   return known.get(id);
