@@ -56,6 +56,7 @@ def test_every_operator_of_the_main_block_has_a_box_that_says_its_type(opened: O
     for index, op in enumerate(program.definition.main.ops):
         box = f"document.querySelector('[data-id=\"o0.{index}\"]')"
         assert op.type in browser.js(f"{box}.textContent"), op
+    assert browser.sees("o0.0")
 
 
 def test_boxes_lie_inside_what_they_belong_to_and_beside_each_other(opened: Opened) -> None:

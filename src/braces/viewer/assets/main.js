@@ -75,7 +75,7 @@ let dragged = false; // whether the pointer has moved the picture since it was p
 
 function onPress(event) {
   dragged = false;
-  if (event.button || event.pointerType === "touch" || !stage.contains(event.target)) return;
+  if (event.button || event.pointerType === "touch" || !picture.contains(event.target)) return;
   const [x, y, left, top] = [event.clientX, event.clientY, stage.scrollLeft, stage.scrollTop];
   const move = ({ clientX, clientY }) => {
     if (!dragged && Math.hypot(clientX - x, clientY - y) < 4) return;
@@ -104,6 +104,7 @@ async function begin() {
   engine = await Engine.start();
   $(".captures").disabled = !engine;
   await show();
+  middle(opId(content.programs[0].block, 0));
   stage.ariaBusy = "false";
   if (!engine) say(content.hint);
   if (place && blocks[place[1]]?.ops[place[2]]) await go(Number(place[1]), Number(place[2]));

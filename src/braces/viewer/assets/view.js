@@ -143,11 +143,18 @@ async function reveal(number, index) {
   }
   const place = places.get(id) ?? places.get(ownerId(number));
   if (!place) return;
-  // The picture begins below the curves, and beside the edge of the stage.
-  const [seen, at] = [stage.getBoundingClientRect(), picture.getBoundingClientRect()];
-  const x = at.left - seen.left + (place.x + Math.min(place.w, 300) / 2) * zoom;
-  const y = at.top - seen.top + (place.y + Math.min(place.h, 200) / 2) * zoom;
-  stage.scrollBy(x - stage.clientWidth / 2, y - stage.clientHeight / 2);
+  const y = picture.getBoundingClientRect().top + (place.y + Math.min(place.h, 200) / 2) * zoom;
+  const seen = stage.getBoundingClientRect();
+  stage.scrollBy(0, y - seen.top - stage.clientHeight / 2);
+  middle(place.box.id);
+}
+
+function middle(id) {
+  // Bring a box into the middle from left to right.
+  const place = places.get(id);
+  if (!place) return;
+  const x = picture.getBoundingClientRect().left + (place.x + Math.min(place.w, 300) / 2) * zoom;
+  stage.scrollBy(x - stage.getBoundingClientRect().left - stage.clientWidth / 2, 0);
 }
 
 function ownerId(number) {
