@@ -108,6 +108,19 @@ def test_what_very_many_read_is_named_beside_each_reader(tmp_path: Path) -> None
     assert not any(edge["from"] == "v0.x" for edge in found["edges"])
 
 
+def test_many_parameters_are_a_list_and_named_beside_their_readers(tmp_path: Path) -> None:
+    with br.Program() as program:
+        y = br.data("x", [4])
+        for i in range(20):
+            y = y + br.parameter(f"w{i}", [4])
+    closed = check(layout(program, ["b0"], elk_in=tmp_path))
+    assert closed["p0.parameters:0-20"]["lines"] == ["▸ 20 parameters  "]
+    assert {f"↑ w{i}" for i in range(20)} <= {box["lines"][0] for box in closed.values()}
+    opened = check(layout(program, ["b0", "p0.parameters:0-20"], elk_in=tmp_path))
+    assert len(opened["p0.parameters:0-20"]["inner"]) == 20
+    assert len(opened) == len(closed) + 20
+
+
 def test_updates_are_named_beside_the_value_that_a_run_commits() -> None:
     with br.Program() as program:
         w = br.parameter("w", [4])

@@ -11,6 +11,8 @@ const PAD = 8;
 const LONGEST = 44; // characters of a text in a box; the panel shows all of it
 const MANY = 150; // a block with more operators is drawn in parts that open and close
 const PART = 100;
+const VARIABLES = { data: "data", parameter: "parameters", state: "states", argument: "arguments" };
+const MANY_VARIABLES = 16; // of one kind, which are then a list
 const HUB = 10; // readers above which what binds a variable is named beside each instead
 
 const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
@@ -18,9 +20,9 @@ const blockId = (number) => `b${number}`;
 const partId = (number, what) => `p${number}.${what}`;
 const opId = (number, index) => `o${number}.${index}`;
 
-function partsOf(id, from, to) {
+function partsOf(id, from, to, many = MANY) {
   // The parts of a long row of things, each {id, from, to}; none where the row is short.
-  if (to - from <= MANY) return [];
+  if (to - from <= many) return [];
   const size = Math.max(PART, Math.ceil((to - from) / PART));
   const parts = [];
   for (let at = from; at < to; at += size) {
@@ -74,21 +76,19 @@ class Graph {
     this.readers = []; // {block, name, to}: what boxes read, until all boxes are known
     this.around = new Map(); // id of a box -> id of the box it lies in
     this.boxes = new Map(); // id of a box that holds others -> the box
-    this.size = 0; // boxes in all
   }
 
   program({ block, updates, name }) {
     this.updates = new Map(updates.map(([to, from]) => [from, to]));
     this.main = block;
     const root = this.block(block, name);
-    return { root, edges: this.withEdges ? this.edges() : [], size: this.size };
+    return { root, edges: this.withEdges ? this.edges() : [] };
   }
 
   hold(box, children) {
     box.children.push(...children);
     this.boxes.set(box.id, box);
     for (const child of children) this.around.set(child.id, box.id);
-    this.size += children.length;
   }
 
   // ---- blocks and their parts ----
@@ -110,13 +110,11 @@ class Graph {
     if (!this.isOpen(blockId(number))) return this.read(number, capturesOf(number), box);
     const { vars, ops, results } = blocks[number];
     this.sources.set(number, new Map());
-    const declared = Object.keys(vars).filter((name) => vars[name][1] !== "value");
-    this.row(box, number, {
-      what: "variables",
-      things: declared,
-      draw: (name) => this.declared(number, name),
-      binds: (name) => [name],
-    });
+    for (const [kind, what] of Object.entries(VARIABLES)) {
+      const things = Object.keys(vars).filter((name) => vars[name][1] === kind);
+      const draw = (name) => this.declared(number, name);
+      this.row(box, number, { what, things, draw, binds: (name) => [name], many: MANY_VARIABLES, isList: true });
+    }
     this.row(box, number, {
       what: "operators",
       things: ops,
@@ -137,28 +135,28 @@ class Graph {
   row(outer, number, row) {
     // Boxes for things of one sort, in parts where they are many; a closed part binds and reads
     // what the things in it do.
-    const { what, things, draw, binds = () => [], reads = () => [] } = row;
+    const { what, things, draw, binds = () => [], reads = () => [], isList = false } = row;
     const binders = this.sources.get(number);
-    const inside = (box, id, from, to, list) => {
-      const parts = partsOf(id, from, to);
+    const inside = (box, id, from, to, list, many) => {
+      const parts = partsOf(id, from, to, many);
       for (let at = from; !parts.length && at < to; at++) {
         const made = draw(things[at], at);
         for (const name of binds(things[at])) binders.set(name, list ?? made.id);
         this.hold(box, [made]);
       }
       for (const part of parts) {
-        const one = this.part(part, what, row.says?.(part) ?? "");
+        const label = parts.length > 1 ? `${what} ${part.from + 1}–${part.to}` : `${things.length} ${what}`;
+        const one = this.part(part.id, label, row.says?.(part) ?? "", isList);
         this.hold(box, [one]);
         if (!one.open) this.stand(number, one, list, things.slice(part.from, part.to), binds, reads);
-        else inside(one, part.id, part.from, part.to, one.isList ? (list ?? one.id) : undefined);
+        else inside(one, part.id, part.from, part.to, isList ? (list ?? one.id) : undefined);
       }
     };
-    inside(outer, partId(number, what), 0, things.length);
+    inside(outer, partId(number, what), 0, things.length, undefined, row.many);
   }
 
-  part({ id, from, to }, what, said) {
-    const line = this.toggleLine(id, `${what} ${from + 1}–${to}`, said);
-    const isList = what === "variables";
+  part(id, label, said, isList) {
+    const line = this.toggleLine(id, label, said);
     return boxOf(id, "part", [line], { toggle: id, line: 0, open: this.isOpen(id), isList });
   }
 
