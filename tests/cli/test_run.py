@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -113,13 +114,51 @@ def test_against_the_other_mode_or_another_program(
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("exp(x=y)", "sin(x=y)", "op `z` (exp)"),  # the fetched operator is another one
+        ("tanh(x=x)", "sin(x=x)", "op `y` (tanh)"),  # one before it is
+        ("return z", "w: f32[b] = sin(x=x)  return z", ""),  # nothing that is fetched differs
+    ],
+)
+def test_against_a_program_with_another_operator_in_its_place(
+    tmp_path: Path,
+    text_file: str,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    named: str,
+) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text(TEXT.replace(old, new))
+    status = main(["run", text_file, "--feed", "x=[1, 2]", "--against", str(other)])
+    out = capsys.readouterr().out
+    assert status == (1 if named else 0)
+    assert ("First difference: `z`" if named else "Both give the same results.") in out
+    assert named in out
+
+
+def test_arrays_go_to_standard_output_and_not_to_a_folder_that_is_not_there(
+    tmp_path: Path, text_file: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    run = ["run", text_file, "--feed", "x=[0, 0]"]
+    assert main([*run, "-o", "-"]) == 0
+    with np.load(io.BytesIO(capsysbinary.readouterr().out)) as found:
+        np.testing.assert_array_equal(found["z"], [1.0, 1.0])
+    missing = str(tmp_path / "none" / "out.npz")
+    assert main([*run, "-o", missing]) == 2
+    assert f"braces run: {missing}: No such file".encode() in capsysbinary.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--feed", "x"], "Write it as --feed NAME=VALUE"),
         (["--feed", "xx=1"], "Did you mean `x`?"),
         (["--feed", "x=one"], "cannot be read"),
         (["--feed", "x=[1]", "--fetch", "w"], "no variable `w`"),
-        ([], "needs data that was not fed"),
+        ([], "needs data that was not fed: `x`: f32[b]."),
+        ([], "Add --feed x=@FILE.npy, or --feed x=random."),
         (["--feed", "x=[[1]]"], "wrong shape"),
     ],
 )

@@ -55,12 +55,16 @@ def pick(content: Content, name: str | None) -> Program:
 
 def write_program(program: Program, options: Namespace) -> None:
     """Write a program where the options of `add_output` say."""
-    data = str(program).encode() if options.text else program.to_bytes()
-    if options.out == STDOUT:
+    write_bytes(str(program).encode() if options.text else program.to_bytes(), options.out)
+
+
+def write_bytes(data: bytes, path: str) -> None:
+    """Write a file, at once or not at all; `-` is standard output."""
+    if path == STDOUT:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     else:
-        write_atomically(options.out, data)
+        write_atomically(path, data)
 
 
 def shown_name(path: str) -> str:

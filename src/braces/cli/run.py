@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from braces.cli.command import NO, YES, Command
-from braces.cli.programs import add_file
+from braces.cli.programs import add_file, write_bytes
 from braces.cli.running import (
     COMPILE,
     INTERPRET,
@@ -48,7 +48,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--rtol", type=float, default=1e-4, metavar="R", help="for --against")
     parser.add_argument("--atol", type=float, default=1e-5, metavar="A", help="for --against")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("-o", "--out", metavar="OUT.npz", help="where to write the arrays")
+    form.add_argument("-o", "--out", metavar="OUT.npz", help="the arrays; - is standard output")
     form.add_argument("--json", action="store_true", help="for programs to read")
 
 
@@ -83,15 +83,9 @@ def _print(results: Mapping[str, Any], style: Style) -> None:
 
 def write_arrays(path: str, arrays: Mapping[str, Any]) -> None:
     """Write arrays as `.npz`, at once or not at all."""
-    temporary = f"{path}.part"
-    try:
-        with open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **dict(arrays))
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **dict(arrays))
+    write_bytes(buffer.getvalue(), path)
 
 
 def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:

@@ -15,11 +15,12 @@ from braces.cli.feeding import read_feeds
 from braces.cli.files import read_file
 from braces.cli.programs import pick, split_names
 from braces.dtypes import TensorType
-from braces.errors import ProgramError
+from braces.errors import FeedError, ProgramError
 from braces.executor.executor import Executor
 from braces.executor.plan import Plan
 from braces.ir.program import Program
-from braces.ir.records import DATA, Op
+from braces.ir.records import Op
+from braces.ir.walk import producers
 from braces.scope import Scope
 from braces.storage.model import PREDICT, load_model
 from braces.storage.parameters import load_parameters
@@ -42,8 +43,9 @@ class Ready:
     fetches: Mapping[str, str]
 
     def run(self, mode: str, feeds: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
-        """Run once, in a copy of the state."""
-        return Executor(mode).run(self.program, self.copied(), feeds, names)
+        """Run once, in a copy of the state; feeds that this program lacks are left out."""
+        mine = {name: value for name, value in feeds.items() if name in self.program.vars}
+        return Executor(mode).run(self.program, self.copied(), mine, names)
 
     def copied(self) -> Scope:
         """The variables as they are before the run."""
@@ -87,8 +89,17 @@ def _last(program: Program) -> str:
 
 def feeds_for(ready: Ready, options: Namespace) -> dict[str, Any]:
     """What the options feed."""
-    data = {n: info for n, info in ready.program.vars.items() if info.kind == DATA}
-    return read_feeds(options.feed or [], data, options.seed)
+    plan = Plan.of(ready.program.definition, ready.fetches.values())
+    feeds = read_feeds(options.feed or [], plan.data, options.seed)
+    missing = [name for name in plan.feeds if name not in feeds]
+    if missing:
+        listed = ", ".join(f"`{name}`: {plan.feeds[name].type}" for name in missing)
+        raise FeedError(
+            f"The run needs data that was not fed: {listed}.",
+            given=f"fed: {', '.join(feeds) or 'nothing'}",
+            fix=f"Add --feed {missing[0]}=@FILE.npy, or --feed {missing[0]}=random.",
+        )
+    return feeds
 
 
 # ---- against another -------------------------------------------------------------------------
@@ -100,7 +111,7 @@ class Difference:
 
     Attributes:
         op: The operator, in the first program.
-        name: The variable.
+        name: The variable whose values differ: the operator's, or computed from them.
         largest: The largest difference of a number; infinite where shapes or dtypes differ.
     """
 
@@ -127,20 +138,43 @@ def first_difference(
 
 
 def _pairs(left: Ready, right: Ready) -> list[tuple[Op, str, str]]:
-    """The arrays of the main blocks that stand for each other, in program order."""
+    """The arrays of the main blocks that stand for each other, in program order.
+
+    Fetches of the same name do so at the end, whatever computes them. An operator that reads
+    what operators without counterparts compute stands for the first of them.
+    """
     bodies = [
         Plan.of(one.program.definition, one.fetches.values()).body for one in (left, right)
     ]
-    found = list[tuple[Op, str, str]]()
+    found = dict[tuple[str, str], tuple[Op, Op]]()
+    alone: tuple[list[Op], list[Op]] = [], []
     for old, new in aligned(bodies[0].ops, bodies[1].ops):
         if old is None or new is None:
+            alone[0].extend([old] if old else [])
+            alone[1].extend([new] if new else [])
             continue
         for slot, names in old.outputs.items():
             for a, b in zip(names, new.outputs.get(slot, ()), strict=False):
                 types = bodies[0].vars[a].type, bodies[1].vars[b].type
                 if all(isinstance(t, TensorType) for t in types):
-                    found.append((old, a, b))
-    return found
+                    found[a, b] = old, new
+    makers, others = producers(bodies[0].ops), producers(bodies[1].ops)
+    for key, a in left.fetches.items():
+        b = right.fetches.get(key, "")
+        maker = makers.get(a) or others.get(b)
+        if maker and b:
+            found.setdefault((a, b), (makers.get(a, maker), others.get(b, maker)))
+    unmatched = producers(alone[0]), producers(alone[1])
+    return [(_first(old, new, *unmatched), a, b) for (a, b), (old, new) in found.items()]
+
+
+def _first(old: Op, new: Op, left: Mapping[str, Op], right: Mapping[str, Op]) -> Op:
+    """The first of the operators without counterparts that lead to this one; else itself."""
+    for slot, names in old.inputs.items():
+        for a, b in zip(names, new.inputs.get(slot, ()), strict=False):
+            if a in left and b in right:
+                return _first(left[a], right[b], left, right)
+    return old
 
 
 def _close(old: Any, new: Any, rtol: float, atol: float) -> bool:

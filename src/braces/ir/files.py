@@ -19,7 +19,10 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         OSError: The folder is missing, full, or must not be written to.
     """
     target = Path(os.path.realpath(path))
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
