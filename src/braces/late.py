@@ -11,6 +11,7 @@ from typing import Any
 
 ENTRIES = {
     "admit": "braces.passes.admit:admit",
+    "var_of": "braces.ops.build:var_of",
     "op_versions": "braces.passes.admit:op_versions",
     "run_block": "braces.executor.block:run_block",
     "eval_block": "braces.executor.block:eval_block",

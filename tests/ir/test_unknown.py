@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+import braces as br
 from braces.errors import FileFormatError, ParseError, ProgramError
 from braces.ir import Body, Op, Program, ProgramDef, VarInfo, fingerprint, serde
 from braces.ir.limits import LARGEST_UNKNOWN
 from braces.ir.program import parse
 from braces.ir.proto import program_pb2 as pb
+from braces.ir.walk import map_bodies
 from braces.passes.for_test import for_test
 from braces.passes.prune import prune
 
@@ -268,3 +270,30 @@ def test_unknown_is_a_name_like_any_other() -> None:
     text = "program { data unknown: f32[]  y: f32[] = tanh(x=unknown)  return y, unknown }"
     assert parse(text).definition.main.results == ("y", "unknown")
     assert VarInfo("unknown", parse(text).vars["y"].type).unknown == b""
+
+
+def test_the_blocks_of_a_loop_keep_it_where_the_loop_is_trimmed_and_differentiated() -> None:
+    with br.Program() as prog:
+        x, n = br.data("x", []), br.data("n", [], dtype="int64")
+        loop = br.create_while()
+        with loop.block() as body:
+            i, h = body.add_memory(init=br.constant(0)), body.add_memory(init=x)
+            unused = body.add_memory(init=x)
+            body.set_condition(i < n)
+            i.update(i + 1)
+            h.update(br.tanh(h))
+            unused.update(unused * 2)
+        h_last = loop.final(h)
+
+    def noted(op: Op) -> Op:
+        return map_bodies(op, lambda block: block.with_(unknown=b"\xa8\x06\7"))
+
+    main = prog.definition.main
+    main = main.with_(ops=tuple(noted(op) for op in main.ops))
+    program = Program(prog.definition.with_(main=main))
+    br.gradients([program.var(h_last.name)], [program.var("x")])
+    small = prune(program, [h_last.name])
+    for found in (program, small):
+        (first, *_) = (op for op in found.definition.main.ops if op.type == "loop")
+        assert [block.unknown for block in first.bodies().values()] == [b"\xa8\x06\7"] * 2
+    assert len(small.definition.main.ops[-1].inputs["init"]) == 2

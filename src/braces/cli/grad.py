@@ -7,10 +7,8 @@ from argparse import ArgumentParser, Namespace
 
 from braces.cli.command import YES, Command
 from braces.cli.programs import add_file, add_output, read_program, split_names, write_program
-from braces.errors import UnknownNameError, suggest
 from braces.frontend import optimizer
-from braces.ir.program import Program
-from braces.ops.build import Var, var_of
+from braces.ops.build import Var
 from braces.passes.backward import append_backward, gradients
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop", "lion", "lamb")
@@ -34,10 +32,8 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _run(options: Namespace) -> int:
     program = read_program(options)
-    loss = _variable(program, options.loss)
-    wanted = (
-        [_variable(program, name) for name in split_names(options.wrt)] if options.wrt else None
-    )
+    loss = program.var(options.loss)
+    wanted = [program.var(name) for name in split_names(options.wrt)] if options.wrt else None
     if options.optimizer:
         step = getattr(optimizer, options.optimizer)(learning_rate=options.learning_rate)
         step.minimize(loss, parameters=wanted)
@@ -57,14 +53,6 @@ def _gradients(loss: Var, wanted: list[Var] | None) -> dict[str, str]:
         return {p.name: g.name for p, g in append_backward(loss).items()}
     grads = zip(wanted, gradients([loss], wanted), strict=True)
     return {x.name: g.name for x, g in grads if g is not None}
-
-
-def _variable(program: Program, name: str) -> Var:
-    if name not in program.vars:
-        raise UnknownNameError(
-            f"There is no variable `{name}` in the main block.", fix=suggest(name, program.vars)
-        )
-    return var_of(program, program.table, name)
 
 
 COMMAND = Command(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from braces import late
-from braces.errors import ProgramError, UnknownNameError
+from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.ir import serde, text
 from braces.ir.block import Block
 from braces.ir.parser import parse_program
@@ -141,6 +141,26 @@ class Program:
     def vars(self) -> Mapping[str, VarInfo]:
         """The variables of the main block."""
         return self.definition.main.vars
+
+    def var(self, name: str) -> Any:
+        """The variable of this name in the main block, to build on with.
+
+        Raises:
+            UnknownNameError: There is none.
+
+        Example:
+            >>> import braces as br
+            >>> prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) }")
+            >>> with prog:
+            ...     loss = br.sum(prog.var("y"))
+            ...     (grad,) = br.gradients(loss, prog.var("x"))
+            >>> grad.type
+            f32[3]
+        """
+        if name not in self.vars:
+            what = f"There is no variable `{name}` in the main block."
+            raise UnknownNameError(what, fix=suggest(name, self.vars))
+        return late.call("var_of", self, self.table, name)
 
     @property
     def parameters(self) -> list[VarInfo]:

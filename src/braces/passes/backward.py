@@ -7,13 +7,13 @@ call it again for their bodies, so nesting needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
 from braces.ir.program import Program
-from braces.ir.records import Body, Op
+from braces.ir.records import Body, Op, VarInfo
 from braces.ir.table import SymbolTable
 from braces.ops.build import Var, append, as_var, check_visible, one, tensor_type, var_of
 from braces.ops.control.base import BlockOp
@@ -243,7 +243,8 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[V
 
     Args:
         targets: Variables, of any shape; a single one stands for a list of it.
-        inputs: Variables, differentiable and visible where the targets are.
+        inputs: Variables, differentiable and visible where the targets are; a `VarInfo`, as
+            `program.parameters` has them, stands for its variable.
         target_gradients: One cotangent for each target, of its type; ones where it is `None`.
 
     Returns:
@@ -261,6 +262,7 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[V
             f"There are {len(targets)} targets and {len(given)} target gradients.",
             fix="Give one target gradient for each target, or none at all.",
         )
+    inputs = as_vars(inputs, targets)
     for var in (*targets, *inputs):
         check_differentiable(var)
     program: Program = targets[0].program
@@ -279,6 +281,15 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[V
 def as_list(given: Any) -> list[Any]:
     """A list of what is given, or of the one thing that is."""
     return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [given]
+
+
+def as_vars(given: Sequence[Any], beside: Sequence[Any]) -> list[Any]:
+    """What is given, with variables for descriptions of them in the program of the others."""
+    programs = [var.program for var in beside if isinstance(var, Var)]
+    return [
+        programs[0].var(one.name) if isinstance(one, VarInfo) and programs else one
+        for one in given
+    ]
 
 
 def check_differentiable(var: Any) -> None:

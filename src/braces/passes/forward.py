@@ -20,7 +20,7 @@ from braces.ops.control.keeping import differentiable
 from braces.ops.control.tangents import zero_tangent
 from braces.ops.define import OPS, OpDef
 from braces.ops.source import says_where
-from braces.passes.backward import as_list, check_differentiable, reachable
+from braces.passes.backward import as_list, as_vars, check_differentiable, reachable
 from braces.passes.prune import ancestors
 from braces.passes.verify import verified_at_end
 
@@ -178,7 +178,8 @@ def jvp(targets: Any, inputs: Any, tangents: Any) -> list[Var | None]:
     Raises:
         GradientError: Numbers or types differ, or a variable is not of a float dtype.
     """
-    targets, inputs, tangents = as_list(targets), as_list(inputs), as_list(tangents)
+    targets, tangents = as_list(targets), as_list(tangents)
+    inputs = as_vars(as_list(inputs), targets)
     if len(inputs) != len(tangents) or not targets:
         raise GradientError(f"There are {len(inputs)} inputs and {len(tangents)} tangents.")
     for var in (*targets, *inputs):

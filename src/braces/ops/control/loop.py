@@ -16,7 +16,7 @@ trips this one repeats: gradient loops keep as much history as the loop that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, final
 
 from braces.dims import Size
@@ -360,9 +360,7 @@ def _rebuilt(
     memories = [parts.memory_params[i] for i in kept]
     params = (parts.index, *memories, *(parts.slice_params[i] for i in slices))
     dropped = set(parts.body.params) - set(params)
-    body = Body(
-        params, body.results, {n: v for n, v in body.vars.items() if n not in dropped}, body.ops
-    )
+    body = _without(body, params, dropped)
     inputs = dict(op.inputs) | {
         "init": tuple(op.inputs["init"][i] for i in kept) if kept else (),
         "sliced": tuple(op.inputs["sliced"][i] for i in slices) if slices else (),
@@ -372,11 +370,13 @@ def _rebuilt(
         "stacked": tuple(op.outputs["stacked"][i] for i in rows) if rows else (),
     }
     if isinstance(cond, Body):
-        cond = Body(
-            tuple(memories), cond.results,
-            {n: v for n, v in cond.vars.items() if n not in dropped}, cond.ops,
-        )  # fmt: skip
+        cond = _without(cond, memories, dropped)
     trimmed = op.with_(
         inputs=inputs, outputs=outputs, attrs=dict(op.attrs) | {"body": body, "cond": cond}
     )
     return with_captures(trimmed)
+
+
+def _without(body: Body, params: Sequence[str], dropped: Container[str]) -> Body:
+    infos = {name: info for name, info in body.vars.items() if name not in dropped}
+    return body.with_(params=tuple(params), vars=infos)

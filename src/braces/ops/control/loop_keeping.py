@@ -173,7 +173,7 @@ def _augment_forward(
     cond = op.attrs["cond"]
     if isinstance(cond, Body):
         extra = {t.param: VarInfo(t.param, ListType(t.element), ARGUMENT) for t in lists}
-        cond = Body((*cond.params, *extra), cond.results, dict(cond.vars) | extra, cond.ops)
+        cond = cond.with_(params=(*cond.params, *extra), vars=dict(cond.vars) | extra)
     inputs, outputs = dict(op.inputs), dict(op.outputs)
     inputs["init"] = (*op.inputs.get("init", ()), *starts)
     outputs["final"] = (*op.outputs["final"], *finals)

@@ -241,7 +241,7 @@ def _with_rows(body: Body, used: Sequence[int]) -> Body:
     params = (body.params[0], *(body.params[1 + i] for i in used))
     dropped = set(body.params) - set(params)
     infos = {name: info for name, info in body.vars.items() if name not in dropped}
-    return Body(params, body.results, infos, body.ops)
+    return body.with_(params=params, vars=infos)
 
 
 # ---- values ----------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def _wider(cond: Any, params: Sequence[str], body: SymbolTable) -> Any:
     if not isinstance(cond, Body):
         return cond
     infos = {name: VarInfo(name, body.type_of(name), ARGUMENT) for name in params}
-    return Body((*cond.params, *params), cond.results, dict(cond.vars) | infos, cond.ops)
+    return cond.with_(params=(*cond.params, *params), vars=dict(cond.vars) | infos)
 
 
 def switch_jvp(d: Any) -> None:
