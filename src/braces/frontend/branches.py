@@ -79,19 +79,18 @@ class _Branches(ABC):
 
     def __call__(self) -> Any:
         """The outputs of the block that ran: one variable, or a tuple."""
-        with default_program().transaction():
-            return self._made()
+        if self.results is None:
+            with default_program().transaction():
+                self.results = self._made()
+        return self.results[0] if len(self.results) == 1 else self.results
 
     @abstractmethod
-    def _made(self) -> Any:
-        """Append the operator."""
+    def _made(self) -> tuple[Var, ...]:
+        """Append the operator; its outputs."""
 
-    def _finish(self, index: Any, branches: Sequence[Branch], total: bool) -> Any:
-        if self.results is None:
-            cases = tuple(branch.body for branch in branches)
-            made = apply("switch", {"index": (index,)}, {"cases": cases, "total": total})
-            self.results = made["out"]
-        return self.results[0] if len(self.results) == 1 else self.results
+    def _finish(self, index: Any, branches: Sequence[Branch], total: bool) -> tuple[Var, ...]:
+        cases = tuple(branch.body for branch in branches)
+        return apply("switch", {"index": (index,)}, {"cases": cases, "total": total})["out"]
 
 
 class IfElse(_Branches):
@@ -122,7 +121,7 @@ class IfElse(_Branches):
             branch.select(side)
         return branch
 
-    def _made(self) -> Any:
+    def _made(self) -> tuple[Var, ...]:
         sides = {branch.key: branch for branch in self.branches}
         if not sides:
             raise located(ProgramError("The if-else is used before its blocks end."), self.what)
@@ -150,17 +149,15 @@ class IfElse(_Branches):
             missing.add_output(*(missing.add_input(x) for x in written.inputs))
         return missing
 
-    def _finish_rows(self, no: Branch, yes: Branch) -> Any:
-        if self.results is None:
-            inputs = list(dict.fromkeys([*no.inputs, *yes.inputs]))
-            operands = {"masks": (~self.predicate, self.predicate), "rows": inputs}
-            attrs = {
-                "cases": tuple(_aligned(branch, inputs) for branch in (no, yes)),
-                "counts": (no.rows, yes.rows),
-                "outs": len(yes.outputs),
-            }
-            self.results = apply("partition", operands, attrs)["out"]
-        return self.results[0] if len(self.results) == 1 else self.results
+    def _finish_rows(self, no: Branch, yes: Branch) -> tuple[Var, ...]:
+        inputs = list(dict.fromkeys([*no.inputs, *yes.inputs]))
+        operands = {"masks": (~self.predicate, self.predicate), "rows": inputs}
+        attrs = {
+            "cases": tuple(_aligned(branch, inputs) for branch in (no, yes)),
+            "counts": (no.rows, yes.rows),
+            "outs": len(yes.outputs),
+        }
+        return apply("partition", operands, attrs)["out"]
 
 
 class Switch(_Branches):
@@ -207,10 +204,11 @@ class Switch(_Branches):
                 ),
                 self.what,
             )
+        block = self._open(None)
         self.has_default = True
-        return self._open(None)
+        return block
 
-    def _made(self) -> Any:
+    def _made(self) -> tuple[Var, ...]:
         if not self.branches:
             raise located(ProgramError("The switch has no cases yet."), self.what)
         keys = [branch.key for branch in self.branches if branch.key is not None]
