@@ -201,11 +201,21 @@ def row_wise_branch_of_one_row(x: br.Var, w: br.Var) -> br.Var:
     return row_wise_branch(x, w)
 
 
-@case(_rows("mixed"), _rows("true"), x=["b", 3])
+@case(_rows("mixed"), _rows("true"), _rows("mixed", 0), x=["b", 3])
 def row_wise_branch_of_one_side(x: br.Var, w: br.Var) -> br.Var:
     choice = br.create_if_else(x[:, 0] > 0.0)
     with choice.true_block() as t:
         t.add_output(br.tanh(t.add_input(x) @ w))
+    return br.sum(choice() ** 2)
+
+
+@case({**_rows("mixed"), "u": RNG.normal(size=(5, 3))}, x=["b", 3], u=["b", 3])
+def input_that_only_some_rows_touch(x: br.Var, w: br.Var, u: br.Var) -> br.Var:
+    choice = br.create_if_else(x[:, 0] > 0.0)
+    with choice.true_block() as t:
+        t.add_output(br.sin(t.add_input(x)) * t.add_input(u) ** 2)
+    with choice.false_block() as f:
+        f.add_output(br.tanh(f.add_input(x) @ w))
     return br.sum(choice() ** 2)
 
 
