@@ -26,3 +26,35 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(
     shown = capsys.readouterr().out
     assert "log produced a NaN in `log_v`" in shown
     assert "program {" in shown
+
+
+LINKED = (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md")
+
+
+def anchors(page: str) -> set[str]:
+    """What the headings of a page are called in links."""
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", LINKED)
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text(encoding="utf-8"))
+    for link in links:
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        assert not path or ((ROOT / page).parent / path).exists(), link
+        assert not anchor or anchor in anchors(path or page), link
+
+
+def test_every_feature_has_its_tests_and_its_example() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.split("| what | functional | tests | example |\n")[1].split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[1:]]
+    assert len(rows) > 12
+    for row in rows:
+        tests, example = row[-2:]
+        assert "](tests/" in tests, row
+        assert re.search(r"\]\((examples/|src/braces/demo/|scripts/|#)", example), row
