@@ -20,7 +20,7 @@ ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "
 # ---- piecewise linear ------------------------------------------------------------------------
 
 
-@op(infer=real, examples=WITH_INTEGERS)
+@op(infer=real, rows="each", examples=WITH_INTEGERS)
 def relu(x: Tensor) -> Tensor:
     """The positive part; its gradient at zero is zero.
 
@@ -44,7 +44,7 @@ def relu_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where(out > 0, out_grad, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, examples=WITH_INTEGERS)
+@op(infer=real_function, rows="each", examples=WITH_INTEGERS)
 def relu6(x: Tensor) -> Tensor:
     """The positive part, capped at 6.
 
@@ -68,7 +68,7 @@ def relu6_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where((out > 0) & (out < 6), out_grad, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, examples=(*UNARY, "x=f32[5] negative_slope=0.2"))
+@op(infer=real_function, rows="each", examples=(*UNARY, "x=f32[5] negative_slope=0.2"))
 def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
     """The identity, flattened for negative numbers.
 
@@ -95,7 +95,7 @@ def leaky_relu_vjp(x: Tensor, out_grad: Tensor, *, negative_slope: float = 0.01)
     return jnp.where(x >= 0, out_grad, negative_slope * out_grad)
 
 
-@op(infer=real_function, examples=UNARY)
+@op(infer=real_function, rows="each", examples=UNARY)
 def hard_sigmoid(x: Tensor) -> Tensor:
     """The sigmoid made of three straight lines.
 
@@ -119,7 +119,7 @@ def hard_sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where((out > 0) & (out < 1), out_grad / 6, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, examples=UNARY)
+@op(infer=real_function, rows="each", examples=UNARY)
 def hard_tanh(x: Tensor) -> Tensor:
     """The identity, cut off at -1 and 1.
 
@@ -146,7 +146,7 @@ def hard_tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 # ---- exponential -----------------------------------------------------------------------------
 
 
-@op(infer=real_function, examples=(*UNARY, "x=f32[5] alpha=0.5"))
+@op(infer=real_function, rows="each", examples=(*UNARY, "x=f32[5] alpha=0.5"))
 def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """The identity, bent smoothly towards -alpha for negative numbers.
 
@@ -176,7 +176,7 @@ def elu_vjp(x: Tensor, out: Tensor, out_grad: Tensor, *, alpha: float = 1.0) -> 
     return jnp.where(x > 0, out_grad, out_grad * (out + alpha))
 
 
-@op(infer=real_function, examples=UNARY)
+@op(infer=real_function, rows="each", examples=UNARY)
 def selu(x: Tensor) -> Tensor:
     """The scaled exponential linear unit: it keeps mean 0 and variance 1 over layers.
 
@@ -196,7 +196,7 @@ def selu(x: Tensor) -> Tensor:
     return jax.nn.selu(floating(x))
 
 
-@op(infer=real_function, examples=(*UNARY, "x=f32[5] approximate=True"))
+@op(infer=real_function, rows="each", examples=(*UNARY, "x=f32[5] approximate=True"))
 def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     """The Gaussian error linear unit: a number times the probability that a normal one is less.
 
@@ -219,7 +219,7 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     return jax.nn.gelu(floating(x), approximate)
 
 
-@op(infer=real_function, examples=UNARY)
+@op(infer=real_function, rows="each", examples=UNARY)
 def silu(x: Tensor) -> Tensor:
     """A number times its sigmoid; also called swish.
 
@@ -246,7 +246,7 @@ def silu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (s * (1 + x * (1 - s)))
 
 
-@op(infer=real_function, examples=UNARY)
+@op(infer=real_function, rows="each", examples=UNARY)
 def mish(x: Tensor) -> Tensor:
     """A number times the tanh of its softplus.
 
@@ -266,7 +266,7 @@ def mish(x: Tensor) -> Tensor:
     return jax.nn.mish(floating(x))
 
 
-@op(infer=real_function, examples=UNARY)
+@op(infer=real_function, rows="each", examples=UNARY)
 def softplus(x: Tensor) -> Tensor:
     """A smooth positive part, without overflow.
 
@@ -290,7 +290,7 @@ def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * jax.nn.sigmoid(x)
 
 
-@op(infer=real_function, examples=UNARY)
+@op(infer=real_function, rows="each", examples=UNARY)
 def softsign(x: Tensor) -> Tensor:
     """A number divided by one plus its size, between -1 and 1.
 
@@ -323,7 +323,7 @@ def along_axis(context: Context, x: TensorType, *, axis: int, **attrs: Any) -> T
     return real_function(context, x, **attrs)
 
 
-@op(infer=along_axis, examples=ALONG)
+@op(infer=along_axis, rows="along_axis", examples=ALONG)
 def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """Normalised exponentials along one axis.
 
@@ -354,7 +354,7 @@ def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
     return weighted - out * jnp.sum(weighted, axis, keepdims=True)
 
 
-@op(infer=along_axis, examples=ALONG)
+@op(infer=along_axis, rows="along_axis", examples=ALONG)
 def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """The logarithm of the softmax along one axis, exact where the softmax underflows.
 
@@ -382,7 +382,7 @@ def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
     return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
 
 
-@op(examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"))
+@op(rows="along_axis", examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"))
 def glu(x: Tensor, *, axis: int = -1) -> Tensor:
     """The gated linear unit: one half of an axis times the sigmoid of the other half.
 

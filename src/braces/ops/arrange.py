@@ -13,6 +13,7 @@ from braces.ops.rules import Backward, axis_index, axis_indices
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "x=f32[2,3,4] source=0 destination=-1",
@@ -68,6 +69,7 @@ def moveaxis_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "x=f32[2,3,4] axis1=0 axis2=-1",
@@ -113,13 +115,14 @@ def swapaxes_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[2,3]",
         "x=f32[b,4] axis=0",
         "x=f64[b,t,2] axis=(1,-1)",
         "x=f32[]",
         "x=f32[0,2] axis=0",
-    )
+    ),
 )
 def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
     """The order along axes reversed.
@@ -155,13 +158,14 @@ def flip_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[2,3] shift=1",
         "x=f32[b,4] shift=-1 axis=0",
         "x=f64[b,t] shift=(1,2) axis=(0,1)",
         "x=f32[0,2] shift=1 axis=0",
         "x=i32[5] shift=7 axis=0",
-    )
+    ),
 )
 def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes = None) -> Tensor:
     """Shifted along axes; what leaves at one end comes in at the other.

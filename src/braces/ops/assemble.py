@@ -30,6 +30,7 @@ KINDS["Sections"] = _sections
 
 
 @op(
+    rows="along_axis",
     examples=(
         "xs=f32[2,3] xs=f32[1,3]",
         "xs=f32[b,4] xs=f32[t,4] xs=f32[1,4]",
@@ -37,7 +38,7 @@ KINDS["Sections"] = _sections
         "xs=f32[0,2] xs=f32[3,2]",
         "xs=i32[3] xs=f32[3]",
         "xs=f32[b]",
-    )
+    ),
 )
 def concat(*xs: Tensor, axis: int = 0) -> Tensor:
     """Arrays one after another along an axis.
@@ -133,6 +134,7 @@ def _cut(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
 
 
 @op(
+    rows="along_axis",
     examples=(
         "xs=f32[2,3] xs=f32[2,3]",
         "xs=f32[b] xs=f32[b] axis=1",
@@ -140,7 +142,7 @@ def _cut(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
         "xs=f32[] xs=f32[]",
         "xs=f32[0,2] axis=1",
         "xs=i32[3] xs=f32[3]",
-    )
+    ),
 )
 def stack(*xs: Tensor, axis: int = 0) -> Tensor:
     """Arrays beside each other along a new axis.
@@ -189,13 +191,14 @@ def stack_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[2,3]",
         "x=f32[b,3] axis=1",
         "x=f64[2,b,t] axis=-3",
         "x=f32[1]",
         "x=f32[2,0]",
-    )
+    ),
 )
 def unstack(x: Tensor, *, axis: int = 0) -> list[Tensor]:
     """The slices of an array along one axis.
@@ -243,13 +246,14 @@ def filled(g: Backward) -> list[Var]:
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[6,2] sections=3",
         "x=f32[b,6] sections=(1,2,3) axis=1",
         "x=f32[2*b,3] sections=2",
         "x=f64[b,5] sections=(0,5) axis=-1",
         "x=f32[0,2] sections=2",
-    )
+    ),
 )
 def split(x: Tensor, *, sections: Sections, axis: int = 0) -> list[Tensor]:
     """Consecutive pieces of an array along one axis.

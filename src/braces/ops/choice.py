@@ -22,6 +22,7 @@ from braces.ops.rules import (
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "condition=bool[2,3] x=f32[2,3] y=f32[2,3]",
@@ -79,7 +80,7 @@ def where_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(infer=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=ordered, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def maximum(x: Tensor, y: Tensor) -> Tensor:
     """The larger of two numbers, element by element; NaN where one of them is NaN.
 
@@ -107,7 +108,7 @@ def maximum_gradient(g: Backward) -> dict[str, Var]:
     return to_the_winner(g, "greater")
 
 
-@op(infer=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=ordered, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def minimum(x: Tensor, y: Tensor) -> Tensor:
     """The smaller of two numbers, element by element; NaN where one of them is NaN.
 
@@ -148,13 +149,14 @@ def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
 
 
 @op(
+    rows="each",
     examples=(
         "x=f32[2,3] min=-0.5 max=0.5",
         "x=f64[b,4] min=0.25",
         "x=i32[5] min=-1 max=2",
         "x=f32[] max=0.0",
         "x=f32[0,2] min=0.0",
-    )
+    ),
 )
 def clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
     """Numbers brought into an interval; NaN stays NaN.

@@ -16,6 +16,7 @@ from braces.ops.inference import Context
 
 
 @op(
+    rows="each",
     differentiable=False,
     cheap=True,
     examples=("value=[[1.0,2.0],[3.0,4.0]]", "value=[1,2,3]", "value=True", "value=2.5"),
@@ -49,6 +50,7 @@ def of_shape(context: Context, *, shape: Shape, dtype: DType, **attrs: Any) -> T
 
 @op(
     infer=of_shape,
+    rows="each",
     differentiable=False,
     cheap=True,
     examples=(
@@ -85,7 +87,7 @@ def like(
 LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
 
 
-@op(infer=like, differentiable=False, cheap=True, examples=LIKE)
+@op(infer=like, rows="each", differentiable=False, cheap=True, examples=LIKE)
 def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Zeros in the shape of another array; no gradient.
 
@@ -103,7 +105,7 @@ def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     return jnp.zeros_like(x, dtype)
 
 
-@op(infer=like, differentiable=False, cheap=True, examples=LIKE)
+@op(infer=like, rows="each", differentiable=False, cheap=True, examples=LIKE)
 def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Ones in the shape of another array; no gradient.
 
@@ -123,6 +125,7 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
 
 @op(
     infer=like,
+    rows="each",
     differentiable=False,
     cheap=True,
     examples=tuple(f"{example} value=3" for example in LIKE),

@@ -32,9 +32,10 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
-from braces.ir.records import Attr
+from braces.ir.records import Attr, Op
 from braces.lazy import jax
 from braces.ops.kinds import Axes as Axes, Padding as Padding, normalise
+from braces.ops.row_rules import RowRule, Rows, rule_of
 from braces.ops.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
 
 Tensor: TypeAlias = Any
@@ -79,6 +80,8 @@ class OpDef:
         settle_rule: Attributes made definite from the types of the inputs.
         learn_rule: Sizes that only values tell: from inputs and attributes to numbers by the
             names of dimensions.
+        rows_rule: What it does with the rows of a row-wise branch; `None` says nothing.
+        masked_rule: What takes its place where masking its inputs is not enough.
         differentiable: False where gradients are zero or make no sense.
         check: What is an error at run time.
         random: Whether it draws random numbers.
@@ -100,6 +103,8 @@ class OpDef:
     jvp_rule: Callable[..., Any] | None = None
     settle_rule: Callable[..., dict[str, Any]] | None = None
     learn_rule: Callable[..., dict[str, Any]] | None = None
+    rows_rule: RowRule | None = None
+    masked_rule: Callable[..., Op] | None = None
     differentiable: bool = True
     check: Check | None = None
     random: bool = False
@@ -240,6 +245,16 @@ class OpDef:
         self.learn_rule = rule
         return rule
 
+    def rows(self, rule: RowRule) -> RowRule:
+        """Write what to mask where rows are mixed: `rule(view)` gives it by input slot."""
+        self.rows_rule = rule
+        return rule
+
+    def masked(self, rule: Callable[..., Op]) -> Callable[..., Op]:
+        """Write what takes its place on masked inputs: `rule(view, *inputs, mask)` gives it."""
+        self.masked_rule = rule
+        return rule
+
     def checked(self, error: type[BracesError], message: str) -> Callable[..., Any]:
         """Write the condition that is an error at run time; loops stop where it holds."""
 
@@ -314,6 +329,7 @@ def op(
     *,
     outputs: tuple[str, ...] = ("out",),
     infer: Callable[..., Any] | None = None,
+    rows: Rows = None,
     differentiable: bool = True,
     random: bool = False,
     cheap: bool = False,
@@ -328,6 +344,14 @@ def op(
             `Tensor | None` an optional one, `*xs: Tensor` any number.
         outputs: Their names, in the order in which the kernel returns them.
         infer: A shared inference rule: `rule(context, *types, **attrs)`.
+        rows: What it does with rows, for row-wise branches, which refuse operators that do not
+            say it: compiled, they run on their rows and some padding. `"each"`: a row of the
+            result comes from that row of the inputs. `"batch"`: so it does on axis 0.
+            `"along_axis"`: so it does on all axes but `axis`. `{"x": 0}`: `x` is reduced over
+            `axis`, or over all axes, and padding is made 0 first; `"lowest"` and `"highest"`
+            are the least and greatest numbers. `"contraction"`: a sum of products `x * y`.
+            `"scatter"`: rows of `updates` are added up in `x`. Or a function, as in
+            `braces.ops.row_rules`.
         differentiable: False where there is no gradient.
         random: Whether it draws random numbers.
         cheap: Whether recomputing beats keeping the result.
@@ -336,7 +360,22 @@ def op(
         version: Raised when stored programs would change their meaning.
 
     Raises:
-        OpDefinitionError: A parameter has no annotation, or one of an unknown kind.
+        OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `rows` is
+            no rule.
+
+    Example:
+        >>> import braces as br
+        >>> @br.op(rows="each")
+        ... def halved(x: br.Tensor) -> br.Tensor:
+        ...     return x / 2
+        >>> with br.Program() as program:
+        ...     x = br.data("x", ["b"])
+        ...     choice = br.create_if_else(x > 1.0)
+        ...     with choice.true_block() as large:
+        ...         large.add_output(halved(large.add_input(x)))
+        ...     out = choice()
+        >>> br.Executor().run(program, br.Scope(), feed={"x": [4.0, 1.0, 6.0]}, fetch=out)
+        array([2., 1., 3.], dtype=float32)
     """
 
     def decorate(kernel: Callable[..., Any]) -> OpDef:
@@ -351,6 +390,7 @@ def op(
             kernel,
             inspect.getdoc(kernel) or "",
             infer_rule=infer,
+            rows_rule=rule_of(kernel.__name__, rows, (slot.name for slot in inputs)),
             differentiable=differentiable,
             random=random,
             cheap=cheap,

@@ -24,6 +24,7 @@ Sizes: TypeAlias = "dict[str, Size]"
 
 
 @op(
+    rows="contraction",
     examples=(
         "xs=f32[2,3] xs=f32[3,4] equation=ij,jk->ik",
         "xs=f32[b,t,3] xs=f32[b,3,t] equation=bij,bjk",
@@ -33,7 +34,7 @@ Sizes: TypeAlias = "dict[str, Size]"
         "xs=f32[b,2,3] xs=f32[3,4] equation=...j,jk->...k",
         "xs=f64[2,1,3] xs=f64[5,3] equation=...i,...i->...",
         "xs=f32[0,2] xs=f32[2,3] equation=ij,jk->ik",
-    )
+    ),
 )
 def einsum(*xs: Tensor, equation: str) -> Tensor:
     """Einstein's summation: multiply, then sum over the letters that the result does not have.

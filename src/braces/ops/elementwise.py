@@ -87,7 +87,11 @@ def in_dtype(x: Var, like: Var) -> Var:
 # ---- arithmetic ------------------------------------------------------------------------------
 
 
-@op(infer=broadcasting, examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"))
+@op(
+    infer=broadcasting,
+    rows="each",
+    examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"),
+)
 def add(x: Tensor, y: Tensor) -> Tensor:
     """The sum, element by element.
 
@@ -113,7 +117,7 @@ def add_gradient(g: Backward) -> dict[str, Var]:
     return {slot: sum_to(g.out_grad, g[slot]) for slot in slots}
 
 
-@op(infer=numeric, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=numeric, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def subtract(x: Tensor, y: Tensor) -> Tensor:
     """The difference, element by element.
 
@@ -144,7 +148,7 @@ def subtract_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(infer=broadcasting, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=broadcasting, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def multiply(x: Tensor, y: Tensor) -> Tensor:
     """The product, element by element.
 
@@ -174,7 +178,7 @@ def multiply_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(infer=quotient, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=quotient, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def divide(x: Tensor, y: Tensor) -> Tensor:
     """The quotient, element by element; integers give float32.
 
@@ -210,7 +214,7 @@ def nonzero(y: Tensor) -> Tensor:
     return y if is_float(y.dtype) else jnp.where(y == 0, jnp.ones_like(y), y)
 
 
-@op(infer=real, differentiable=False, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
+@op(infer=real, rows="each", differentiable=False, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
 def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     """The quotient, rounded down, element by element; no gradient.
 
@@ -232,7 +236,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     return out if is_float(y.dtype) else jnp.where(y == 0, jnp.zeros_like(out), out)
 
 
-@op(infer=real, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
+@op(infer=real, rows="each", examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
 def remainder(x: Tensor, y: Tensor) -> Tensor:
     """The remainder of the division that rounds down; it has the sign of `y`, as in Python.
 
@@ -264,7 +268,7 @@ def remainder_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(infer=numeric, examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"))
+@op(infer=numeric, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"))
 def pow(x: Tensor, y: Tensor) -> Tensor:
     """The power, element by element.
 
@@ -322,7 +326,7 @@ def pow_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
 # ---- real functions of two numbers -----------------------------------------------------------
 
 
-@op(infer=real_function, examples=BINARY)
+@op(infer=real_function, rows="each", examples=BINARY)
 def arctan2(x: Tensor, y: Tensor) -> Tensor:
     """The angle of the point (y, x), between -pi and pi: note the order, as in NumPy.
 
@@ -342,7 +346,7 @@ def arctan2(x: Tensor, y: Tensor) -> Tensor:
     return jnp.arctan2(*map(floating, promoted(x, y)))
 
 
-@op(infer=real_function, examples=BINARY)
+@op(infer=real_function, rows="each", examples=BINARY)
 def hypot(x: Tensor, y: Tensor) -> Tensor:
     """The length of the vector (x, y), without overflow on the way.
 
@@ -372,7 +376,7 @@ def hypot_gradient(g: Backward) -> dict[str, Var]:
     return {slot: sum_to(over * g[slot], g[slot]) for slot in slots}
 
 
-@op(infer=real_function, examples=BINARY)
+@op(infer=real_function, rows="each", examples=BINARY)
 def logaddexp(x: Tensor, y: Tensor) -> Tensor:
     """The logarithm of a sum of exponentials, without overflow on the way.
 
@@ -396,6 +400,7 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "x=f32[2,3] dtype=f64",
@@ -443,6 +448,7 @@ def cast_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     infer=same_type,
+    rows="each",
     differentiable=False,
     cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),

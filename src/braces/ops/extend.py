@@ -167,6 +167,7 @@ def tile_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[2,3] repeats=2 axis=0",
         "x=f32[b,2] repeats=3 axis=-1",
@@ -175,7 +176,7 @@ def tile_gradient(g: Backward) -> dict[str, Var]:
         "x=f32[] repeats=3",
         "x=f32[0,2] repeats=2 axis=0",
         "x=f32[2] repeats=0",
-    )
+    ),
 )
 def repeat(x: Tensor, *, repeats: Size, axis: int | None = None) -> Tensor:
     """Each element several times in a row, along one axis.

@@ -18,6 +18,7 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
+from braces.ops.row_rules import along_axis
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import check_update
 
@@ -64,6 +65,7 @@ def from_front(indices: Tensor, size: int) -> Tensor:
 
 
 @op(
+    rows=along_axis("indices"),
     examples=(
         "x=f32[5,3] indices=i32[4] axis=0",
         "x=f32[b,3] indices=i64[] axis=1",
@@ -73,7 +75,7 @@ def from_front(indices: Tensor, size: int) -> Tensor:
         "x=f32[3,2] indices=u8[b] axis=0",
         "x=f32[0,3] indices=i32[2] axis=1",
         "x=f32[3,2] indices=i32[0] axis=0",
-    )
+    ),
 )
 def take(x: Tensor, indices: Tensor, *, axis: int | None = None) -> Tensor:
     """Slices of an array along one axis, by their indices.
@@ -137,6 +139,7 @@ def take_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
+    rows="scatter",
     examples=(
         "x=f32[5,3] indices=i32[4] updates=f32[4,3]",
         "x=f32[b,3] indices=i64[] updates=f32[b] axis=1",
@@ -145,7 +148,7 @@ def take_gradient(g: Backward) -> dict[str, AddInto]:
         "x=i32[3,2] indices=i32[b] updates=i32[b,2]",
         "x=f32[3,2] indices=i32[0] updates=f32[0,2]",
         "x=f32[0,3] indices=i32[2] updates=f32[0,2] axis=1",
-    )
+    ),
 )
 def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int | None = 0) -> Tensor:
     """An array with updates added to slices of it: the adjoint of `take`.
@@ -217,12 +220,13 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="each",
     examples=(
         "table=f32[5,3] ids=i32[b,t]",
         "table=f64[5,3] ids=i64[4]",
         "table=f32[3,2] ids=i32[]",
         "table=f32[3,2] ids=i32[0]",
-    )
+    ),
 )
 def embedding(table: Tensor, ids: Tensor) -> Tensor:
     """Rows of a table, by their numbers.
@@ -269,6 +273,7 @@ def embedding_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
+    rows="each",
     differentiable=False,
     examples=(
         "ids=i32[4] num_classes=5",

@@ -24,6 +24,7 @@ from braces.ops.slicing import check_update
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[3,5] indices=i32[3,2] axis=1",
         "x=f32[b,4] indices=i64[b,1] axis=-1",
@@ -31,7 +32,7 @@ from braces.ops.slicing import check_update
         "x=f64[2,3,b] indices=i32[2,1,b] axis=1",
         "x=f32[0,3] indices=i32[0,1] axis=1",
         "x=f32[3] indices=i32[0] axis=0",
-    )
+    ),
 )
 def take_along_axis(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
     """For each place, the element of its line along one axis that an index says.
@@ -169,6 +170,7 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="each",
     examples=(
         "x=f32[3,4,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] indices=i64[b,1] indices=i64[2]",
@@ -176,7 +178,7 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
         "x=f64[3,b] indices=i32[t]",
         "x=f32[2,2,0] indices=i32[4] indices=i32[4]",
         "x=f32[2,3] indices=i32[0] indices=i32[0]",
-    )
+    ),
 )
 def gather_nd(x: Tensor, *indices: Tensor) -> Tensor:
     """Slices of an array, by an index for each of its first axes.
@@ -245,12 +247,13 @@ def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
+    rows="scatter",
     examples=(
         "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]",
         "x=f64[2,3] updates=f64[] indices=i32[] indices=i32[]",
         "x=f32[2,3] updates=f32[0] indices=i32[0] indices=i32[0]",
-    )
+    ),
 )
 def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Tensor) -> Tensor:
     """An array with updates added to slices of it: the adjoint of `gather_nd`.

@@ -18,6 +18,7 @@ from braces.ops.rules import Backward, axis_index, broadcast_shapes, promote, pr
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "x=f32[2,3]",
@@ -72,7 +73,9 @@ def transpose_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("transpose", g.out_grad, axes=back)}
 
 
-@op(cheap=True, examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]"))
+@op(
+    rows="each", cheap=True, examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]")
+)
 def matrix_transpose(x: Tensor) -> Tensor:
     """Matrices with rows and columns exchanged.
 
@@ -108,6 +111,7 @@ def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="contraction",
     examples=(
         "x=f32[2,3] y=f32[3,4]",
         "x=f32[b,3] y=f32[3,4]",
@@ -120,7 +124,7 @@ def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
         "x=f32[0,3] y=f32[3,2]",
         "x=f32[2,0] y=f32[0,2]",
         "x=i64[2,3] y=i64[3,2]",
-    )
+    ),
 )
 def matmul(x: Tensor, y: Tensor) -> Tensor:
     """The matrix product; axes before the last two are a batch and broadcast.
@@ -214,6 +218,7 @@ def in_shape(x: Var, shape: Shape) -> Var:
 
 
 @op(
+    rows="contraction",
     examples=(
         "x=f32[3] y=f32[3]",
         "x=f32[b,3] y=f32[3,4]",
@@ -221,7 +226,7 @@ def in_shape(x: Var, shape: Shape) -> Var:
         "x=f32[] y=f32[b,2]",
         "x=f32[2,3] y=f32[3]",
         "x=f32[0] y=f32[0]",
-    )
+    ),
 )
 def dot(x: Tensor, y: Tensor) -> Tensor:
     """The product over the last axis of one and the second last of the other, as `numpy.dot`.
@@ -287,12 +292,13 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @op(
+    rows="contraction",
     examples=(
         "x=f32[2] y=f32[3]",
         "x=f32[b] y=f32[4]",
         "x=f64[2] y=f64[0]",
         "x=i64[2] y=i64[2]",
-    )
+    ),
 )
 def outer(x: Tensor, y: Tensor) -> Tensor:
     """The outer product of two vectors.
@@ -335,12 +341,13 @@ def outer_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="contraction",
     examples=(
         "x=f32[2,3] y=f32[3,4] axes=1",
         "x=f32[b,2,3] y=f32[2,3,4]",
         "x=f64[b] y=f64[2] axes=0",
         "x=f32[0,2] y=f32[0,2]",
-    )
+    ),
 )
 def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
     """The product over the last axes of one tensor and the first of the other.

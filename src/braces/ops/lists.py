@@ -145,7 +145,7 @@ def resized(values: Any, room: int) -> Any:
 # ---- operators -------------------------------------------------------------------------------
 
 
-@op(differentiable=False, lists=True)
+@op(rows="each", differentiable=False, lists=True)
 def list_empty(
     *, dtype: DType, shape: Shape, history: str, capacity: int | None = None
 ) -> Tensor:
@@ -174,7 +174,7 @@ def infer_list_empty(
     return ListType(TensorType(dtype, shape))
 
 
-@op(lists=True)
+@op(rows="each", lists=True)
 def list_push(list: Tensor, value: Tensor, *, history: str) -> Tensor:
     """A list with one more value on top.
 
@@ -210,7 +210,7 @@ def list_push_gradient(g: Backward) -> dict[str, Var]:
     return {"list": rest, "value": value}
 
 
-@op(outputs=("value", "rest"), lists=True)
+@op(outputs=("value", "rest"), rows="each", lists=True)
 def list_pop(list: Tensor, *, history: str) -> tuple[Tensor, Tensor]:
     """The value on top of a list, and the list below it.
 
@@ -252,7 +252,7 @@ def list_pop_gradient(g: Backward) -> dict[str, Var]:
     }
 
 
-@op(lists=True)
+@op(rows="each", lists=True)
 def list_zeros(list: Tensor) -> Tensor:
     """Zeros in the length of a list.
 
@@ -265,7 +265,7 @@ def list_zeros(list: Tensor) -> Tensor:
     return list.combine(jnp.zeros_like)
 
 
-@op(lists=True)
+@op(rows="each", lists=True)
 def list_add(x: Tensor, y: Tensor) -> Tensor:
     """The sum of two lists of one length, value by value.
 

@@ -18,6 +18,7 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.norm import real_dtype, result_dtype, wide
+from braces.ops.row_rules import along_axis
 from braces.ops.rules import (
     Backward,
     axis_index,
@@ -144,6 +145,7 @@ def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
 
 @op(
     infer=labelled,
+    rows=along_axis("labels"),
     examples=(
         "logits=f32[2,3] labels=i32[2]",
         "logits=f64[b,4] labels=i64[b]",
@@ -202,6 +204,7 @@ def softmax_cross_entropy_vjp(
 
 @op(
     infer=example_loss,
+    rows="along_axis",
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
         "logits=f64[b,t,4] target=f64[b,t,4]",
@@ -256,6 +259,7 @@ def softmax_cross_entropy_soft_vjp(
 
 @op(
     infer=elementwise_loss,
+    rows="each",
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
         "logits=f64[b] target=f64[b]",
@@ -299,7 +303,7 @@ def sigmoid_binary_cross_entropy_gradient(g: Backward) -> dict[str, Var]:
 # ---- distances -------------------------------------------------------------------------------
 
 
-@op(infer=elementwise_loss, examples=(*PAIRS, "prediction=i32[3] target=f32[3]"))
+@op(infer=elementwise_loss, rows="each", examples=(*PAIRS, "prediction=i32[3] target=f32[3]"))
 def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The squared difference; its mean is the mean squared error.
 
@@ -339,7 +343,7 @@ def squared_error_gradient(g: Backward) -> dict[str, Var]:
     return _pull(g, (g["prediction"] - g["target"]) * 2)
 
 
-@op(infer=elementwise_loss, examples=PAIRS)
+@op(infer=elementwise_loss, rows="each", examples=PAIRS)
 def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The absolute difference; its mean is the mean absolute error.
 
@@ -364,7 +368,11 @@ def absolute_error_gradient(g: Backward) -> dict[str, Var]:
     return _pull(g, one("sign", g["prediction"] - g["target"]))
 
 
-@op(infer=elementwise_loss, examples=(*PAIRS, "prediction=f64[b] target=f64[b] delta=0.5"))
+@op(
+    infer=elementwise_loss,
+    rows="each",
+    examples=(*PAIRS, "prediction=f64[b] target=f64[b] delta=0.5"),
+)
 def huber_loss(prediction: Tensor, target: Tensor, *, delta: float = 1.0) -> Tensor:
     """Half the squared difference where that is small, linear where it is large.
 
@@ -402,6 +410,7 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     infer=example_loss,
+    rows="along_axis",
     examples=(
         "log_prediction=f32[2,3] target=f32[2,3]",
         "log_prediction=f64[b,t,4] target=f64[b,t,4]",
@@ -438,6 +447,7 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: int = -1) -> 
 
 @op(
     infer=example_loss,
+    rows="along_axis",
     examples=(
         "prediction=f32[2,3] target=f32[2,3]",
         "prediction=f64[b,t,4] target=f64[b,t,4]",

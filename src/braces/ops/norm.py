@@ -87,6 +87,7 @@ def real_dtype(context: Context, *types: TensorType | None) -> DType:
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[2,3] scale=f32[3] bias=f32[3]",
         "x=f64[b,t,4] scale=f64[4] bias=f64[4] epsilon=0.001",
@@ -94,7 +95,7 @@ def real_dtype(context: Context, *types: TensorType | None) -> DType:
         "x=f64[2,3,4] bias=f64[3] axis=1",
         "x=f32[2,3] axis=None",
         "x=f32[0,3] scale=f32[3]",
-    )
+    ),
 )
 def layer_norm(
     x: Tensor,
@@ -152,12 +153,13 @@ def infer_layer_norm(
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[2,3] scale=f32[3]",
         "x=f64[b,t,4] scale=f64[4] epsilon=0.001",
         "x=f32[b,3,4] axis=(1,2)",
         "x=f32[0,3]",
-    )
+    ),
 )
 def rms_norm(
     x: Tensor, scale: Tensor | None, *, axis: Axes = -1, epsilon: float = 1e-6
@@ -201,12 +203,13 @@ def infer_rms_norm(
 
 
 @op(
+    rows="batch",
     examples=(
         "x=f32[2,4,3] scale=f32[4] bias=f32[4] groups=2",
         "x=f64[b,6,h,w] scale=f64[6] bias=f64[6] groups=3",
         "x=f32[b,h,4] groups=4 axis=-1",
         "x=f32[0,4] groups=1",
-    )
+    ),
 )
 def group_norm(
     x: Tensor,
@@ -278,12 +281,13 @@ def infer_group_norm(
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[2,3]",
         "x=f64[b,4] epsilon=0.001",
         "x=f32[b,3,4] axis=(1,2)",
         "x=f32[0,3]",
-    )
+    ),
 )
 def l2_normalize(x: Tensor, *, axis: Axes = -1, epsilon: float = 1e-12) -> Tensor:
     """Length 1 along some axes.

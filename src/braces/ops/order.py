@@ -38,7 +38,7 @@ def position(
     return TensorType(INT64, without(x.shape, axes, keepdims))
 
 
-@op(infer=position, differentiable=False, examples=POSITIONS)
+@op(infer=position, rows="along_axis", differentiable=False, examples=POSITIONS)
 def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest number, the first one where several are equal.
 
@@ -61,7 +61,7 @@ def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Ten
     return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(INT64)
 
 
-@op(infer=position, differentiable=False, examples=POSITIONS)
+@op(infer=position, rows="along_axis", differentiable=False, examples=POSITIONS)
 def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the smallest number, the first one where several are equal.
 
@@ -95,7 +95,7 @@ def sorting(context: Context, x: TensorType, *, axis: int, **attrs: Any) -> Tens
     return x
 
 
-@op(infer=sorting, examples=SORTED)
+@op(infer=sorting, rows="along_axis", examples=SORTED)
 def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     """The same numbers in order along one axis; NaN counts as the largest.
 
@@ -118,7 +118,7 @@ def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     return jnp.sort(x, axis=axis, descending=descending)
 
 
-@op(differentiable=False, examples=SORTED)
+@op(rows="along_axis", differentiable=False, examples=SORTED)
 def argsort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along one axis; equal numbers keep their order.
 
@@ -149,6 +149,7 @@ def infer_argsort(context: Context, x: TensorType, **attrs: Any) -> TensorType:
 
 @op(
     outputs=("values", "indices"),
+    rows="along_axis",
     examples=("x=f32[2,5] k=3", "x=f64[b,4] k=2", "x=i32[4,t] k=1 axis=0", "x=f32[3] k=0"),
 )
 def topk(x: Tensor, *, k: int, axis: int = -1) -> tuple[Tensor, Tensor]:
@@ -205,7 +206,7 @@ def running(context: Context, x: TensorType, *, axis: int | None, reverse: bool)
     return x.with_dtype(sum_dtype(x.dtype))
 
 
-@op(infer=running, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(infer=running, rows="along_axis", examples=(*RUNNING, "x=f32[4] reverse=True"))
 def cumsum(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
     """Running sums along one axis.
 
@@ -234,7 +235,7 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
 
 
-@op(infer=running, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(infer=running, rows="along_axis", examples=(*RUNNING, "x=f32[4] reverse=True"))
 def cumprod(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
     """Running products along one axis.
 

@@ -83,13 +83,14 @@ def _pool(
 
 
 @op(
+    rows="batch",
     examples=(
         "x=f32[2,3,4,6] window=2",
         "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
         "x=f32[b,5,5,2] window=3 stride=2 padding=same layout=NHWC",
         "x=i32[1,1,4,4] window=2 stride=1",
         "x=f32[0,2,4,4] window=2",
-    )
+    ),
 )
 def max_pool2d(
     x: Tensor,
@@ -141,13 +142,14 @@ def _smallest(dtype: Any) -> Any:
 
 
 @op(
+    rows="batch",
     examples=(
         "x=f32[2,3,4,6] window=2",
         "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
         "x=f64[2,2,5,4] window=3 stride=1 padding=1 count_include_pad=True",
         "x=f32[b,5,5,2] window=3 stride=2 padding=same layout=NHWC",
         "x=f32[0,2,4,4] window=2",
-    )
+    ),
 )
 def avg_pool2d(
     x: Tensor,

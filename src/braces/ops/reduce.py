@@ -10,11 +10,13 @@ import numpy as np
 from braces.dims import Shape, Size, product
 from braces.dtypes import BOOL, FLOAT32, DType, TensorType
 from braces.errors import ShapeError
+from braces.ir.records import Op
 from braces.lazy import jax, jnp
 from braces.ops.build import Var, one, tensor_type
 from braces.ops.define import Axes, Tensor, op
 from braces.ops.elementwise import in_dtype, refuse
 from braces.ops.inference import Context
+from braces.ops.row_rules import HIGHEST, LOWEST, RowView, operated_axes
 from braces.ops.rules import (
     Backward,
     axis_indices,
@@ -109,7 +111,7 @@ def count(g: Backward) -> Var:
 # ---- sums and products -----------------------------------------------------------------------
 
 
-@op(infer=reduction(sum_dtype), examples=EMPTY)
+@op(infer=reduction(sum_dtype), rows={"x": 0}, examples=EMPTY)
 def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The sum along axes; 0 where there is nothing to add.
 
@@ -137,7 +139,7 @@ def sum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": spread(g, g.out_grad)}
 
 
-@op(infer=reduction(float_dtype), examples=EMPTY)
+@op(infer=reduction(float_dtype), rows={"x": 0}, examples=EMPTY)
 def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean along axes; NaN where there is nothing.
 
@@ -166,7 +168,21 @@ def mean_gradient(g: Backward) -> dict[str, Var]:
     return {"x": spread(g, share)}
 
 
-@op(infer=reduction(sum_dtype), examples=EMPTY)
+@mean.masked
+def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
+    """The sum of the rows over their number."""
+    attrs, dtype = view.op.attrs, float_dtype(x.dtype)
+    total = one("sum", x, axis=attrs["axis"], keepdims=attrs["keepdims"])
+    (name,) = view.op.inputs["x"]
+    others = [x.shape[a] for a in sorted(operated_axes(view, name)) if x.shape[a] != view.rows]
+    number = one("sum", one("cast", mask, dtype=dtype))
+    for size in others:
+        number = number * one("size", value=size, dtype=dtype)
+    inputs = {"x": (in_dtype(total, number).name,), "y": (number.name,)}
+    return view.op.with_(type="divide", inputs=inputs, attrs={})
+
+
+@op(infer=reduction(sum_dtype), rows={"x": 1}, examples=EMPTY)
 def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The product along axes; 1 where there is nothing to multiply.
 
@@ -193,7 +209,7 @@ def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 # ---- extremes --------------------------------------------------------------------------------
 
 
-@op(infer=reduction(refused="c", nonempty=True), examples=NOT_EMPTY)
+@op(infer=reduction(refused="c", nonempty=True), rows={"x": LOWEST}, examples=NOT_EMPTY)
 def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The largest number along axes; NaN where one of them is NaN.
 
@@ -226,7 +242,7 @@ def max_vjp(
     return shared_by(x, out, out_grad, axis, keepdims)
 
 
-@op(infer=reduction(refused="c", nonempty=True), examples=NOT_EMPTY)
+@op(infer=reduction(refused="c", nonempty=True), rows={"x": HIGHEST}, examples=NOT_EMPTY)
 def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The smallest number along axes; NaN where one of them is NaN.
 
@@ -267,7 +283,7 @@ def shared_by(x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bo
     return chosen * (out_grad / jnp.sum(chosen, axis=axis, keepdims=True))
 
 
-@op(infer=reduction(to_bool), differentiable=False, examples=EMPTY)
+@op(infer=reduction(to_bool), rows={"x": False}, differentiable=False, examples=EMPTY)
 def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether at least one is true along axes; false where there is nothing.
 
@@ -289,7 +305,7 @@ def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     return jnp.any(x.astype(np.bool_), axis=axis, keepdims=keepdims)
 
 
-@op(infer=reduction(to_bool), differentiable=False, examples=EMPTY)
+@op(infer=reduction(to_bool), rows={"x": True}, differentiable=False, examples=EMPTY)
 def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether all are true along axes; true where there is nothing.
 
@@ -314,7 +330,11 @@ def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 # ---- moments and norms -----------------------------------------------------------------------
 
 
-@op(infer=reduction(float_dtype, refused="c"), examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"))
+@op(
+    infer=reduction(float_dtype, refused="c"),
+    rows="along_axis",
+    examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
+)
 def var(
     x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
 ) -> Tensor:
@@ -340,7 +360,11 @@ def var(
     return jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction)
 
 
-@op(infer=reduction(float_dtype, refused="c"), examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"))
+@op(
+    infer=reduction(float_dtype, refused="c"),
+    rows="along_axis",
+    examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
+)
 def std(
     x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
 ) -> Tensor:
@@ -366,7 +390,7 @@ def std(
     return root(jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction))
 
 
-@op(infer=reduction(float_dtype, refused="c"), examples=EMPTY)
+@op(infer=reduction(float_dtype, refused="c"), rows={"x": 0}, examples=EMPTY)
 def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The Euclidean norm along axes; its gradient is zero where the norm is.
 
@@ -405,7 +429,7 @@ def root(x: Tensor) -> Tensor:
     return jnp.where(zero, jnp.zeros_like(x), jnp.sqrt(jnp.where(zero, jnp.ones_like(x), x)))
 
 
-@op(infer=reduction(float_dtype, refused="c"), examples=EMPTY)
+@op(infer=reduction(float_dtype, refused="c"), rows={"x": LOWEST}, examples=EMPTY)
 def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of a sum of exponentials along axes, without overflow on the way.
 

@@ -28,6 +28,7 @@ from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.kinds import KINDS
 from braces.ops.linear import linear
+from braces.ops.row_rules import Fills, RowView, refused
 from braces.ops.rules import AddInto, Backward
 
 Slice: TypeAlias = "tuple[int | None, int | None, int]"
@@ -216,6 +217,17 @@ def check_in_range(index: int, axis: int, size: Size) -> None:
         )
 
 
+def along_index(view: RowView) -> Fills:
+    """Rows are kept apart on the axes that the attribute `index` takes whole."""
+    index = cast("Index", view.op.attrs["index"])
+    entries = [entry for entry in index if entry != NEW]
+    (name, *_) = view.op.inputs["x"]
+    cut = [axis for axis, entry in enumerate(entries) if entry != WHOLE]
+    if view.tangled(name) or not set(cut).isdisjoint(view.axes(name)):
+        raise refused(view)
+    return {}
+
+
 class Cut:
     """A known index on known sizes: a strided block of the array, and axes that are reversed.
 
@@ -249,6 +261,7 @@ def _positions(entry: Entry, size: int) -> range:
 
 
 @op(
+    rows=along_index,
     examples=(
         "x=f32[3,4] index=(1,-1)",
         "x=f32[b,4] index=(':',0)",
@@ -259,7 +272,7 @@ def _positions(entry: Entry, size: int) -> range:
         "x=f64[b] index=((-3,None),)",
         "x=f32[] index=('new',)",
         "x=f32[0,2] index=(':',1)",
-    )
+    ),
 )
 def getitem(x: Tensor, *, index: Index) -> Tensor:
     """A part of an array, by an index that is known: `x[1, :, 2:5]`.
@@ -299,6 +312,7 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
+    rows=along_index,
     examples=(
         "x=f32[3,4] update=f32[4] index=1",
         "x=f32[b,4] update=f32[b] index=(':',0)",
@@ -306,7 +320,7 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
         "x=f64[5,b] update=f64[3,b] index=((None,None,-2),)",
         "x=f32[2] update=f32[1,2] index=('new',)",
         "x=f32[0,2] update=f32[0] index=(':',1)",
-    )
+    ),
 )
 def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
     """An array with an update added to a part of it: the adjoint of `getitem`.

@@ -13,6 +13,7 @@ from braces.ops.build import Var, one, tensor_type
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
+from braces.ops.row_rules import Fills, RowView, refused
 from braces.ops.rules import Backward, axis_indices, same_type, sum_to
 
 
@@ -100,6 +101,17 @@ def settled(what: str, have: Shape, want: Shape) -> Shape:
     return tuple(missing if size == -1 else size for size in want)
 
 
+@reshape.rows
+def rows_of_reshape(view: RowView) -> Fills:
+    """Rows are kept apart where their axis and all before it stay as they are."""
+    (source,), (target,) = view.op.inputs["x"], view.op.outputs["out"]
+    rows = view.axes(source)
+    before = [view.shape(name)[: rows[0]] for name in (source, target)] if rows else []
+    if rows and (view.axes(target) != rows or before[0] != before[1]):
+        raise refused(view)
+    return {}
+
+
 @reshape.infer
 def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
     """The new sizes, which hold as many elements."""
@@ -138,6 +150,7 @@ def settle_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "x=f32[2,3,4]",
@@ -183,6 +196,7 @@ flatten.gradient(reshape_gradient)
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "x=f32[2,3] axis=0",
@@ -228,6 +242,7 @@ def expand_dims_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "x=f32[1,3] axis=0",
@@ -278,6 +293,7 @@ def squeeze_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    rows="each",
     cheap=True,
     examples=(
         "x=f32[3] shape=(2,3)",
@@ -331,6 +347,7 @@ def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     infer=same_type,
+    rows="each",
     cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]", "x=f32[0,2]"),
 )

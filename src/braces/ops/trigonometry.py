@@ -14,7 +14,7 @@ from braces.ops.rules import Backward, floating, real_valued
 # ---- trigonometry ----------------------------------------------------------------------------
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def sin(x: Tensor) -> Tensor:
     """The sine of an angle in radians.
 
@@ -35,7 +35,7 @@ def sin_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad * one("cos", g["x"])}
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def cos(x: Tensor) -> Tensor:
     """The cosine of an angle in radians.
 
@@ -56,7 +56,7 @@ def cos_gradient(g: Backward) -> dict[str, Var]:
     return {"x": -(g.out_grad * one("sin", g["x"]))}
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def tan(x: Tensor) -> Tensor:
     """The tangent of an angle in radians.
 
@@ -77,7 +77,7 @@ def tan_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (1 + out * out)
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def arcsin(x: Tensor) -> Tensor:
     """The angle whose sine this is; NaN outside of [-1, 1].
 
@@ -98,7 +98,7 @@ def arcsin_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * lax.rsqrt(1 - x * x)
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def arccos(x: Tensor) -> Tensor:
     """The angle whose cosine this is; NaN outside of [-1, 1].
 
@@ -119,7 +119,7 @@ def arccos_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return -out_grad * lax.rsqrt(1 - x * x)
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def arctan(x: Tensor) -> Tensor:
     """The angle whose tangent this is.
 
@@ -143,7 +143,7 @@ def arctan_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 # ---- hyperbolic and error functions ----------------------------------------------------------
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def sinh(x: Tensor) -> Tensor:
     """The hyperbolic sine.
 
@@ -164,7 +164,7 @@ def sinh_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad * one("cosh", g["x"])}
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def cosh(x: Tensor) -> Tensor:
     """The hyperbolic cosine.
 
@@ -185,7 +185,7 @@ def cosh_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad * one("sinh", g["x"])}
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def tanh(x: Tensor) -> Tensor:
     """The hyperbolic tangent, between -1 and 1.
 
@@ -206,7 +206,7 @@ def tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (1 - out * out)
 
 
-@op(infer=real_valued, examples=WITH_INTEGERS)
+@op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
 def sigmoid(x: Tensor) -> Tensor:
     """The logistic function, between 0 and 1.
 
@@ -227,7 +227,7 @@ def sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (out * (1 - out))
 
 
-@op(infer=real_function, examples=WITH_INTEGERS)
+@op(infer=real_function, rows="each", examples=WITH_INTEGERS)
 def erf(x: Tensor) -> Tensor:
     """The error function, between -1 and 1.
 

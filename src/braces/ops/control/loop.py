@@ -31,6 +31,7 @@ from braces.ops.control.loop_parts import Parts, slice_type, trip_count
 from braces.ops.control.tangents import loop_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
+from braces.ops.row_rules import Fills, RowView, each, refused
 
 
 @final
@@ -213,6 +214,15 @@ class Loop(BlockOp):
 
 
 LOOP = OPS.add(Loop())
+
+
+@LOOP.rows
+def rows_of_loop(view: RowView) -> Fills:
+    """Rows pass through the body, which is masked itself; one row a trip is not for padding."""
+    if any(0 in view.axes(name) for name in view.op.inputs.get("sliced", ())):
+        raise refused(view)
+    return each(view)
+
 
 _LIMIT_FIX = "Raise max_trips, or see why the condition stays true."
 

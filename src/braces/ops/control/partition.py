@@ -43,6 +43,7 @@ from braces.ops.control.partition_lowering import (
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.define import OPS, AttrSpec, Slot, Types
 from braces.ops.inference import Context
+from braces.ops.row_rules import Fills, RowView
 
 
 @final
@@ -190,6 +191,13 @@ class Partition(BlockOp):
 
 
 PARTITION = OPS.add(Partition())
+
+
+@PARTITION.rows
+def rows_of_partition(view: RowView) -> Fills:
+    """No case has padding among its rows."""
+    del view
+    return {"masks": False}
 
 
 def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:

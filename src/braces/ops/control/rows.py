@@ -13,20 +13,14 @@ from typing import Any
 import numpy as np
 
 from braces.dims import Dim, Size
-from braces.dtypes import TensorType, is_float
+from braces.dtypes import is_float
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import map_bodies, with_captures
 from braces.ops.build import Var, one, var_of
-from braces.ops.control.row_rules import (
-    HIGHEST,
-    LOWEST,
-    RowView,
-    fills_of,
-    operated_axes,
-    refused,
-)
+from braces.ops.define import OPS
+from braces.ops.row_rules import HIGHEST, LOWEST, Fills, RowView, refused, undeclared
 
 
 def mask_rows(program: Program, table: SymbolTable, rows: Size, valid: str) -> None:
@@ -77,12 +71,25 @@ def _masked(
             slot: tuple(_fill(program, table, view, n, fills.get(slot), mask) for n in names)
             for slot, names in op.inputs.items()
         }
-        made = op.with_(inputs=inputs)
-        if view.base == "mean":
-            made = _mean(program, table, view, made, mask)
+        made, rule = op.with_(inputs=inputs), OPS.get(view.base).masked_rule
+        if rule is not None:
+            values = [var_of(program, _owner(table, n), n) for n in made.reads()]
+            made = rule(view, *values, mask)
     extra = table.ops[before:]
     del table.ops[before:]
     return [*extra, made]
+
+
+def fills_of(view: RowView) -> Fills:
+    """What to mask with, by input slot; nothing where rows are kept apart.
+
+    Raises:
+        ProgramError: The operator mixes rows without a mask for it, or may do so.
+    """
+    rule = OPS.get(view.base).rows_rule
+    if rule is None:
+        raise undeclared(view)
+    return rule(view)
 
 
 def _owner(table: SymbolTable, name: str) -> SymbolTable:
@@ -135,20 +142,3 @@ def _number(fill: Any, var: Var) -> Any:
         return float("-inf") if fill == LOWEST else float("inf")
     info = np.iinfo(var.dtype)
     return int(info.min if fill == LOWEST else info.max)
-
-
-def _mean(program: Program, table: SymbolTable, view: RowView, op: Op, mask: Var) -> Op:
-    """A mean of rows: their sum over their number."""
-    (name,), (out,) = op.inputs["x"], op.outputs["out"]
-    var = var_of(program, _owner(table, name), name)
-    total = one("sum", var, axis=op.attrs["axis"], keepdims=op.attrs["keepdims"])
-    type_ = table.type_of(out)
-    assert isinstance(type_, TensorType)
-    axes = sorted(operated_axes(view, view.op.inputs["x"][0]))
-    others = [var.shape[a] for a in axes if var.shape[a] != view.rows]
-    number = one("sum", one("cast", mask, dtype=type_.dtype))
-    for size in others:
-        number = number * one("size", value=size, dtype=type_.dtype)
-    if total.dtype != type_.dtype:
-        total = one("cast", total, dtype=type_.dtype)
-    return op.with_(type="divide", inputs={"x": (total.name,), "y": (number.name,)}, attrs={})

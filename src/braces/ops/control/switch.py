@@ -21,6 +21,7 @@ from braces.ops.control.switch_gradient import cases_of, switch_gradient
 from braces.ops.control.tangents import switch_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
+from braces.ops.row_rules import each
 
 _NO_MATCH = "No case of the switch matched, and there is no default."
 _NO_MATCH_FIX = "Add a default, or make sure that one case holds."
@@ -37,6 +38,7 @@ class Switch(BlockOp):
             attrs=(AttrSpec("cases", "Bodies"), AttrSpec("total", "bool", False)),
             outputs=(Slot("out", many=True),),
             kernel=lambda: None,
+            rows_rule=each,
             doc=__doc__ or "",
         )
 

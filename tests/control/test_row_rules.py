@@ -1,0 +1,155 @@
+"""What operators say about rows: each of them does, users' own too, and it holds compiled."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import OpDefinitionError, ProgramError
+from braces.ops import row_rules
+from braces.ops.define import OPS
+
+Function = Callable[[Any], Any]
+DEFINITIONS = dict(OPS.definitions)
+
+SILENT = {
+    # They see all examples at once.
+    "accuracy", "batch_norm", "top_k_accuracy",
+    # What a row draws depends on how many rows there are.
+    "dropout", "next_random_state", "random_bernoulli", "random_categorical", "random_normal",
+    "random_orthogonal", "random_permutation", "random_randint", "random_truncated_normal",
+    "random_uniform",
+    # Their values are places on an axis or a size, padding included.
+    "arange", "diag", "eye", "linspace", "size", "tril", "triu",
+    # Axes become longer or shorter.
+    "pad", "put_along_axis_add", "tile", "window", "window_add",
+    # Rows become values of a list, or the other way.
+    "list_filled", "list_length", "list_stack", "list_unstack",
+    # They work on parameters and counts of steps.
+    "add_decayed_weights", "add_momentum", "apply_updates", "clip_by_global_norm",
+    "clip_by_value", "cosine_decay_schedule", "exponential_decay_schedule", "next_count",
+    "piecewise_constant_schedule", "polynomial_schedule", "scale_by_adadelta",
+    "scale_by_adam", "scale_by_adamax", "scale_by_amsgrad", "scale_by_belief",
+    "scale_by_learning_rate", "scale_by_lion", "scale_by_radam", "scale_by_rms",
+    "scale_by_rss", "scale_by_stddev", "scale_by_trust_ratio", "warmup_cosine_schedule",
+}  # fmt: skip
+"""The operators that a row-wise branch refuses on purpose."""
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators of a test end with it."""
+    monkeypatch.setattr(OPS, "definitions", dict(OPS.definitions))
+    monkeypatch.setattr(OPS, "derived", dict(OPS.derived))
+
+
+# ---- definitions -----------------------------------------------------------------------------
+
+
+def test_every_operator_says_what_it_does_with_rows_or_is_refused_on_purpose() -> None:
+    assert {d.type for d in DEFINITIONS.values() if d.rows_rule is None} == SILENT
+
+
+def test_the_rules_name_no_operator() -> None:
+    nodes = ast.walk(ast.parse(inspect.getsource(row_rules)))
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    assert "updates" in texts
+    assert texts.isdisjoint(DEFINITIONS)
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(("rows", "known"), [("eech", "each"), ({"y": 0}, "x")])
+def test_rows_that_name_nothing_are_refused_with_what_there_is(rows: Any, known: str) -> None:
+    with pytest.raises(OpDefinitionError, match="kept: rows=") as caught:
+
+        @br.op(rows=rows)
+        def kept(x: br.Tensor) -> br.Tensor:
+            return x
+
+    assert known in str(caught.value)
+    assert "kept" not in OPS.definitions
+
+
+# ---- operators of the user -------------------------------------------------------------------
+
+VALUES = np.random.default_rng(0).normal(size=(61, 3), loc=0.5, scale=2.0)
+
+
+def by_rows(
+    function: Callable[[br.Var], br.Var], mode: str, values: Any = VALUES, **more: Any
+) -> np.ndarray:
+    """What a row-wise branch gives that does the same on both sides."""
+    with br.Program() as program:
+        x = br.data("x", ["b", *values.shape[1:]], dtype=values.dtype.name)
+        choice = br.create_if_else(br.cast(x[:, 0], "float32") > 0.0)
+        for block in (choice.true_block(), choice.false_block()):
+            with block:
+                block.add_output(function(block.add_input(x)))
+        out = choice()
+    return br.Executor(mode=mode).run(
+        program, br.Scope(), feed={"x": values}, fetch=out, **more
+    )
+
+
+def side_by_side(function: Function, values: Any = VALUES) -> np.ndarray:
+    """The same in NumPy: a function of the rows of one side, and of those of the other."""
+    chosen = values[:, 0].astype("float32") > 0.0
+    some = np.asarray(function(values[chosen]))
+    out = np.zeros((len(values), *some.shape[1:]), some.dtype)
+    out[chosen], out[~chosen] = some, function(values[~chosen])
+    return out
+
+
+@pytest.mark.usefixtures("registry")
+def test_an_operator_that_keeps_rows_apart_runs_in_a_row_wise_branch(mode: str) -> None:
+    @br.op(rows="each")
+    def cubed(x: br.Tensor) -> br.Tensor:
+        return x**3
+
+    got = by_rows(cubed, mode)
+    np.testing.assert_allclose(got, VALUES**3)
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_reduction_does_not_see_padding(mode: str) -> None:
+    @br.op(rows={"x": "lowest"})
+    def peak(x: br.Tensor, *, axis: int = 0) -> br.Tensor:
+        return x.max(axis)
+
+    got = by_rows(lambda x: x - peak(x), mode)
+    np.testing.assert_allclose(got, side_by_side(lambda x: x - x.max(0)))
+
+
+@pytest.mark.usefixtures("registry")
+def test_the_derived_gradient_follows_the_rule(mode: str) -> None:
+    @br.op(rows="each")
+    def scaled(x: br.Tensor, w: br.Tensor) -> br.Tensor:
+        return x * w
+
+    with br.Program() as program:
+        x, w = br.data("x", ["b", 3], dtype="float64"), br.data("w", [3], dtype="float64")
+        choice = br.create_if_else(x[:, 0] > 0.0)
+        with choice.true_block() as positive:
+            positive.add_output(scaled(positive.add_input(x), w))
+        (slope,) = br.gradients(br.sum(choice()), w)
+    feed = {"x": VALUES, "w": np.ones(3)}
+    got = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=slope)
+    np.testing.assert_allclose(got, VALUES[VALUES[:, 0] > 0.0].sum(0))
+
+
+@pytest.mark.usefixtures("registry")
+def test_an_operator_that_does_not_say_is_refused_with_what_to_say() -> None:
+    @br.op
+    def unsaid(x: br.Tensor) -> br.Tensor:
+        return x
+
+    with pytest.raises(ProgramError, match="unsaid may mix the rows") as caught:
+        by_rows(unsaid, "compile")
+    assert "say rows=... in its definition" in str(caught.value)
+    assert "test_row_rules.py" in str(caught.value)
