@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.surviving import Noted
 
 import braces as br
 from braces.errors import OpDefinitionError, ProgramError
@@ -28,7 +29,7 @@ SILENT = {
     # Their values are places on an axis or a size, padding included.
     "arange", "diag", "eye", "linspace", "size", "tril", "triu",
     # Axes become longer or shorter.
-    "pad", "put_along_axis_add", "tile", "window", "window_add",
+    "pad", "put_along_axis_add", "tile",
     # Rows become values of a list, or the other way.
     "list_filled", "list_length", "list_stack", "list_unstack",
     # They work on parameters and counts of steps.
@@ -43,10 +44,12 @@ SILENT = {
 
 
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operators of a test end with it."""
+def registry(monkeypatch: pytest.MonkeyPatch, noted: Noted) -> Generator[None]:
+    """Operators of a test end with it; its programs are checked while they are there."""
     monkeypatch.setattr(OPS, "definitions", dict(OPS.definitions))
     monkeypatch.setattr(OPS, "derived", dict(OPS.derived))
+    yield
+    noted.check()
 
 
 # ---- definitions -----------------------------------------------------------------------------

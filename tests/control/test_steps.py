@@ -126,6 +126,24 @@ def test_a_checkpointed_while_is_the_same(trips: int) -> None:
     check(build, {"x": X[0], "w": W})
 
 
+def test_a_checkpointed_rnn_runs_on_the_rows_of_a_branch() -> None:
+    def build(x: br.Var) -> br.Var:
+        choice = br.create_if_else(br.sum(x, axis=(1, 2)) > 0.0)
+        with choice.true_block() as yes:
+            rows = yes.add_input(x)
+            rnn = br.create_rnn(checkpoint_every=2)
+            with rnn.stepnet() as net:
+                xt = net.add_input(rows, axis=1)
+                h = net.add_memory(shape=[3], batch_like=rows, dtype="float64")
+                h.update(br.tanh(h + xt))
+            yes.add_output(rnn.final(h))
+        with choice.false_block() as no:
+            no.add_output(br.sum(no.add_input(x), axis=1))
+        return br.sum(choice() ** 2)
+
+    check(build, {"x": RNG.normal(size=(4, 5, 3))}, shapes={"x": ["b", 5, 3]})
+
+
 def test_a_checkpointed_loop_keeps_less() -> None:
     def bytes_kept(every: int | None) -> int:
         with br.Program() as prog:

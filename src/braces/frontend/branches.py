@@ -37,10 +37,10 @@ class Branch(SubBlock):
         """
         self.require_open("add_input")
         var = outer_var(self, x, "add_input")
+        inner = var
+        if self.rows is not None:
+            inner = self.param("rows", rows_type(self, var, self.owner.predicate, self.rows))
         self.inputs.append(var)
-        if self.rows is None:
-            return var
-        inner = self.param("rows", rows_type(self, var, self.owner.predicate, self.rows))
         return inner
 
     def select(self, side: bool) -> None:

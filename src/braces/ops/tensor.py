@@ -103,11 +103,13 @@ def settled(what: str, have: Shape, want: Shape) -> Shape:
 
 @reshape.rows
 def rows_of_reshape(view: RowView) -> Fills:
-    """Rows are kept apart where their axis and all before it stay as they are."""
+    """Rows are kept apart where as many elements as before lie before and after their axis."""
     (source,), (target,) = view.op.inputs["x"], view.op.outputs["out"]
-    rows = view.axes(source)
-    before = [view.shape(name)[: rows[0]] for name in (source, target)] if rows else []
-    if rows and (view.axes(target) != rows or before[0] != before[1]):
+    before, after = (
+        [product(view.shape(name)[:axis]) for axis in view.axes(name)]
+        for name in (source, target)
+    )
+    if before != after:
         raise refused(view)
     return {}
 

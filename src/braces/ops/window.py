@@ -20,13 +20,14 @@ from braces.ops.slicing import added, check_update
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[5] start=1 size=3",
         "x=f32[t,9] start=0 size=t axis=1",
         "x=f32[b,3] start=b size=b from_end=True",
         "x=f64[2,6] start=2 size=2 axis=-1 from_end=True",
         "x=f32[0,2] start=0 size=0",
-    )
+    ),
 )
 def window(
     x: Tensor, *, start: Size, size: Size, axis: int = 0, from_end: bool = False
@@ -109,13 +110,14 @@ def window_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
+    rows="along_axis",
     examples=(
         "x=f32[5] update=f32[3] start=1",
         "x=f32[t,9] update=f32[t,t] start=0 axis=1",
         "x=f32[b,3] update=f32[b,3] start=b from_end=True",
         "x=f64[2,6] update=f64[2,2] start=2 axis=-1 from_end=True",
         "x=f32[0,2] update=f32[0,2] start=0",
-    )
+    ),
 )
 def window_add(
     x: Tensor, update: Tensor, *, start: Size, axis: int = 0, from_end: bool = False
