@@ -156,3 +156,40 @@ def test_an_operator_that_does_not_say_is_refused_with_what_to_say() -> None:
         by_rows(unsaid, "compile")
     assert "say rows=... in its definition" in str(caught.value)
     assert "test_row_rules.py" in str(caught.value)
+
+
+# ---- ours ------------------------------------------------------------------------------------
+
+REDUCTIONS = ("sum", "mean", "prod", "max", "min", "any", "all")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float64"])
+def test_reductions_do_not_see_padding(dtype: str, mode: str) -> None:
+    values = (VALUES > 0.5 if dtype == "bool" else VALUES).astype(dtype)
+    values[:, 1] = values[:, 0] <= 0  # the same in all rows of a side
+
+    def ours(x: br.Var) -> br.Var:
+        found = [getattr(br, name)(x, axis=0, keepdims=True) for name in REDUCTIONS]
+        wide = [br.broadcast_to(br.cast(y, "float64"), x.shape) for y in found]
+        return br.stack(wide, axis=1)
+
+    def theirs(x: Any) -> Any:
+        found = [getattr(np, name)(x, axis=0, keepdims=True) for name in REDUCTIONS]
+        return np.stack([np.broadcast_to(y, x.shape).astype("float64") for y in found], 1)
+
+    np.testing.assert_allclose(
+        by_rows(ours, mode, values), side_by_side(theirs, values), rtol=1e-6
+    )
+
+
+def test_a_mean_over_two_axes_of_rows_counts_both(mode: str) -> None:
+    got = by_rows(lambda x: x + br.mean(x @ br.transpose(x)), mode)
+    np.testing.assert_allclose(got, side_by_side(lambda x: x + (x @ x.T).mean()))
+
+
+def test_a_mean_of_small_floats_does_not_overflow(mode: str) -> None:
+    values = np.full((101, 3), 1000.0, "float16")
+    values[::2] = -1000.0
+    got = by_rows(lambda x: br.broadcast_to(br.mean(x), x.shape), mode, values)
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, values)

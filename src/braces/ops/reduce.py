@@ -170,16 +170,16 @@ def mean_gradient(g: Backward) -> dict[str, Var]:
 
 @mean.masked
 def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
-    """The sum of the rows over their number."""
-    attrs, dtype = view.op.attrs, float_dtype(x.dtype)
-    total = one("sum", x, axis=attrs["axis"], keepdims=attrs["keepdims"])
-    (name,) = view.op.inputs["x"]
-    others = [x.shape[a] for a in sorted(operated_axes(view, name)) if x.shape[a] != view.rows]
-    number = one("sum", one("cast", mask, dtype=dtype))
-    for size in others:
-        number = number * one("size", value=size, dtype=dtype)
-    inputs = {"x": (in_dtype(total, number).name,), "y": (number.name,)}
-    return view.op.with_(type="divide", inputs=inputs, attrs={})
+    """The sum of the rows over their number; in float32 at least, as small floats overflow."""
+    (name,), attrs, dtype = view.op.inputs["x"], view.op.attrs, float_dtype(x.dtype)
+    wide = promote(dtype, FLOAT32)
+    summed = x if dtype == wide else one("cast", x, dtype=wide)
+    total = one("sum", summed, axis=attrs["axis"], keepdims=attrs["keepdims"])
+    rows = one("sum", one("cast", mask, dtype=wide))
+    for axis in sorted(operated_axes(view, name)):
+        size = x.shape[axis]
+        total = total / (rows if size == view.rows else one("size", value=size, dtype=wide))
+    return view.op.with_(type="cast", inputs={"x": (total.name,)}, attrs={"dtype": dtype})
 
 
 @op(infer=reduction(sum_dtype), rows={"x": 1}, examples=EMPTY)

@@ -120,9 +120,10 @@ def _fill(
         return name
     var = var_of(program, _owner(table, name), name)
     if var.dtype == bool:
-        condition = _along(mask, axes[0], var.ndim)
-        return one("logical_and" if fill is False else "logical_or",
-                   var, condition if fill is False else ~condition).name  # fmt: skip
+        for axis in axes:
+            condition = _along(mask, axis, var.ndim)
+            var = var & condition if fill in (False, LOWEST) else var | ~condition
+        return var.name
     for axis in axes:
         var = one("where", _along(mask, axis, var.ndim), var, _number(fill, var))
     return var.name
