@@ -57,19 +57,19 @@ class OperatorFunction:
         return f"<operator {self.__name__}{self.__signature__}>"
 
     def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the inference; see `braces.ops.define.OpDef.infer`."""
+        """Write the inference; see `braces.ops.definition.OpDef.infer`."""
         return self.definition.infer(rule)
 
     def vjp(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a kernel; see `braces.ops.define.OpDef.vjp`."""
+        """Write the gradient as a kernel; see `braces.ops.definition.OpDef.vjp`."""
         return self.definition.vjp(kernel)
 
     def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a program; see `braces.ops.define.OpDef.gradient`."""
+        """Write the gradient as a program; see `braces.ops.definition.OpDef.gradient`."""
         return self.definition.gradient(rule)
 
     def checked(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        """Write what is an error at run time; see `braces.ops.define.OpDef.checked`."""
+        """Write what is an error at run time; see `braces.ops.definition.OpDef.checked`."""
         return self.definition.checked(*args, **kwargs)
 
 

@@ -20,250 +20,25 @@ Derived operators carry their transforms in the type: `double.vjp`, `double.jvp`
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from braces.dtypes import Type
-from braces.errors import (
-    BracesError,
-    OpDefinitionError,
-    ProgramError,
-    UnknownNameError,
-    suggest,
-)
-from braces.ir.records import Attr, Op
+from braces.errors import OpDefinitionError, UnknownNameError, suggest
 from braces.lazy import jax
-from braces.ops.kinds import Axes as Axes, Padding as Padding, normalise
-from braces.ops.row_rules import RowRule, Rows, rule_of
+from braces.ops.definition import (
+    Attrs as Attrs,
+    OpDef as OpDef,
+    Tensor as Tensor,
+    Types as Types,
+    Values,
+)
+from braces.ops.kinds import Axes as Axes, Padding as Padding
+from braces.ops.row_rules import Rows, rule_of
 from braces.ops.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
-
-Tensor: TypeAlias = Any
-"""What a kernel computes with: an array of JAX. An annotation, no more."""
-Values: TypeAlias = "Mapping[str, tuple[Any, ...]]"
-Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
-Attrs: TypeAlias = "Mapping[str, Attr]"
 
 HIGHEST_ORDER = 10
 """Derivatives of derivatives: each order has 1.6 times the slots of the one before."""
-
-
-@dataclass(frozen=True)
-class Check:
-    """A condition on values that is an error at run time when it holds.
-
-    Attributes:
-        kernel: Same parameters as the operator's kernel; gives a bool array, true where wrong.
-        error: The class of the error.
-        message: Its text.
-    """
-
-    kernel: Callable[..., Any]
-    error: type[BracesError]
-    message: str
-
-
-@dataclass(eq=False)
-class OpDef:
-    """All that is known of an operator type.
-
-    The module that defines an operator completes it; from then on nothing changes.
-
-    Attributes:
-        type: Its name in programs.
-        inputs, attrs, outputs: Its schema.
-        kernel: From arrays to arrays, in JAX.
-        infer_rule: Output types from input types; `None` derives them from the kernel.
-        vjp_rule: A written gradient kernel, as an operator of its own.
-        gradient_rule: A gradient written as a program; wins over kernels.
-        jvp_rule: A directional derivative written as a program.
-        settle_rule: Attributes made definite from the types of the inputs.
-        learn_rule: Sizes that only values tell: from inputs and attributes to numbers by the
-            names of dimensions.
-        rows_rule: What it does with the rows of a row-wise branch; `None` says nothing.
-        masked_rule: What takes its place where masking its inputs is not enough.
-        differentiable: False where gradients are zero or make no sense.
-        check: What is an error at run time.
-        random: Whether it draws random numbers.
-        cheap: Whether recomputing beats keeping the result.
-        lists: Whether it handles lists, which are no arrays.
-        examples: Types and attributes that documentation and tests use.
-        version: Raised when the meaning of stored programs would change.
-    """
-
-    type: str
-    inputs: tuple[Slot, ...]
-    attrs: tuple[AttrSpec, ...]
-    outputs: tuple[Slot, ...]
-    kernel: Callable[..., Any]
-    doc: str = ""
-    infer_rule: Callable[..., Any] | None = None
-    vjp_rule: OpDef | None = None
-    gradient_rule: Callable[..., Any] | None = None
-    jvp_rule: Callable[..., Any] | None = None
-    settle_rule: Callable[..., dict[str, Any]] | None = None
-    learn_rule: Callable[..., dict[str, Any]] | None = None
-    rows_rule: RowRule | None = None
-    masked_rule: Callable[..., Op] | None = None
-    differentiable: bool = True
-    check: Check | None = None
-    random: bool = False
-    cheap: bool = False
-    lists: bool = False
-    examples: tuple[str, ...] = ()
-    version: int = 1
-
-    # ---- schema ------------------------------------------------------------------------------
-
-    def input(self, name: str) -> Slot | None:
-        """The input slot of this name."""
-        return next((slot for slot in self.inputs if slot.name == name), None)
-
-    def output(self, name: str) -> Slot | None:
-        """The output slot of this name."""
-        return next((slot for slot in self.outputs if slot.name == name), None)
-
-    @property
-    def owns_blocks(self) -> bool:
-        """Whether blocks are among the attributes."""
-        return any(spec.kind.startswith("Bod") for spec in self.attrs)
-
-    def may_fail(self, attrs: Attrs) -> bool:
-        """Whether a run can fail at an operator with these attributes."""
-        del attrs
-        return self.check is not None or self.learn_rule is not None
-
-    def failure(self, attrs: Attrs) -> tuple[type[BracesError], str, str | None]:
-        """What is said when a run fails at this operator: error, message, and the way out."""
-        del attrs
-        assert self.check is not None
-        return self.check.error, self.check.message, None
-
-    def infer_blocks(
-        self, context: Any, types: Types, attrs: Attrs, outer: Mapping[str, Type]
-    ) -> dict[str, tuple[Type, ...]]:
-        """Inference of operators that own blocks; `outer` has the types of the captures."""
-        raise OpDefinitionError(f"{self.type} owns blocks and does not infer them.")
-
-    def bind_attrs(self, given: Mapping[str, Any]) -> dict[str, Attr]:
-        """The attributes with defaults filled in and values brought to their kinds.
-
-        Raises:
-            ProgramError: One is missing, unknown, or of another kind.
-        """
-        known = {spec.name for spec in self.attrs}
-        for name in given:
-            if name not in known:
-                raise ProgramError(
-                    f"{self.type} has no attribute `{name}`.", fix=suggest(name, known)
-                )
-        return {spec.name: self._bind(spec, given) for spec in self.attrs}
-
-    def _bind(self, spec: AttrSpec, given: Mapping[str, Any]) -> Attr:
-        if spec.name not in given:
-            if spec.required:
-                raise ProgramError(
-                    f"{self.type} needs `{spec.name}=`.", fix=f"It is {spec.kind}."
-                )
-            return normalise(spec.kind, spec.default)
-        try:
-            return normalise(spec.kind, given[spec.name])
-        except (TypeError, ValueError) as error:
-            raise ProgramError(
-                f"{self.type} cannot take {spec.name}={given[spec.name]!r:.80}.",
-                given=str(error),
-                fix=f"`{spec.name}` is {spec.kind}.",
-            ) from None
-
-    # ---- computing ---------------------------------------------------------------------------
-
-    def arrange(self, values: Mapping[str, tuple[Any, ...]]) -> list[Any]:
-        """Values by slot as positional arguments of a kernel or an inference rule."""
-        arguments: list[Any] = []
-        for slot in self.inputs:
-            given = values.get(slot.name, ())
-            if slot.many:
-                arguments.extend(given)
-            else:
-                arguments.append(given[0] if given else None)
-        return arguments
-
-    def by_slot(self, results: Any) -> dict[str, tuple[Any, ...]]:
-        """What a kernel or inference rule returned, by output slot."""
-        if len(self.outputs) == 1:
-            slot = self.outputs[0]
-            return {slot.name: tuple(results) if slot.many else (results,)}
-        return {
-            slot.name: tuple(one) if slot.many else (one,)
-            for slot, one in zip(self.outputs, results, strict=True)
-            if one is not None
-        }
-
-    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
-        """Run the kernel: values by slot to results by slot."""
-        del wanted
-        return self.by_slot(self.kernel(*self.arrange(values), **attrs))
-
-    # ---- completing a definition -------------------------------------------------------------
-
-    def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the inference: `rule(context, *types, **attrs)` gives the output types."""
-        self.infer_rule = rule
-        return rule
-
-    def vjp(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a kernel.
-
-        Its parameters name what it needs: inputs, outputs, and `NAME_grad` for the cotangents
-        of outputs. It returns one cotangent for each input, or for the first one only where it
-        is annotated to return a single `Tensor`.
-        """
-        self.vjp_rule = _written_vjp(self, kernel)
-        return kernel
-
-    def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a program: `rule(op)` gives cotangents by input slot."""
-        self.gradient_rule = rule
-        return rule
-
-    def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the directional derivative as a program.
-
-        `rule(values, tangents, attrs)` takes variables and tangents by slot, and gives the
-        tangents of the outputs by slot.
-        """
-        self.jvp_rule = rule
-        return rule
-
-    def settled(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Write the attributes that become definite: `rule(*types, **attrs)` gives them."""
-        self.settle_rule = rule
-        return rule
-
-    def learned(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Write the sizes that only values tell."""
-        self.learn_rule = rule
-        return rule
-
-    def rows(self, rule: RowRule) -> RowRule:
-        """Write what to mask where rows are mixed: `rule(view)` gives it by input slot."""
-        self.rows_rule = rule
-        return rule
-
-    def masked(self, rule: Callable[..., Op]) -> Callable[..., Op]:
-        """Write what takes its place on masked inputs: `rule(view, *inputs, mask)` gives it."""
-        self.masked_rule = rule
-        return rule
-
-    def checked(self, error: type[BracesError], message: str) -> Callable[..., Any]:
-        """Write the condition that is an error at run time; loops stop where it holds."""
-
-        def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
-            self.check = Check(kernel, error, message)
-            return kernel
-
-        return decorate
-
 
 # ---- the registry ----------------------------------------------------------------------------
 
@@ -404,18 +179,6 @@ def op(
 
 
 # ---- derived operators -----------------------------------------------------------------------
-
-
-def _written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
-    inputs, attrs = read_signature(kernel)
-    single = not str(inspect.signature(kernel).return_annotation).startswith("tuple")
-    wrt = base.inputs[:1] if single else base.inputs
-    outputs = tuple(Slot(f"{slot.name}_grad", slot.many, optional=True) for slot in wrt)
-    many = {slot.name for slot in (*base.inputs, *base.outputs) if slot.many}
-    slots = tuple(
-        Slot(s.name, s.many or s.name.removesuffix("_grad") in many, s.optional) for s in inputs
-    )
-    return OpDef(f"{base.type}.vjp", slots, attrs, outputs, kernel, f"Gradient of {base.type}.")
 
 
 @dataclass(eq=False)
