@@ -18,7 +18,7 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
-from braces.ops.row_rules import along_axis
+from braces.ops.row_rules import Fills, RowView, along_axis, each, refused
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import check_update
 
@@ -220,7 +220,6 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    rows="each",
     examples=(
         "table=f32[5,3] ids=i32[b,t]",
         "table=f64[5,3] ids=i64[4]",
@@ -246,6 +245,14 @@ def embedding(table: Tensor, ids: Tensor) -> Tensor:
         IndexRangeError: In a run, an id is out of range.
     """
     return take.kernel(table, ids, axis=0)
+
+
+@embedding.rows
+def rows_of_embedding(view: RowView) -> Fills:
+    """Each row has ids of its own; a table of rows is read out of order."""
+    if 0 in view.axes(*view.op.inputs["table"]):
+        raise refused(view)
+    return each(view)
 
 
 @embedding.infer

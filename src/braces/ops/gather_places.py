@@ -17,6 +17,7 @@ from braces.ops.define import Tensor, op
 from braces.ops.gather import IN_RANGE, OUT_OF_RANGE, check_integers, from_front, outside
 from braces.ops.inference import Context
 from braces.ops.linear import linear
+from braces.ops.row_rules import Fills, RowView, each, refused
 from braces.ops.rules import AddInto, Backward, axis_index, broadcast_shapes
 from braces.ops.slicing import check_update
 
@@ -170,7 +171,6 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    rows="each",
     examples=(
         "x=f32[3,4,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] indices=i64[b,1] indices=i64[2]",
@@ -219,6 +219,15 @@ def gathered(context: Context, x: TensorType, indices: tuple[TensorType, ...]) -
         check_integers(context, one_index)
     chosen = broadcast_shapes(context, *(i.shape for i in indices))
     return x.with_shape((*chosen, *x.shape[len(indices) :]))
+
+
+@gather_nd.rows
+def rows_of_gather_nd(view: RowView) -> Fills:
+    """Each row has indices of its own; axes that they are for are read out of order."""
+    indexed = range(len(view.op.inputs["indices"]))
+    if not set(indexed).isdisjoint(view.axes(*view.op.inputs["x"])):
+        raise refused(view)
+    return each(view)
 
 
 @gather_nd.infer

@@ -197,6 +197,8 @@ def along_axis(*others: str) -> RowRule:
                 mixed = slot not in others and operated_axes(view, name) & {*view.axes(name)}
                 if view.tangled(name) or mixed:
                     raise refused(view)
+        if any(view.tangled(name) for name in view.op.binds()):
+            raise refused(view)
         return _cotangents(view) if view.derived and not view.keeps() else {}
 
     return rule
