@@ -199,3 +199,8 @@ def test_a_mean_of_small_floats_does_not_overflow(mode: str) -> None:
 def test_rows_read_out_of_order_are_refused(read: Callable[[br.Var, br.Var], br.Var]) -> None:
     with pytest.raises(ProgramError, match="mixes the rows"):
         by_rows(lambda x: read(x, br.cast(x[:, 0], "int32")), "compile")
+
+
+def test_the_number_of_rows_is_not_that_of_padding() -> None:
+    with pytest.raises(ProgramError, match="size may mix the rows"):
+        by_rows(lambda x: x / br.size(x.shape[0], dtype="float64"), "compile")

@@ -50,9 +50,12 @@ class RowView:
 
     def tangled(self, name: str) -> bool:
         """Whether the number of rows is part of a larger expression."""
-        return any(
-            _mentions(size, self.rows) and size != self.rows for size in self.shape(name)
-        )
+        return any(self.mentioned(size) and size != self.rows for size in self.shape(name))
+
+    def mentioned(self, size: Any) -> bool:
+        """Whether the number of rows is part of a size."""
+        rows = self.rows
+        return isinstance(size, Dim) and isinstance(rows, Dim) and str(rows) in size.names()
 
     @property
     def base(self) -> str:
@@ -65,9 +68,10 @@ class RowView:
         return "." in self.op.type
 
     def touches(self) -> bool:
-        """Whether rows are in it at all."""
+        """Whether rows, or their number, are in it at all."""
         names = [*self.op.reads(), *self.op.binds()]
-        return any(self.axes(n) or self.tangled(n) for n in names)
+        counted = any(map(self.mentioned, self.op.attrs.values()))
+        return counted or any(self.axes(n) or self.tangled(n) for n in names)
 
     def lists(self) -> bool:
         """Whether lists are in it."""
@@ -77,10 +81,6 @@ class RowView:
     def keeps(self) -> bool:
         """Whether all outputs have rows."""
         return all(self.axes(name) for name in self.op.binds())
-
-
-def _mentions(size: Size, rows: Size) -> bool:
-    return isinstance(size, Dim) and isinstance(rows, Dim) and str(rows) in size.names()
 
 
 Fills: TypeAlias = "Mapping[str, Any]"

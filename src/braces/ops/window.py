@@ -15,12 +15,20 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
+from braces.ops.row_rules import RULES, Fills, RowView, refused
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import added, check_update
 
 
+def along_window(view: RowView) -> Fills:
+    """As along any axis; a window whose place or size is the number of rows counts padding."""
+    if any(map(view.mentioned, view.op.attrs.values())):
+        raise refused(view)
+    return RULES["along_axis"](view)
+
+
 @op(
-    rows="along_axis",
+    rows=along_window,
     examples=(
         "x=f32[5] start=1 size=3",
         "x=f32[t,9] start=0 size=t axis=1",
@@ -110,7 +118,7 @@ def window_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
-    rows="along_axis",
+    rows=along_window,
     examples=(
         "x=f32[5] update=f32[3] start=1",
         "x=f32[t,9] update=f32[t,t] start=0 axis=1",
