@@ -204,3 +204,27 @@ def test_rows_read_out_of_order_are_refused(read: Callable[[br.Var, br.Var], br.
 def test_the_number_of_rows_is_not_that_of_padding() -> None:
     with pytest.raises(ProgramError, match="size may mix the rows"):
         by_rows(lambda x: x / br.size(x.shape[0], dtype="float64"), "compile")
+
+
+@pytest.mark.parametrize(
+    "turned",
+    [
+        lambda x: br.transpose(x),
+        lambda x: br.moveaxis(x, 0, 1),
+        lambda x: br.einsum("ij->ji", x),
+        lambda x: br.einsum("ij,ik->jk", x, x),
+    ],
+)
+def test_a_fixed_number_of_rows_is_not_taken_for_another_axis_as_long(
+    turned: Callable[[br.Var], br.Var],
+) -> None:
+    with br.Program():
+        x, lengths = br.data("x", ["t", 3, 3]), br.data("n", [3], dtype="int64")
+        rnn = br.create_rnn(lengths=lengths)
+        with (  # noqa: PT012  the step is refused when its block ends
+            pytest.raises(ProgramError, match="mixes the rows") as caught,
+            rnn.stepnet() as net,
+        ):
+            h = net.add_memory(init=br.zeros([3, 3]))
+            h.update(br.tanh(h @ np.ones((3, 3), "float32")) + turned(net.add_input(x)))
+    assert "give the batch dimension a name" in str(caught.value)

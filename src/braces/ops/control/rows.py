@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from braces.dims import Dim, Size
-from braces.dtypes import is_float
+from braces.dims import Dim, Size, Unifier
+from braces.dtypes import TensorType, Type, is_float
+from braces.errors import BracesError
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import map_bodies, with_captures
 from braces.ops.build import Var, one, var_of
 from braces.ops.define import OPS
+from braces.ops.inference import Context, infer
 from braces.ops.row_rules import HIGHEST, LOWEST, Fills, RowView, refused, undeclared
 
 
@@ -60,10 +62,10 @@ def _masked(
     if not view.touches():
         return [op]
     fills = fills_of(view)
+    if not isinstance(rows, Dim) and (fills or not _leading(view)):
+        raise refused(view, f"It may mix the {rows} rows; give the batch dimension a name.")
     if not fills:
         return [op]
-    if not isinstance(rows, Dim):
-        raise refused(view, f"It may mix the {rows} rows; give the batch dimension a name.")
     before = len(table.ops)
     with program.building(table), program.at(op.source):
         mask = var_of(program, _owner(table, valid), valid)
@@ -78,6 +80,41 @@ def _masked(
     extra = table.ops[before:]
     del table.ops[before:]
     return [*extra, made]
+
+
+def _leading(view: RowView) -> bool:
+    """Whether rows that are a fixed number lead the outputs as they lead the inputs.
+
+    Another axis may be as long; a name in place of the number tells them apart. Where inference
+    then fails, something else is matched with the rows, and stays where it is.
+    """
+    op, name = view.op, Dim.named("rows")
+    if op.bodies():
+        return True
+    types = {n: _renamed(view, n, name) for n in op.reads()}
+    given = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
+    context = Context(op.type, Unifier())
+    try:
+        found = infer(OPS.get(op.type), given, op.attrs, tuple(op.outputs), context)
+    except BracesError:
+        return True
+    pairs = (
+        (n, type_)
+        for slot, names in op.outputs.items()
+        for n, type_ in zip(names, found[slot], strict=True)
+    )
+    return all(
+        [i for i, size in enumerate(type_.shape) if size == name] == view.axes(n)
+        for n, type_ in pairs
+        if isinstance(type_, TensorType)
+    )
+
+
+def _renamed(view: RowView, variable: str, name: Dim) -> Type:
+    type_ = view.types[variable]
+    if isinstance(type_, TensorType) and view.axes(variable):
+        return type_.with_shape((name, *type_.shape[1:]))
+    return type_
 
 
 def fills_of(view: RowView) -> Fills:
