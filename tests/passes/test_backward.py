@@ -23,3 +23,39 @@ def test_parameters_are_given_as_the_program_lists_them() -> None:
         prog, scope, feed={"x": np.ones((2, 3), "float32")}, fetch=[by_info[0], by_handle[0]]
     )
     np.testing.assert_array_equal(left, right)
+
+
+@pytest.mark.parametrize("mode", ["compile", "interpret"])
+@pytest.mark.parametrize("by_row", [False, True])
+def test_what_nested_blocks_carry_beside_a_variable_has_no_slope_of_it(
+    mode: str, by_row: bool
+) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [2])
+        outer = br.create_rnn(steps=2)
+        with outer.stepnet() as net:
+            value, power = net.add_memory(init=x), net.add_memory(init=br.full([2], 2.0))
+            inner = br.create_while()
+            with inner.block() as body:
+                trip = body.add_memory(init=br.constant(0))
+                v, p = body.add_memory(init=value), body.add_memory(init=power)
+                body.set_condition(trip < 2)
+                chosen = br.create_if_else(v < 9.0 if by_row else trip < 9)
+                with chosen.true_block() as case:
+                    v_in, p_in = case.add_input(v), case.add_input(p)
+                    case.add_output(-(v_in**p_in))  # the slope by the power is NaN
+                    case.add_output(p_in * 1.0)
+                with chosen.false_block() as case:
+                    case.add_output(case.add_input(v))
+                    case.add_output(case.add_input(p))
+                for memory, after in zip((v, p), chosen(), strict=True):
+                    memory.update(after)
+                trip.update(trip + 1)
+            value.update(inner.final(v))
+            power.update(inner.final(p))
+        (pushed,) = br.jvp([outer.final(value)], [x], [br.ones_like(x)])
+        (pulled,) = br.gradients([outer.final(value)], [x])
+        assert br.jvp([outer.final(power)], [x], [br.ones_like(x)])[0] is None
+    values = np.array([-0.9, -0.8], "float32")
+    for got in br.Executor(mode=mode).run(prog, br.Scope(), {"x": values}, [pushed, pulled]):
+        np.testing.assert_allclose(got, -16 * values**15, rtol=1e-5)

@@ -222,13 +222,16 @@ def add(left: Var, right: Var) -> Var:
     return one("add", left, right)
 
 
-def reachable(host: SymbolTable, wanted: Iterable[str]) -> set[str]:
+def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
     """The variables that depend on `wanted` in a way that gradients follow."""
     active = set(wanted)
-    for op in host.ops:
+    for op in block.ops:
         definition = OPS.get(op.type)
-        if definition.differentiable and any(name in active for name in op.reads()):
-            active.update(n for n in op.binds() if differentiable(host.type_of(n)))
+        if not definition.differentiable or active.isdisjoint(op.reads()):
+            continue
+        own_blocks = isinstance(definition, BlockOp)
+        found = definition.reached(op, active, reachable) if own_blocks else op.binds()
+        active.update(name for name in found if differentiable(block.vars[name].type))
     return active
 
 

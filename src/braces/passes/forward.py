@@ -6,12 +6,12 @@ follows from those of the inputs. Operators that own blocks carry tangents throu
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Set
 from typing import Any
 
 from braces.errors import GradientError
 from braces.ir.program import Program
-from braces.ir.records import Op
+from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import producers
 from braces.ops.build import Var, append, as_var, var_of
@@ -44,7 +44,7 @@ class Pushing:
         """Push tangents through a sub-block that is being built."""
         return push_forward(self.program, body, tangents)
 
-    def reachable(self, body: SymbolTable, names: set[str]) -> set[str]:
+    def reachable(self, body: Body, names: Set[str]) -> set[str]:
         """All that depends on these names of a block."""
         return reachable(body, names)
 

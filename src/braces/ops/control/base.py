@@ -1,17 +1,17 @@
 """What every operator that owns sub-blocks can do.
 
 Such an operator is a final class with the same methods in the same order: `interface`,
-`infer_blocks`, `interpret`, `lower`, `trim`, `build_gradient`, `build_jvp`. The executor and
-the passes hand in what belongs to them (`Frame`, `Lowering`, `Differentiation`), so that
-nothing here imports a layer above.
+`infer_blocks`, `interpret`, `lower`, `trim`, `reached`, `build_gradient`, `build_jvp`. The
+executor and the passes hand in what belongs to them (`Frame`, `Lowering`, `Differentiation`),
+so that nothing here imports a layer above.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from braces.dtypes import Type
 from braces.errors import BracesError
@@ -111,6 +111,10 @@ class Interface:
     results: int
 
 
+Follow: TypeAlias = Callable[[Body, Set[str]], set[str]]
+"""Says what in a block depends on active names, which are part of the answer."""
+
+
 class BlockOp(OpDef, ABC):
     """An operator that owns sub-blocks."""
 
@@ -144,6 +148,10 @@ class BlockOp(OpDef, ABC):
     @abstractmethod
     def trim(self, op: Op, live: frozenset[str], eliminate: Callable[..., Body]) -> Op | None:
         """The operator without what no live output needs."""
+
+    @abstractmethod
+    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+        """The outputs that depend on active names, as gradients follow them."""
 
     @abstractmethod
     def build_gradient(self, differentiation: Any) -> None:

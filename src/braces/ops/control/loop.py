@@ -16,7 +16,7 @@ trips this one repeats: gradient loops keep as much history as the loop that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from typing import Any, final
 
 from braces.dims import Size
@@ -25,9 +25,10 @@ from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jnp, lax
-from braces.ops.control.base import BlockOp, Frame, Interface, Lowering, result_types
+from braces.ops.control.base import BlockOp, Follow, Frame, Interface, Lowering, result_types
 from braces.ops.control.loop_gradient import loop_gradient
 from braces.ops.control.loop_parts import Parts, slice_type, trip_count
+from braces.ops.control.reached import loop_reached
 from braces.ops.control.tangents import loop_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
@@ -203,6 +204,10 @@ class Loop(BlockOp):
         return _rebuilt(op, parts, body, cond, sorted(kept), rows)
 
     # ---- gradient ----------------------------------------------------------------------------
+
+    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+        """The memories and rows that depend on active names, over any number of trips."""
+        return loop_reached(op, active, follow)
 
     def build_gradient(self, differentiation: Any) -> None:
         """A loop that counts down; see `loop_gradient`."""

@@ -22,7 +22,7 @@ places; `valid` tells rows from padding, and what mixes rows reads it (see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, final
 
 from braces.dims import Dim, Size
@@ -31,7 +31,7 @@ from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jnp
-from braces.ops.control.base import BlockOp, Frame, Interface, Lowering, result_types
+from braces.ops.control.base import BlockOp, Follow, Frame, Interface, Lowering, result_types
 from braces.ops.control.loop_parts import slice_type
 from braces.ops.control.partition_gradient import linear_of, partition_gradient, partition_jvp
 from braces.ops.control.partition_lowering import (
@@ -40,6 +40,7 @@ from braces.ops.control.partition_lowering import (
     lower_cases,
     without_stand_ins,
 )
+from braces.ops.control.reached import cases_reached
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.define import OPS, AttrSpec, Slot, Types
 from braces.ops.inference import Context
@@ -181,6 +182,11 @@ class Partition(BlockOp):
 
     # ---- gradient ----------------------------------------------------------------------------
 
+    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+        """The rows and sums that depend on active names in some case."""
+        results = (*op.outputs.get("out", ()), *op.outputs.get("sums", ()))
+        return cases_reached(op, active, follow, op.inputs.get("rows", ()), results)
+
     def build_gradient(self, differentiation: Any) -> None:
         """A row-wise branch on the same masks, which runs its cases again."""
         partition_gradient(differentiation)
@@ -225,7 +231,8 @@ def _without_rows(given: Type, count: Size) -> TensorType:
     if not isinstance(given, TensorType) or not given.shape or given.shape[0] != count:
         raise ShapeError(
             f"An output of a row-wise branch is {given}, whose leading axis is not its rows.",
-            fix=f"Give one row for each selected row: a leading axis of {count}.",
+            fix=f"Give one row for each selected row, a leading axis of {count}: compute it "
+            "from what add_input returned, or in br.cond from operands, not from all rows.",
         )
     return TensorType(given.dtype, given.shape[1:])
 

@@ -8,7 +8,7 @@ there is nothing else. The block that is chosen runs, the others do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, final
 
 from braces.dtypes import ListType, TensorType, Type, is_integer, unifies
@@ -16,7 +16,8 @@ from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
 from braces.lazy import jnp, lax
-from braces.ops.control.base import BlockOp, Frame, Interface, Lowering, result_types
+from braces.ops.control.base import BlockOp, Follow, Frame, Interface, Lowering, result_types
+from braces.ops.control.reached import cases_reached
 from braces.ops.control.switch_gradient import cases_of, switch_gradient
 from braces.ops.control.tangents import switch_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
@@ -120,6 +121,10 @@ class Switch(BlockOp):
         return with_captures(op.with_(outputs=outputs, attrs=dict(op.attrs) | {"cases": cases}))
 
     # ---- gradient ----------------------------------------------------------------------------
+
+    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+        """The outputs that depend on active names in some case."""
+        return cases_reached(op, active, follow, (), op.outputs["out"])
 
     def build_gradient(self, differentiation: Any) -> None:
         """A switch on the same index; what its cases read is kept as extra outputs."""

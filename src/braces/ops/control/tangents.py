@@ -15,6 +15,7 @@ from braces.ir.walk import with_captures
 from braces.ops.build import Var, var_of
 from braces.ops.control.keeping import differentiable
 from braces.ops.control.loop_parts import Parts
+from braces.ops.control.reached import loop_reached
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.lists import zero_list
 from braces.ops.rules import zeros_of
@@ -40,7 +41,9 @@ def loop_jvp(d: Any, parts: Parts) -> None:
         for p, n in zip(slices, op.inputs.get("sliced", ()), strict=True)
         if n in d.tangents
     ]
-    moving = _moving(d, parts, body, {*tangents, *(p for p, _ in sliced)})
+    reached = loop_reached(op, d.tangents.keys(), d.reachable)
+    moving = [j for j, name in enumerate(op.outputs["final"]) if name in reached]
+    moving = [j for j in moving if differentiable(body.type_of(parts.memory_params[j]))]
     params = [_param(d, body, tangents, parts.memory_params[j]) for j in moving]
     cuts = [_param(d, body, tangents, param) for param, _ in sliced]
     with d.program.building(body):
@@ -63,19 +66,6 @@ def loop_jvp(d: Any, parts: Parts) -> None:
     }
     attrs = dict(op.attrs) | {"body": whole, "cond": _wider(op.attrs["cond"], params, body)}
     d.replace(with_captures(op.with_(inputs=inputs, outputs=outputs, attrs=attrs)))
-
-
-def _moving(d: Any, parts: Parts, body: SymbolTable, active: set[str]) -> list[int]:
-    """The memories whose tangents can be other than zero: a fixpoint, from the inputs on."""
-    init = d.op.inputs.get("init", ())
-    kept = {j for j, name in enumerate(init) if name in d.tangents}
-    while True:
-        reached = d.reachable(body, active | {parts.memory_params[j] for j in kept})
-        more = {j for j, name in enumerate(parts.next_memories) if name in reached}
-        if more <= kept:
-            break
-        kept |= more
-    return [j for j in sorted(kept) if differentiable(body.type_of(parts.memory_params[j]))]
 
 
 def _param(d: Any, body: SymbolTable, tangents: dict[str, Var], name: str) -> str:
