@@ -321,3 +321,58 @@ def test_names_are_free_again_after_an_exception(prog: br.Program) -> None:
             interrupted_rnn()
         assert br.fc(get("x"), 5, name="inside").type == br.fc(get("x"), 5).type
     assert {"inside.w", "inside.b"} < {p.name for p in prog.parameters}
+
+
+# ---- what is no variable ---------------------------------------------------------------------
+
+
+def in_while(write: Callable[[Any, Any], Any]) -> None:
+    with br.create_while().block() as body:
+        write(body, body.add_memory(init=br.constant(0.0)))
+
+
+def in_net(write: Callable[[Any, Any], Any]) -> None:
+    with br.create_rnn().stepnet() as net:
+        write(net, net.add_input(get("x")))
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda: in_while(lambda body, _: body.set_condition(None)),
+        lambda: in_while(lambda body, _: body.add_memory(None)),
+        lambda: in_while(lambda body, _: body.add_output(None)),
+        lambda: in_while(lambda _, memory: memory.update(None)),
+        lambda: in_net(lambda net, _: net.add_input(None)),
+        lambda: in_net(lambda net, _: net.stop_when(None)),
+        lambda: br.create_rnn(lengths="a"),
+        lambda: br.create_if_else(None),
+        lambda: br.create_switch().case(None),
+        lambda: get("x") + None,
+        lambda: get("x") == None,  # noqa: E711
+        lambda: br.matmul(get("x"), None),
+    ],
+)
+def test_what_is_no_variable_is_refused_by_line(
+    prog: br.Program, do: Callable[[], Any]
+) -> None:
+    refuse_here(prog, br.DTypeError, do, "neither a variable nor a number")
+
+
+def test_a_memory_of_an_unknown_size_says_how_to_find_it(prog: br.Program) -> None:
+    def build() -> None:
+        in_net(lambda net, _: net.add_memory(shape=[None, 4]))
+
+    refuse_here(prog, br.ShapeError, build, "one is None or -1", "x.shape[0]")
+
+
+def test_an_axis_that_an_input_lacks_is_refused_by_line(prog: br.Program) -> None:
+    def build() -> None:
+        in_net(lambda net, _: net.add_input(get("x"), axis=7))
+
+    refuse_here(prog, br.ShapeError, build, "no axis 7 in 2 axes")
+
+
+@pytest.mark.parametrize("limit", [-1, 2.5, True])
+def test_a_limit_that_is_no_number_of_trips_is_refused(prog: br.Program, limit: Any) -> None:
+    refuse_here(prog, br.ProgramError, lambda: br.create_while(max_trips=limit), "max_trips=")

@@ -282,6 +282,12 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         ),
         (lambda x: br.while_loop(lambda c: True, lambda c: c, "no"), br.ProgramError, ["'no'"]),
         (lambda x: br.scan(lambda c, row: c, 0, x), br.ProgramError, ["pair", "None"]),
+        (lambda x: br.switch(0, lambda: x), br.ProgramError, ["a list or a dict of functions"]),
+        (
+            lambda x: br.cond(x[:, 0] > 0, lambda: x, lambda: -x),
+            br.ShapeError,
+            ["whose leading axis is not its rows", "from operands"],
+        ),
         (
             lambda x: br.scan(lambda c: (c, c), 0, x),
             br.ProgramError,

@@ -78,6 +78,8 @@ def test_ranges_have_symbolic_sizes() -> None:
         (ProgramError, "no operand has", lambda: einsum("i->j", (2,))),
         (ProgramError, "not an equation", lambda: einsum("i->j->k", (2,))),
         (ProgramError, "step that is not 0", lambda: one("arange", stop=3, step=0)),
+        (ShapeError, "cannot make an axis of -2", lambda: one("eye", n=3, m=-2)),
+        (ShapeError, "an axis of -1", lambda: one("linspace", start=0, stop=1, num=-1)),
     ],
 )
 def test_what_does_not_fit_is_refused(error: Any, message: str, build: Any) -> None:

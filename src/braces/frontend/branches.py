@@ -15,6 +15,7 @@ from braces.ir.records import Body
 from braces.ir.walk import rename_body
 from braces.ops.build import Var, apply, as_var, one, tensor_type
 from braces.ops.control.rows import mask_rows
+from braces.ops.source import says_where
 
 
 class Branch(SubBlock):
@@ -29,6 +30,7 @@ class Branch(SubBlock):
         self.rows: Dim | None = None
         self.valid: Var | None = None
 
+    @says_where
     def add_input(self, x: Any) -> Var:
         """An outer variable as this branch sees it.
 
@@ -170,6 +172,7 @@ class Switch(_Branches):
         self.index = index
         self.has_default = False
 
+    @says_where
     def case(self, when: Any) -> Branch:
         """The block that runs for this index, or where this condition is the first to hold."""
         if self.has_default:
@@ -266,10 +269,11 @@ def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
         ShapeError: It is anything else.
     """
     var = as_var(given)
+    article = "an" if what.startswith("if") else "a"
     if var.dtype != BOOL or var.ndim > int(rows):
         raise located(
             ShapeError(
-                f"The predicate of a {what} must be a bool scalar"
+                f"The predicate of {article} {what} must be a bool scalar"
                 + (" or a bool vector of rows." if rows else "."),
                 given=f"{var.name}: {var.type}",
                 fix="Compare, and reduce with br.all or br.any.",
@@ -279,6 +283,7 @@ def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
     return var
 
 
+@says_where
 def create_if_else(predicate: Any) -> IfElse:
     """A choice between two blocks, for a whole value or row by row.
 
@@ -304,6 +309,7 @@ def create_if_else(predicate: Any) -> IfElse:
     return IfElse(predicate_of(predicate, "if-else", rows=True))
 
 
+@says_where
 def create_switch(index: Any = None) -> Switch:
     """A choice between blocks: the first condition that holds, or the index that equals.
 

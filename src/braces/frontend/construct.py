@@ -11,7 +11,7 @@ from braces.ir.table import SymbolTable
 from braces.ir.walk import producers
 from braces.ops.build import Var, as_var, var_of
 from braces.ops.lists import INDEX_TYPE
-from braces.ops.source import user_source
+from braces.ops.source import says_where, user_source
 from braces.passes.prune import ancestors
 
 
@@ -99,6 +99,7 @@ class SubBlock:
             handle.table = self.outer
             self.outer.handles[name] = handle
 
+    @says_where
     def add_output(self, *values: Any, **options: Any) -> None:
         """Hand values out of the block, in this order."""
         self.require_open("add_output")
@@ -156,6 +157,7 @@ class Memory(Var):
         self.shifts: list[Var] = []
         self.position = 0
 
+    @says_where
     def pre(self, n: int = 1) -> Var:
         """The value of `n` trips ago; the initial value where there were fewer.
 
@@ -175,6 +177,7 @@ class Memory(Var):
             self.shifts.append(self.block.shift(self))
         return self if n == 1 else self.shifts[n - 2]
 
+    @says_where
     def update(self, value: Any) -> None:
         """Set the value of this trip.
 
@@ -219,6 +222,7 @@ class LoopBlock(SubBlock):
         self.step: Var = self.param("step", INDEX_TYPE)
         self.table.trip_index = self.step.name
 
+    @says_where
     def add_memory(self, init: Any) -> Memory:
         """A state that is carried from trip to trip.
 

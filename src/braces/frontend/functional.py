@@ -311,6 +311,11 @@ def switch(
         ...     print(br.switch(i, [lambda: x, lambda: x * 2.0, lambda: br.exp(x)]).type)
         f32[3]
     """
+    if callable(fns):
+        raise ProgramError(
+            f"switch takes a list or a dict of functions, not {fns!r:.80}.",
+            fix="Write br.switch(index, [first, second]).",
+        )
     cases = dict(fns.items() if isinstance(fns, Mapping) else enumerate(fns))
     if not cases:
         raise ProgramError("switch has no functions to choose from.")

@@ -47,7 +47,7 @@ class OperatorFunction:
             elif slot.many:
                 inputs[key] = as_list(value)
             else:
-                inputs[key] = [] if value is None else [value]
+                inputs[key] = [] if value is None and slot.optional else [value]
         made = apply(self.definition.type, inputs, attrs, name=name)
         outputs = self.definition.outputs
         found = [list(made[s.name]) if s.many else made[s.name][0] for s in outputs]

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.dims import Dim, Size
+from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located, outer_var
-from braces.frontend.segments import Segments, check_every
+from braces.frontend.random import sizes_of
+from braces.frontend.segments import Segments, check_trips
 from braces.frontend.step_guard import guard
 from braces.ir.records import Body
 from braces.ops.build import Var, apply, as_var, one, tensor_type
 from braces.ops.rules import axis_index
+from braces.ops.source import says_where
 
 
 class StepNet(LoopBlock):
@@ -27,6 +29,7 @@ class StepNet(LoopBlock):
         self.steps: Size | None = rnn.steps
         self.stop: Var | None = None
 
+    @says_where
     def add_input(self, x: Any, axis: int = 0) -> Var:
         """Cut an outer variable into steps; returns the slice of this step.
 
@@ -70,6 +73,7 @@ class StepNet(LoopBlock):
             )
         self.steps = agreed
 
+    @says_where
     def add_memory(
         self,
         init: Any = None,
@@ -101,20 +105,19 @@ class StepNet(LoopBlock):
                 self.what,
             )
         if init is None:
-            init = self._filled(shape or (), batch_like, batch_axis, value, dtype)
+            init = self._filled(sizes_of(shape or ()), batch_like, batch_axis, value, dtype)
         return super().add_memory(init)
 
     def _filled(
         self,
-        shape: Sequence[Any],
+        sizes: Shape,
         batch_like: Var | None,
         batch_axis: int,
         value: float,
         dtype: object,
     ) -> Var:
-        sizes = tuple(shape)
         if batch_like is not None:
-            like = tensor_type(batch_like)
+            like = tensor_type(as_var(batch_like))
             sizes = (like.shape[axis_index(batch_axis, like.rank, "add_memory")], *sizes)
             if dtype is None and like.dtype.kind == "f":
                 dtype = like.dtype
@@ -131,6 +134,7 @@ class StepNet(LoopBlock):
         super().add_output(*values)
         self.output_axes.extend([axis] * len(values))
 
+    @says_where
     def stop_when(self, condition: Any) -> None:
         """Stop early; read after the step.
 
@@ -210,7 +214,7 @@ class Rnn:
         lengths: Var | None = None,
         checkpoint_every: int | None = None,
     ) -> None:
-        self.checkpoint_every = check_every(checkpoint_every)
+        self.checkpoint_every = check_trips(checkpoint_every, "checkpoint_every")
         self.reverse = reverse
         self.steps = steps
         self.lengths = lengths
@@ -271,6 +275,7 @@ def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
     return finals[memory.position]
 
 
+@says_where
 def create_rnn(
     *,
     reverse: bool = False,

@@ -169,14 +169,15 @@ class Segments:
         return table.freeze([goes_on.name])
 
 
-def check_every(every: Any) -> int | None:
+def check_trips(given: Any, what: str, least: int = 1) -> int | None:
     """A number of trips, or nothing.
 
     Raises:
-        ProgramError: It is not a positive integer.
+        ProgramError: It is no integer of at least `least`.
     """
-    if every is None or (type(every) is int and every > 0):
-        return every
+    if given is None or (type(given) is int and given >= least):
+        return given
     raise ProgramError(
-        f"checkpoint_every={every!r} is not a number of trips.", fix="Use a positive integer."
+        f"{what}={given!r} is not a number of trips.",
+        fix=f"Use an integer of at least {least}.",
     )

@@ -10,13 +10,14 @@ from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located
 from braces.frontend.rnn import final_of
-from braces.frontend.segments import Segments, check_every
+from braces.frontend.segments import Segments, check_trips
 from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.walk import all_ops, free_names
 from braces.ops.build import Var, apply, as_var, tensor_type
 from braces.ops.define import OPS
 from braces.ops.lists import push
 from braces.ops.rows_of_lists import stack
+from braces.ops.source import says_where
 from braces.passes.prune import eliminate
 
 
@@ -28,6 +29,7 @@ class WhileBlock(LoopBlock):
         self.loop = loop
         self.condition: Var | None = None
 
+    @says_where
     def set_condition(self, condition: Any) -> None:
         """Say when the loop goes on: a bool scalar of memories and outer variables.
 
@@ -127,8 +129,8 @@ class While:
     def __init__(
         self, max_trips: int | None = None, checkpoint_every: int | None = None
     ) -> None:
-        self.max_trips = max_trips
-        self.checkpoint_every = check_every(checkpoint_every)
+        self.max_trips = check_trips(max_trips, "max_trips", least=0)
+        self.checkpoint_every = check_trips(checkpoint_every, "checkpoint_every")
         if self.checkpoint_every is not None and max_trips is not None:
             raise ProgramError(
                 "max_trips and checkpoint_every do not go together.",
@@ -183,6 +185,7 @@ class While:
         return final_of(self.body, self.finals, memory)
 
 
+@says_where
 def create_while(*, max_trips: int | None = None, checkpoint_every: int | None = None) -> While:
     """A loop that goes on while a condition on its memories holds.
 

@@ -366,7 +366,7 @@ def call(op_type: str, *operands: Any, name: str = "", **attrs: Any) -> Any:
             slots[slot.name], rest = rest, []
         elif rest:
             value = rest.pop(0)
-            slots[slot.name] = () if value is None else (value,)
+            slots[slot.name] = () if value is None and slot.optional else (value,)
     if rest:
         raise ProgramError(
             f"{op_type} takes {len(definition.inputs)} inputs, not {len(operands)}."

@@ -6,7 +6,7 @@ from typing import Any
 
 from braces.dims import Shape, Size, call, divide_exactly
 from braces.dtypes import FLOAT32, INT64, DType, TensorType
-from braces.errors import ProgramError
+from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Literal
 from braces.lazy import jnp
 from braces.ops.define import Tensor, op
@@ -264,7 +264,7 @@ def linspace(
 def infer_linspace(context: Context, *, num: Size, dtype: DType, **attrs: Any) -> TensorType:
     """One axis of `num`."""
     del attrs
-    return TensorType(dtype, (context.unifier.resolve(num),))
+    return TensorType(dtype, _made(context, num))
 
 
 @op(
@@ -293,5 +293,14 @@ def eye(*, n: Size, m: Size | None = None, k: int = 0, dtype: DType = FLOAT32) -
 def infer_eye(context: Context, *, n: Size, m: Size | None, k: int, dtype: DType) -> TensorType:
     """`n` rows and `m` columns."""
     del k
-    sizes = (n, n if m is None else m)
-    return TensorType(dtype, tuple(map(context.unifier.resolve, sizes)))
+    return TensorType(dtype, _made(context, n, n if m is None else m))
+
+
+def _made(context: Context, *sizes: Size) -> Shape:
+    """The shape of what is made."""
+    for size in sizes:
+        if isinstance(size, int) and size < 0:
+            raise ShapeError(
+                f"{context.type} cannot make an axis of {size}.", fix="Use 0 or more."
+            )
+    return tuple(map(context.unifier.resolve, sizes))
