@@ -174,11 +174,26 @@ FED = {"x": np.ones((2, 4), "f4"), "y": np.ones(2, "f4")}
         (FED | {"x": "ones"}, ["`x`", "f32[batch,4]"]),
         (FED | {"x": None}, ["`x`", "f32[batch,4]"]),
         (FED | {"y": [1.0, "two"]}, ["`y`", "f32[batch]"]),
+        (FED | {"y": np.ma.ones(2, "f4")}, ["`y`", "masked", "f32[batch]", "filled"]),
+        ("x", ["'x'", "feed={"]),
     ],
-    ids=["none", "unknown", "size", "rank", "batch", "f64", "int", "string", "None", "list"],
+    ids=[
+        "none",
+        "unknown",
+        "size",
+        "rank",
+        "batch",
+        "f64",
+        "int",
+        "string",
+        "None",
+        "list",
+        "masked",
+        "no-dict",
+    ],
 )
 def test_a_wrong_feed_is_refused(
-    mode: str, prog: br.Program, feed: dict[str, Any], parts: list[str]
+    mode: str, prog: br.Program, feed: Any, parts: list[str]
 ) -> None:
     scope, exe = br.Scope(), br.Executor(mode=mode)
     exe.init(prog, scope)
@@ -189,6 +204,35 @@ def test_a_wrong_feed_is_refused(
     assert message.count("\n") >= 1
     np.testing.assert_array_equal(scope.var("w").value, before)
     assert exe.run(prog, scope, FED, fetch="total") == 2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("int32", [0, 2**40]),
+        ("uint8", -1),
+        ("uint8", np.int64(256)),
+        ("int64", 2**63),
+        ("float32", [1.0, 1e300]),
+        ("float16", 1e6),
+    ],
+)
+def test_a_number_that_the_declared_dtype_cannot_hold_is_refused(
+    dtype: str, value: Any
+) -> None:
+    with br.Program() as program:
+        x = br.data("x", np.shape(value), dtype)
+    exe, scope = br.Executor(mode="interpret"), br.Scope()
+    with pytest.raises(br.FeedError, match=f"not fit into {dtype}"):
+        exe.run(program, scope, {"x": value}, fetch=x)
+    assert exe.run(program, scope, {"x": np.zeros_like(value).tolist()}, fetch=x).dtype == dtype
+
+
+@pytest.mark.parametrize("fetch", [3, len, [None]])
+def test_what_is_no_variable_cannot_be_fetched(prog: br.Program, fetch: Any) -> None:
+    exe, scope = br.Executor(mode="interpret"), br.Scope()
+    run = lambda: exe.run(prog, scope, FED, fetch=fetch)  # noqa: E731
+    refuse(prog, br.ProgramError, run, "cannot be fetched", "or their names")
 
 
 def test_a_fetch_that_does_not_exist_is_refused(mode: str, prog: br.Program) -> None:

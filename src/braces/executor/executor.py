@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from braces.errors import DeviceError, ProgramError
+from braces.errors import DeviceError, FeedError, ProgramError
 from braces.executor import interpreted
 from braces.executor.compiled import CompiledPlan
 from braces.executor.feeds import check_names, convert
@@ -146,7 +146,9 @@ class Executor:
             plans[key] = CompiledPlan(plan, self.device, check_nan)
         return plans[key]
 
-    def _feeds(self, plan: Plan, feed: Mapping[Any, Any]) -> dict[str, Any]:
+    def _feeds(self, plan: Plan, feed: Any) -> dict[str, Any]:
+        if not isinstance(feed, Mapping):
+            raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
         fed = {key.name if isinstance(key, Var) else key: value for key, value in feed.items()}
         if fed.keys() != plan.feeds.keys():
             check_names(fed, plan.feeds, plan.data)
@@ -181,7 +183,8 @@ def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]
         return _names(fetch.values()), lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetch, str | Var):
         return _names([fetch]), lambda results: results[0]
-    return _names(fetch or ()), list
+    several = isinstance(fetch, Iterable) or fetch is None
+    return _names((fetch or ()) if several else [fetch]), list
 
 
 def _names(fetches: Iterable[Any]) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def convert(info: VarInfo, value: Any) -> Any:
     assert isinstance(declared, TensorType)
     if isinstance(value, PYTHON):
         return _convert_python(info, declared, value)
-    if not isinstance(value, np.ndarray):
+    if type(value) is not np.ndarray:
         value = _as_array(info, value)
     if value.dtype != declared.dtype:
         raise FeedError(
@@ -68,7 +68,7 @@ def _convert_python(info: VarInfo, declared: TensorType, value: Any) -> Any:
         found = np.asarray(value)
         if found.dtype.kind not in "biufcV" or not _fits(found.dtype, declared.dtype):
             raise ValueError(f"{found.dtype} does not become {declared.dtype}")
-        return found.astype(declared.dtype)
+        return _narrowed(found, declared.dtype)
     except (ValueError, TypeError, OverflowError) as error:
         raise FeedError(
             f"Feed `{info.name}` cannot become {declared}.",
@@ -86,7 +86,25 @@ def _fits(given: np.dtype[Any], declared: np.dtype[Any]) -> bool:
     return given.kind != "c" or declared.kind == "c"
 
 
+def _narrowed(found: Any, dtype: np.dtype[Any]) -> Any:
+    """The same numbers in the declared dtype; no integer wraps, nothing becomes infinite."""
+    if found.dtype == dtype:
+        return found
+    with np.errstate(over="ignore"):
+        made = found.astype(dtype)
+    fits = made == found if dtype.kind in "iu" else np.isinf(made) <= np.isinf(found)
+    if not np.all(fits):
+        raise ValueError(f"it does not fit into {dtype}")
+    return made
+
+
 def _as_array(info: VarInfo, value: Any) -> Any:
+    if isinstance(value, np.ma.MaskedArray):
+        raise FeedError(
+            f"Feed `{info.name}` is a masked array.",
+            given=f"{info.name}: declared {info.type}, fed {describe(value)}",
+            fix="Feed array.filled(value), and the mask as data of its own.",
+        )
     if hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__"):
         return value if type(value).__module__.startswith("jax") else np.asarray(value)
     raise FeedError(
