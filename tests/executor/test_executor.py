@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
+import signal
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import braces as br
-from braces.executor import interpret
+from braces.executor import compiled, interpret, interpreted, states
 
 ONES = np.ones((2, 3), "float32")
 
@@ -264,3 +266,33 @@ def test_inner_variables_cannot_be_fetched_but_can_be_looked_at() -> None:
     values = [float(exe.step_scopes[f"loop_0/body[{t}]"].var("inner").value) for t in range(3)]
     assert values == [0.0, 2.0, 4.0]
     assert ("loop_0/body[1]", "inner", ["inner"]) in seen
+
+
+def test_an_interrupt_in_a_run_waits_for_its_end(mode: str, monkeypatch: Any) -> None:
+    prog, *_ = counter()
+    exe, scope = started(prog, mode)
+    module = {"compile": compiled, "interpret": interpreted}[mode]
+
+    def commit(*args: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        states.commit(*args)
+
+    monkeypatch.setattr(module, "commit", commit)
+    with pytest.raises(KeyboardInterrupt):
+        exe.run(prog, scope)
+    assert scope.var("n").value == 1.0
+    monkeypatch.undo()
+    exe.run(prog, scope)
+    assert scope.var("n").value == 2.0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_run_whose_state_another_thread_took_says_so(monkeypatch: Any) -> None:
+    prog, *_ = counter()
+    exe, scope = started(prog, "compile")
+    stale = {"n": scope.var("n").raw}
+    exe.run(prog, scope)
+    monkeypatch.setattr(compiled, "read_states", lambda *_: stale)
+    with pytest.raises(br.RunError, match="Another thread ran with this scope"):
+        exe.run(prog, scope)
+    assert scope.var("n").value == 1.0

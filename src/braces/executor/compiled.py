@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from braces.executor.compile import FIRST_CAPACITY, NAN, Lowerer, Site, find_sit
 from braces.executor.feeds import check_shape
 from braces.executor.interpret import place
 from braces.executor.plan import Plan
+from braces.executor.signals import Uninterrupted
 from braces.executor.states import check_states, commit, read_states
 from braces.lazy import jax, jnp
 from braces.scope import Scope
@@ -87,22 +88,36 @@ class CompiledPlan:
         for _ in range(MOST_REPEATS):
             states = read_states(self.plan.states, scope)
             executable = self._executable(states, feeds)
-            fetches, updates, status = self._call(executable, states, feeds)
-            found: list[int] = [] if status is None else np.asarray(status).tolist()
+            fetches, found = self._transact(executable, scope, states, feeds)
             if not any(found):
-                commit(updates, scope)
                 return [
                     np.array(value) if shared else np.asarray(value)
                     for value, shared in zip(fetches, self.shared, strict=True)
                 ]
-            # Donated buffers are gone; the run returned the values that they had before it.
-            commit({name: updates[name] for name in executable.donated}, scope)
             if self.known.learn(executable.sites, found):
                 continue
             if self.check_nan and found[-1]:
                 interpreted.find_nan(self.plan, scope, feeds, self.device)
             raise _failure(executable.sites, found)
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
+
+    def _transact(
+        self,
+        executable: Executable,
+        scope: Scope,
+        states: Mapping[str, Any],
+        feeds: Mapping[str, Any],
+    ) -> tuple[list[Any], list[int]]:
+        """Call and commit as one, also under Ctrl-C: donated buffers are gone then.
+
+        Where the run failed, it returned the values that they had before it.
+        """
+        with Uninterrupted() if self.plan.updates else nullcontext():
+            fetches, updates, status = self._call(executable, states, feeds)
+            found: list[int] = [] if status is None else np.asarray(status).tolist()
+            names = executable.donated if any(found) else updates
+            commit({name: updates[name] for name in names}, scope)
+        return fetches, found
 
     def _call(
         self, executable: Executable, states: Mapping[str, Any], feeds: Mapping[str, Any]
@@ -115,7 +130,15 @@ class CompiledPlan:
         with jax.enable_x64(True):
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
-            return executable.call(*arguments)
+            try:
+                return executable.call(*arguments)
+            except ValueError:
+                if not any(map(is_deleted, states.values())):
+                    raise
+                raise RunError(
+                    "Another thread ran with this scope meanwhile; this run changed nothing.",
+                    fix="Give each thread a scope of its own, or hold a lock around exe.run.",
+                ) from None
 
     def _executable(self, states: Mapping[str, Any], feeds: Mapping[str, Any]) -> Executable:
         arrays = (*states.values(), *feeds.values())
@@ -165,6 +188,11 @@ class CompiledPlan:
             return Executable(
                 call.lower(*arguments).compile(), donated, kept, tuple(sites.values())
             )
+
+
+def is_deleted(value: Any) -> bool:
+    """Whether a run took the buffer of this value over."""
+    return not isinstance(value, np.ndarray) and value.is_deleted()
 
 
 def _failure(sites: tuple[Site, ...], status: list[int]) -> BracesError:

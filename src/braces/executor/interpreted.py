@@ -12,6 +12,7 @@ from braces.executor.attributes import Sizes
 from braces.executor.feeds import check_shape
 from braces.executor.interpret import Interpreter, Listener
 from braces.executor.plan import Plan
+from braces.executor.signals import Uninterrupted
 from braces.executor.states import check_states, commit, read_states
 from braces.ir.records import ProgramDef
 from braces.lazy import jax
@@ -42,7 +43,8 @@ def run(
         updates = {name: env[source] for name, source in plan.updates.items()}
         jax.block_until_ready(list(updates.values()))
     interpreter.keep("", env)
-    commit(updates, scope)
+    with Uninterrupted():
+        commit(updates, scope)
     return results, kept or {}
 
 
