@@ -176,6 +176,7 @@ FED = {"x": np.ones((2, 4), "f4"), "y": np.ones(2, "f4")}
         (FED | {"y": [1.0, "two"]}, ["`y`", "f32[batch]"]),
         (FED | {"y": np.ma.ones(2, "f4")}, ["`y`", "masked", "f32[batch]", "filled"]),
         ("x", ["'x'", "feed={"]),
+        (np.ones(2), ["array([1., 1.])", "feed={"]),
     ],
     ids=[
         "none",
@@ -190,6 +191,7 @@ FED = {"x": np.ones((2, 4), "f4"), "y": np.ones(2, "f4")}
         "list",
         "masked",
         "no-dict",
+        "array",
     ],
 )
 def test_a_wrong_feed_is_refused(

@@ -162,6 +162,11 @@ def test_a_wrong_feed_is_refused(
     assert message in str(caught.value)
 
 
+def test_an_array_without_a_name_is_refused(net: Net, path: Path) -> None:
+    with pytest.raises(FeedError, match=r"is no dict.\n.*feed=\{'x': array"):
+        load_model(net.save(path)).run(XS)  # pyright: ignore[reportArgumentType]
+
+
 # ---- training on -----------------------------------------------------------------------------
 
 

@@ -114,7 +114,7 @@ class Executor:
         """
         names, shape_up = read_fetch(fetch)
         compiled_plan = self._plan(program, names, check_nan)
-        feeds = self._feeds(compiled_plan.plan, feed or {})
+        feeds = self._feeds(compiled_plan.plan, {} if feed is None else feed)
         if self.mode == "compile":
             if listeners or keep_scopes:
                 raise ProgramError(

@@ -138,9 +138,8 @@ class Model:
         What the program updates is in `scope` afterwards.
         """
         entry = self.entry(name)
-        results = self.executor.run(
-            entry.program, self.scope, {**(feed or {}), **feeds}, dict(entry.fetches)
-        )
+        given = feeds if feed is None else {**feed, **feeds} if feeds else feed
+        results = self.executor.run(entry.program, self.scope, given, dict(entry.fetches))
         return next(iter(results.values())) if len(results) == 1 else results
 
     def entry(self, name: str = PREDICT) -> NamedProgram:
