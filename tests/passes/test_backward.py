@@ -59,3 +59,26 @@ def test_what_nested_blocks_carry_beside_a_variable_has_no_slope_of_it(
     values = np.array([-0.9, -0.8], "float32")
     for got in br.Executor(mode=mode).run(prog, br.Scope(), {"x": values}, [pushed, pulled]):
         np.testing.assert_allclose(got, -16 * values**15, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["compile", "interpret"])
+def test_what_loops_carry_and_the_target_does_not_need_has_no_slope(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [])
+        outer = br.create_rnn(steps=2)
+        with outer.stepnet() as net:
+            value, far = net.add_memory(init=x), net.add_memory(init=br.constant(0.0))
+            inner = br.create_while()
+            with inner.block() as body:
+                trip = body.add_memory(init=br.constant(0))
+                v, d = body.add_memory(init=value), body.add_memory(init=far)
+                body.set_condition(trip < 2)
+                after = v * 1.0
+                v.update(after)
+                d.update(br.sqrt(br.square(after - v)))  # its slope at 0 is NaN
+                trip.update(trip + 1)
+            value.update(inner.final(v))
+            far.update(inner.final(d))
+        slopes = br.gradients([outer.final(value)], [x])
+    got = br.Executor(mode=mode).run(prog, br.Scope(), {"x": 0.5}, slopes)
+    assert got == [1.0]

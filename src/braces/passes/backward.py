@@ -62,6 +62,10 @@ class Differentiation:
         """All that these names of a block are computed from."""
         return ancestors(table.ops, names)
 
+    def reachable(self, table: SymbolTable, names: Iterable[str]) -> set[str]:
+        """All that depends on these names of a block."""
+        return reachable(table, names)
+
     def add(self, left: Var, right: Var) -> Var:
         """The sum of two cotangents."""
         return add(left, right)

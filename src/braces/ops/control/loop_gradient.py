@@ -84,9 +84,19 @@ def _flowing(d: Any, parts: Parts, forward: SymbolTable) -> list[int]:
     kept = {j for j, name in enumerate(finals) if name in d.grads}
     stacked = zip(parts.rows, d.op.outputs.get("stacked", ()), strict=True)
     rows = [row for row, name in stacked if name in d.grads]
+    reached = {
+        j: d.reachable(forward, {name})
+        for j, name in enumerate(parts.memory_params)
+        if isinstance(forward.type_of(name), TensorType)
+    }
     while True:
-        needed = d.ancestors(forward, [*rows, *(parts.next_memories[j] for j in kept)])
-        more = {j for j, name in enumerate(parts.memory_params) if name in needed}
+        wanted = {*rows, *(parts.next_memories[j] for j in kept)}
+        needed = d.ancestors(forward, wanted)
+        more = {
+            j
+            for j, name in enumerate(parts.memory_params)  # a history is handed on as a whole
+            if (name in needed if j not in reached else not wanted.isdisjoint(reached[j]))
+        }
         if more <= kept:
             break
         kept |= more
