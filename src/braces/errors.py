@@ -164,13 +164,14 @@ def suggest(name: str, names: Iterable[str]) -> str:
     """A way out that names the nearest of `names`.
 
     Example:
-        >>> suggest("los", ["loss", "lr"])
+        >>> suggest("Los", ["loss", "lr"])
         'Did you mean `loss`?'
     """
     known = sorted(set(names))
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    lower = {one.lower(): one for one in reversed(known)}
+    near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     if near:
-        return "Did you mean " + ", ".join(f"`{one}`" for one in near) + "?"
+        return "Did you mean " + ", ".join(f"`{lower[one]}`" for one in near) + "?"
     if not known:
         return "There are none."
     shown = ", ".join(f"`{one}`" for one in known[:8])

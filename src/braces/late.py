@@ -12,6 +12,7 @@ from typing import Any
 ENTRIES = {
     "admit": "braces.passes.admit:admit",
     "var_of": "braces.ops.build:var_of",
+    "no_attribute": "braces.frontend.spelling:no_attribute",
     "op_versions": "braces.passes.admit:op_versions",
     "run_block": "braces.executor.block:run_block",
     "eval_block": "braces.executor.block:eval_block",

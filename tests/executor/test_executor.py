@@ -296,3 +296,9 @@ def test_a_run_whose_state_another_thread_took_says_so(monkeypatch: Any) -> None
     with pytest.raises(br.RunError, match="Another thread ran with this scope"):
         exe.run(prog, scope)
     assert scope.var("n").value == 1.0
+
+
+def test_a_program_and_a_scope_are_given_in_this_order() -> None:
+    prog, scope = br.Program(), br.Scope()
+    with pytest.raises(br.ProgramError, match=r"exe\.run\(prog, scope"):
+        br.Executor().run(scope, prog)  # pyright: ignore

@@ -108,3 +108,27 @@ def test_a_hint_ignores_case_and_near_misses_are_suggested() -> None:
     with pytest.raises(AttributeError, match="dir"):
         br.qqqqqq  # noqa: B018
     assert not hasattr(br, "__wrapped__")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("numpy", "fetch=x"),
+        ("view", "Use x.reshape"),
+        ("backward", "Use br.append_backward"),
+        ("relu", "Use br.relu(x)"),
+        ("shap", "Did you mean `shape`"),
+        ("zzz", "See dir(br.Var)"),
+    ],
+)
+def test_a_variable_says_what_to_type_for_methods_of_others(name: str, said: str) -> None:
+    with br.Program():
+        x = br.data("x", [3])
+    with pytest.raises(AttributeError, match=re.escape(said)):
+        getattr(x, name)
+    assert not hasattr(x, name)
+
+
+def test_case_is_no_matter_for_what_is_suggested() -> None:
+    with pytest.raises(AttributeError, match="Did you mean `sgd`"):
+        br.optimizer.SGD  # noqa: B018

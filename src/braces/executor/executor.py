@@ -112,6 +112,7 @@ class Executor:
             NaNError: There is a NaN, and `check_nan` asked for it.
             RunError: The run failed.
         """
+        _check_order(program, scope)
         names, shape_up = read_fetch(fetch)
         compiled_plan = self._plan(program, names, check_nan)
         feeds = self._feeds(compiled_plan.plan, {} if feed is None else feed)
@@ -156,6 +157,15 @@ class Executor:
         if len(fed) > len(feeds):  # not needed, but they tell the sizes of named dimensions
             feeds |= {n: convert(plan.data[n], v) for n, v in fed.items() if n not in feeds}
         return feeds
+
+
+def _check_order(program: Any, scope: Any) -> None:
+    if not isinstance(program, Program) or not isinstance(scope, Scope):
+        raise ProgramError(
+            "A run takes a program, then a scope.",
+            given=f"{type(program).__name__}, {type(scope).__name__}",
+            fix="Write exe.run(prog, scope, feed=..., fetch=...).",
+        )
 
 
 def _value(scope: Scope, name: str) -> Any:

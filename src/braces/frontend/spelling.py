@@ -269,3 +269,31 @@ def missing(name: str) -> NoReturn:
     near = suggest(name, known)
     fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(braces)."
     raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)
+
+
+_METHODS = {
+    "contiguous": "the variable itself: layout is XLA's affair",
+    "cpu": "br.Executor(device='cpu'): a run chooses, not a variable",
+    "cuda": "br.Executor(device='cuda:0'): a run chooses, not a variable",
+    "data": "exe.run(prog, scope, fetch=x) for its value",
+    "detach": "br.stop_gradient(x)",
+    "device": "br.Executor(device=...): a run chooses, not a variable",
+    "grad": "br.gradients(loss, x)",
+    "item": "exe.run(prog, scope, fetch=x) for its value",
+    "numpy": "exe.run(prog, scope, fetch=x) for its value",
+    "requires_grad": "br.gradients(loss, x), or br.stop_gradient(x) where none shall flow",
+    "size": "x.shape, or br.size(x.shape[0]) for a number in the program",
+    "to": "x.astype(dtype); a device is chosen by br.Executor(device=...)",
+    "tolist": "exe.run(prog, scope, fetch=x) for its value",
+    "view": "x.reshape(...)",
+}
+
+
+def no_attribute(name: str) -> AttributeError:
+    """The error for `x.NAME` of a variable, which says what to type."""
+    near = suggest(name, [one for one in dir(Var) if not one.startswith("_")])
+    hint = _METHODS.get(name) or HINTS.get(name.lower())
+    if name in FUNCTIONS:
+        hint = f"br.{name}(x)"
+    fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(br.Var)."
+    return AttributeError(f"A variable has no `{name}`. {fix}", name=name)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from braces import late
 from braces.dims import Shape
 from braces.dtypes import DType, ListType, TensorType, Type, is_float
 from braces.errors import BracesError, DTypeError, ProgramError, SymbolicValueError
@@ -77,6 +78,11 @@ class Var(Arithmetic):
     def persistable(self) -> bool:
         """Whether the value outlives a run."""
         return self.info.persistable
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise late.call("no_attribute", name)
 
     def op(self, op_type: str, *operands: Any, **attrs: Any) -> Var:
         """Append an operator with one output."""
