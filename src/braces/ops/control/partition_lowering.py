@@ -101,14 +101,14 @@ def _gathered(case: Case, capacities: Sequence[int]) -> Iterable[Branch]:
         return
     mask = case.mask
     total, number = mask.shape[0], jnp.sum(mask, dtype="int32")
-    (places,) = jnp.nonzero(mask, size=total, fill_value=0)
     for capacity in capacities:
 
         def branch(
             before: list[Any], state: Any, capacity: int = capacity
         ) -> tuple[list[Any], Any]:
             valid = jnp.arange(capacity) < number
-            chosen = jnp.where(valid, places[:capacity], first_of(places, valid))
+            (places,) = jnp.nonzero(mask, size=capacity, fill_value=0)
+            chosen = jnp.where(valid, places, first_of(places, valid))
             rows = [x[chosen] for x in case.lowering.values("rows")]
             found, state = case.run(valid, rows, state)
             target = jnp.where(valid, chosen, total)  # beyond the end, so dropped
