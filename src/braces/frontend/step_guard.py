@@ -180,8 +180,8 @@ def _kept(active: Var, new: Var, old: Var) -> Var:
 
 def _check_leads(net: StepNet, name: str, rows: Size) -> None:
     found = net.table.type_of(name)
-    leads = isinstance(found, TensorType) and found.shape
-    if not leads or net.table.unifier.unify(found.shape[0], rows) is None:  # type: ignore[union-attr]
+    leading = found.shape[:1] if isinstance(found, TensorType) else ()
+    if not leading or net.table.unifier.unify(leading[0], rows) is None:
         raise ShapeError(
             f"`{name}` does not lead with the rows of the batch.",
             given=f"{name}: {found}   rows: {rows}",

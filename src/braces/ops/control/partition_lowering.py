@@ -97,8 +97,6 @@ def _lower_case(case: Case, before: list[Any]) -> list[Any]:
 
 def _gathered(case: Case, capacities: Sequence[int]) -> Iterable[Branch]:
     """The case on its rows and some padding, for each capacity."""
-    if not capacities:
-        return
     mask = case.mask
     total, number = mask.shape[0], jnp.sum(mask, dtype="int32")
     for capacity in capacities:
@@ -112,7 +110,10 @@ def _gathered(case: Case, capacities: Sequence[int]) -> Iterable[Branch]:
             rows = [x[chosen] for x in case.lowering.values("rows")]
             found, state = case.run(valid, rows, state)
             target = jnp.where(valid, chosen, total)  # beyond the end, so dropped
-            put = lambda rows, old: old.at[target].set(rows, mode="drop")  # noqa: E731
+
+            def put(rows: Any, old: Any) -> Any:
+                return old.at[target].set(rows, mode="drop")
+
             return case.joined(found, before, put), state
 
         yield branch
@@ -122,13 +123,15 @@ def _in_place(case: Case) -> Branch:
     """The case on all rows at their places."""
     mask = case.mask
 
+    def put(rows: Any, old: Any) -> Any:
+        return jnp.where(along_rows(mask, rows), rows, old)
+
     def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
         rows = [
             jnp.where(along_rows(mask, x), x, first_of(x, mask))
             for x in case.lowering.values("rows")
         ]
         found, state = case.run(mask, rows, state)
-        put = lambda rows, old: jnp.where(along_rows(mask, rows), rows, old)  # noqa: E731
         return case.joined(found, before, put), state
 
     return branch
