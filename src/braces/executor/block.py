@@ -12,7 +12,7 @@ from braces.dtypes import ListType, TensorType, Type
 from braces.errors import UninitializedError, UnknownNameError, suggest
 from braces.executor.attributes import Sizes
 from braces.executor.compiled import CompiledPlan
-from braces.executor.executor import find_device
+from braces.executor.device import open_device
 from braces.executor.feeds import check_shape, convert
 from braces.executor.plan import Plan
 from braces.executor.states import commit
@@ -98,7 +98,7 @@ def _prepared(block: Block, names: tuple[str, ...], device: str) -> CompiledPlan
         }
         body = Body((), (), {**block.vars, **inputs}, block.ops)
         plan = Plan.of(ProgramDef(body, {}), names)
-        block.prepared[names, device] = CompiledPlan(plan, find_device(device))
+        block.prepared[names, device] = CompiledPlan(plan, open_device(device))
     return block.prepared[names, device]
 
 

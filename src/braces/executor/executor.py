@@ -8,14 +8,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from braces.errors import DeviceError, FeedError, ProgramError
+from braces.errors import FeedError, ProgramError
 from braces.executor import interpreted
 from braces.executor.compiled import CompiledPlan
+from braces.executor.device import open_device
 from braces.executor.feeds import check_names, convert
 from braces.executor.interpret import Listener
 from braces.executor.plan import Plan
 from braces.ir.program import Program
-from braces.lazy import jax
 from braces.ops.build import Var
 from braces.scope import Scope
 
@@ -24,6 +24,10 @@ MODES = ("compile", "interpret")
 
 class Executor:
     """Runs programs.
+
+    The first one tells JAX to compute on a CPU in the thread that calls
+    (`jax_cpu_enable_async_dispatch` off), which holds for all of the process, unless it has
+    computed with JAX before.
 
     Args:
         mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
@@ -41,7 +45,7 @@ class Executor:
             )
         self.mode = mode
         self.device_name = device
-        self.device = find_device(device)
+        self.device = open_device(device)
         self.step_scopes: dict[str, Scope] = {}
         self._plans: WeakKeyDictionary[Program, Any] = WeakKeyDictionary()
 
@@ -171,19 +175,6 @@ def _check_order(program: Any, scope: Any) -> None:
 def _value(scope: Scope, name: str) -> Any:
     variable = scope.find_var(name)
     return variable if variable is not None and variable.initialized else None
-
-
-def find_device(name: str | None) -> Any:
-    """The device of JAX that `"cpu:0"` and the like mean."""
-    if name is None:
-        return None
-    kind, _, number = name.partition(":")
-    try:
-        devices = jax.devices(kind)
-        return devices[int(number or 0)]
-    except (RuntimeError, ValueError, IndexError):
-        there = ", ".join(f"{d.platform}:{d.id}" for d in jax.devices())
-        raise DeviceError(f"There is no device {name!r}.", fix=f"There is {there}.") from None
 
 
 def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:

@@ -1,0 +1,34 @@
+"""The device that runs happen on."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from braces.errors import DeviceError
+from braces.lazy import jax
+
+
+def open_device(name: str | None) -> Any:
+    """The device of JAX that `"cpu:0"` and the like mean; `None` for its default."""
+    _compute_in_calling_thread()
+    if name is None:
+        return None
+    kind, _, number = name.partition(":")
+    try:
+        devices = jax.devices(kind)
+        return devices[int(number or 0)]
+    except (RuntimeError, ValueError, IndexError):
+        there = ", ".join(f"{d.platform}:{d.id}" for d in jax.devices())
+        raise DeviceError(f"There is no device {name!r}.", fix=f"There is {there}.") from None
+
+
+@cache
+def _compute_in_calling_thread() -> None:
+    """Let a CPU compute in the thread that calls, once for the process.
+
+    JAX hands a call to another thread and returns, which takes about 25 µs. A run waits for its
+    results, so nothing is gained by that. The setting is read when JAX opens the CPU: a process
+    that has computed with JAX before keeps what it had.
+    """
+    jax.config.update("jax_cpu_enable_async_dispatch", False)

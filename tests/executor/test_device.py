@@ -1,0 +1,47 @@
+"""Where runs happen."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import numpy as np
+import pytest
+
+import braces as br
+
+
+def test_an_unknown_device_says_what_there_is() -> None:
+    with pytest.raises(br.DeviceError, match="cpu:0"):
+        br.Executor(device="tpu:7")
+    assert br.Executor(device="cpu:0").device is not None
+
+
+def test_an_executor_lets_a_cpu_compute_in_the_calling_thread() -> None:
+    br.Executor()
+    assert jax.config.read("jax_cpu_enable_async_dispatch") is False
+
+
+def test_other_threads_go_on_while_a_run_computes() -> None:
+    with br.Program() as prog:
+        n = br.data("n", [], dtype="int32")
+        loop = br.create_while()
+        with loop.block() as body:
+            i = body.add_memory(init=br.constant(0, dtype="int32"))
+            x = body.add_memory(init=br.constant(0.5))
+            body.set_condition(i < n)
+            i.update(i + 1)
+            x.update(br.sin(x))
+        out = loop.final(x)
+    exe, scope = br.Executor(), br.Scope()
+
+    def run(trips: int) -> object:
+        return exe.run(prog, scope, feed={"n": np.int32(trips)}, fetch=out)
+
+    run(1)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, 3_000_000)
+        turns = 0
+        while not running.done():
+            turns += 1
+    assert turns > 1000
