@@ -45,3 +45,23 @@ def test_other_threads_go_on_while_a_run_computes() -> None:
         while not running.done():
             turns += 1
     assert turns > 1000
+
+
+def test_a_value_that_was_set_is_handed_to_jax_once() -> None:
+    with br.Program() as prog:
+        w = br.parameter("w", [2])
+        out = w * 2.0
+    exe, scope, given = br.Executor(), br.Scope(), np.ones(2, "f4")
+    scope.var("w").set(given)
+    assert exe.run(prog, scope, fetch=out).tolist() == [2.0, 2.0]
+    held = scope.var("w").raw
+    assert isinstance(held, jax.Array)
+    given[:] = 7.0
+    assert exe.run(prog, scope, fetch=out).tolist() == [2.0, 2.0]
+    assert scope.var("w").raw is held
+    scope.var("w").set(np.zeros(2, "f4"))
+    assert exe.run(prog, scope, fetch=out).tolist() == [0.0, 0.0]
+    scope.var("w").set(np.ones(2, "f8"))
+    with pytest.raises(br.ShapeError, match="float32 is declared"):
+        exe.run(prog, scope, fetch=out)
+    assert scope.var("w").dtype == np.float64

@@ -17,7 +17,7 @@ from braces.executor.feeds import check_shape
 from braces.executor.interpret import place
 from braces.executor.plan import Plan
 from braces.executor.signals import Uninterrupted
-from braces.executor.states import check_states, commit, read_states
+from braces.executor.states import check_states, commit, keep_on_device, read_states
 from braces.lazy import jax, jnp
 from braces.scope import Scope
 
@@ -88,6 +88,7 @@ class CompiledPlan:
         for _ in range(MOST_REPEATS):
             states = read_states(self.plan.states, scope)
             executable = self._executable(states, feeds)
+            keep_on_device(executable.kept, states, scope)
             fetches, found = self._transact(executable, scope, states, feeds)
             if not any(found):
                 return [

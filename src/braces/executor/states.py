@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from braces.dtypes import TensorType
 from braces.errors import ShapeError, UninitializedError
 from braces.executor.attributes import Sizes, learn_sizes
 from braces.executor.feeds import describe
 from braces.ir.records import VarInfo
+from braces.lazy import jax
 from braces.scope import Scope
 
 
@@ -49,6 +52,16 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
                 given=f"{name}: declared {info.type}, in the scope {describe(value)}",
                 fix="Set a value of the declared type, or run exe.init.",
             )
+
+
+def keep_on_device(names: Iterable[str], values: dict[str, Any], scope: Scope) -> None:
+    """Hand what NumPy holds to JAX once, not anew in every run that reads it."""
+    for name in names:
+        value = values[name]
+        if type(value) is np.ndarray:
+            with jax.enable_x64(True):
+                values[name] = jax.device_put(value, may_alias=False)
+            commit({name: values[name]}, scope)
 
 
 def commit(updates: Mapping[str, Any], scope: Scope) -> None:
