@@ -2,14 +2,15 @@
 
 How many rows a case has is known only at run time, so each case is compiled for a few
 capacities, and a run takes the smallest that holds its rows: they are gathered, padded with one
-of them, and scattered to their places. On the largest, which is all rows, they stay at their
-places, and those of other cases are stood in for by one that is selected. A case without rows
-does not run. What the cases before it gave is handed on, so that nothing is merged afterwards.
+of them, and scattered to their places. Where they are more than half of all rows, they stay at
+their places, and those of other cases are stood in for by one that is selected. A case without
+rows does not run. What the cases before it gave is handed on and changed in place, so that
+nothing is copied or merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,11 @@ class Case:
         """The name of the block among those of the operator."""
         return f"cases[{self.k}]"
 
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """The rows of all cases."""
+        return self.lowering.values("rows")
+
     def run(self, valid: Any, rows: Sequence[Any], state: Any) -> tuple[list[Any], Any]:
         """Run the block on as many rows as `valid` has."""
         counts = self.lowering.op.attrs["counts"]
@@ -61,11 +67,8 @@ class Case:
         self, found: Sequence[Any], before: Sequence[Any], place: Callable[..., Any]
     ) -> list[Any]:
         """Its results with those of the cases before: rows placed, sums added."""
-        outs, total = int(str(self.lowering.op.attrs["outs"])), self.mask.shape[0]
+        outs = int(str(self.lowering.op.attrs["outs"]))
         rows, sums = found[:outs], found[outs:]
-        if not before:
-            empty = [jnp.zeros((total, *r.shape[1:]), r.dtype) for r in rows]
-            return [*map(place, rows, empty), *sums]
         added = [old + new for old, new in zip(before[outs:], sums, strict=True)]
         return [*map(place, rows, before[:outs]), *added]
 
@@ -80,79 +83,96 @@ def lower_cases(lowering: Lowering) -> list[Any]:
 
 
 def _lower_case(case: Case, before: list[Any]) -> list[Any]:
-    lowering, mask = case.lowering, case.mask
-    state, total = lowering.state(case.label), mask.shape[0]
-    compact = bool(lowering.op.attrs["compact"])
-    if total == 0 and compact:
-        return before or _nothing(case, state)
-    parts = {-(-total // share) for share in SHARES} - {0, total} if compact else set[int]()
-    capacities, everywhere = sorted(parts), _in_place(case)
-    branches = [_skip(everywhere, state), *_gathered(case, capacities), everywhere]
-    number = jnp.sum(mask, dtype="int32")
-    chosen = jnp.searchsorted(jnp.asarray([0, *capacities, total], "int32"), number)
-    results, state = lax.switch(chosen, branches, before, state)
-    lowering.leave(state)
-    return list(results)
+    state = case.lowering.state(case.label)
+    results, number = before or _nothing(case, state), jnp.sum(case.mask, dtype="int32")
+    least = 0
+    for capacity, branch in _branches(case):
+        if capacity > least:
+            wanted = (least < number) & (number <= capacity)
+            results, state = _where(wanted, branch, results, state)
+            least = capacity
+    case.lowering.leave(state)
+    return results
 
 
-def _gathered(case: Case, capacities: Sequence[int]) -> Iterable[Branch]:
-    """The case on its rows and some padding, for each capacity."""
+def _branches(case: Case) -> list[tuple[int, Branch]]:
+    """How many rows the case can run on, and how, from few to all."""
+    total = case.mask.shape[0]
+    if not case.lowering.op.attrs["compact"]:
+        return [(total, _in_place(case))]
+    gathered = [(n, _gathered(case, n)) for n in (-(-total // share) for share in SHARES)]
+    return [*gathered, (total - 1, _in_place(case)), (total, _all_rows(case))]
+
+
+def _where(wanted: Any, branch: Branch, before: list[Any], state: Any) -> tuple[list[Any], Any]:
+    """Run a branch or none: a loop of at most one trip, with `before` as its memories.
+
+    A conditional would copy what it hands on.
+    """
+
+    def once(carry: Any) -> Any:
+        _, before, state = carry
+        return False, *branch(before, state)
+
+    _, results, state = lax.while_loop(lambda carry: carry[0], once, (wanted, before, state))
+    return results, state
+
+
+def _gathered(case: Case, capacity: int) -> Branch:
+    """The case on its rows and some padding."""
     mask = case.mask
     total, number = mask.shape[0], jnp.sum(mask, dtype="int32")
-    for capacity in capacities:
 
-        def branch(
-            before: list[Any], state: Any, capacity: int = capacity
-        ) -> tuple[list[Any], Any]:
-            valid = jnp.arange(capacity) < number
-            (places,) = jnp.nonzero(mask, size=capacity, fill_value=0)
-            chosen = jnp.where(valid, places, first_of(places, valid))
-            rows = [x[chosen] for x in case.lowering.values("rows")]
-            found, state = case.run(valid, rows, state)
-            target = jnp.where(valid, chosen, total)  # beyond the end, so dropped
+    def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
+        valid = jnp.arange(capacity) < number
+        (places,) = jnp.nonzero(mask, size=capacity, fill_value=0)
+        chosen = jnp.where(valid, places, first_of(places, valid))
+        found, state = case.run(valid, [x[chosen] for x in case.rows], state)
+        target = jnp.where(valid, chosen, total)  # beyond the end, so dropped
 
-            def put(rows: Any, old: Any) -> Any:
-                return old.at[target].set(rows, mode="drop")
+        def put(rows: Any, old: Any) -> Any:
+            return old.at[target].set(rows, mode="drop")
 
-            return case.joined(found, before, put), state
+        return case.joined(found, before, put), state
 
-        yield branch
+    return branch
 
 
 def _in_place(case: Case) -> Branch:
-    """The case on all rows at their places."""
+    """The case on all rows at their places, those of other cases stood in for."""
     mask = case.mask
 
     def put(rows: Any, old: Any) -> Any:
         return jnp.where(along_rows(mask, rows), rows, old)
 
     def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
-        rows = [
-            jnp.where(along_rows(mask, x), x, first_of(x, mask))
-            for x in case.lowering.values("rows")
-        ]
+        rows = [jnp.where(along_rows(mask, x), x, first_of(x, mask)) for x in case.rows]
         found, state = case.run(mask, rows, state)
         return case.joined(found, before, put), state
 
     return branch
 
 
-def _skip(branch: Branch, state: Any) -> Branch:
-    """Run nothing: what the cases before gave, or zeros of the types that `branch` gives."""
-    shapes, _ = jax.eval_shape(branch, [], state)
+def _all_rows(case: Case) -> Branch:
+    """The case on all rows, since all are its own."""
 
-    def skip(before: list[Any], state: Any) -> tuple[list[Any], Any]:
-        return before or [jnp.zeros(r.shape, r.dtype) for r in shapes], state
+    def put(rows: Any, old: Any) -> Any:
+        del old
+        return rows
 
-    return skip
+    def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
+        found, state = case.run(jnp.ones(case.mask.shape, bool), case.rows, state)
+        return case.joined(found, before, put), state
+
+    return branch
 
 
 def _nothing(case: Case, state: Any) -> list[Any]:
-    """Zeros of the types that one row would give: of no rows, a maximum say does not exist."""
-    rows = [jnp.zeros((1, *x.shape[1:]), x.dtype) for x in case.lowering.values("rows")]
+    """Zeros of the types that the case gives: of one row, as none have no maximum."""
+    rows = [jnp.zeros((1, *x.shape[1:]), x.dtype) for x in case.rows]
     found, _ = jax.eval_shape(lambda s: case.run(jnp.ones(1, bool), rows, s), state)
-    outs = int(str(case.lowering.op.attrs["outs"]))
-    shapes = [(0, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
+    outs, total = int(str(case.lowering.op.attrs["outs"])), case.mask.shape[0]
+    shapes = [(total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
     return [jnp.zeros(shape, r.dtype) for shape, r in zip(shapes, found, strict=True)]
 
 
