@@ -11,6 +11,9 @@ reading's. What else is checked is drawn by the seed:
     second      to second order, in both modes
     again       the gradient program saved, loaded, parsed and pruned, bit for bit
 
+Where the reading exceeds the bound of a loop, or finds no case of a switch, both modes must
+raise that error instead, and leave the scope as it was.
+
 Prints a line every hundred programs, and each failure with its seed; exit status 1 if there was
 one. XLA is told not to optimize: what is checked here is not XLA, and it compiles faster.
 """
@@ -42,9 +45,9 @@ def check(seed: int, arguments: argparse.Namespace) -> str:
     draw = random.Random(seed)
     size = draw.randint(1, arguments.size)
     (kind,) = draw.choices([*SHARES, "values"], [*SHARES.values(), 1 - sum(SHARES.values())])
-    check_values(seed, size, BOTH if kind == "compiled" else BOTH[:1])
+    refused = check_values(seed, size, BOTH if kind == "compiled" else BOTH[:1])
     if kind in ("values", "compiled"):
-        return kind
+        return f"{kind} refused" if refused else kind
     differed = check_gradients(
         seed,
         min(size, 2 if kind == "second" else 3),

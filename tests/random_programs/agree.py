@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from generate import Generated, feeds_of, generate
-from oracle import Reading
+from oracle import Reading, Refused
 
 import braces as br
 from braces.ir.parser import parse_program
+from braces.ir.records import Body
 from braces.passes.forward import jvp
 
 STEP = 1e-4
@@ -18,6 +20,10 @@ STEP = 1e-4
 
 class Disagreement(AssertionError):
     """Two ways to compute one number differ."""
+
+
+_TRIP = re.compile(r"(body|cases\[\d+\])\[\d+\]")
+"""Which run of a block it was; only interpreted."""
 
 
 def near(found: Any, wanted: Any, tolerance: float, what: str) -> None:
@@ -36,21 +42,86 @@ def run(
     program: br.Program, feeds: Mapping[str, Any], fetch: Mapping[str, Any], mode: str
 ) -> dict[str, np.ndarray]:
     """Run with whatever of the feeds the program declares."""
+    return run_in(scope_of(feeds), program, feeds, fetch, mode)
+
+
+def scope_of(feeds: Mapping[str, Any]) -> br.Scope:
+    """A scope with the parameter."""
     scope = br.Scope()
     scope.var("w").set(feeds["w"])
+    return scope
+
+
+def run_in(
+    scope: br.Scope,
+    program: br.Program,
+    feeds: Mapping[str, Any],
+    fetch: Mapping[str, Any],
+    mode: str,
+) -> dict[str, np.ndarray]:
+    """As `run`, in a scope."""
     given = {n: v for n, v in feeds.items() if n in program.vars and n != "w"}
     return EXECUTORS[mode].run(program, scope, feed=given, fetch=dict(fetch))
 
 
-def check_values(seed: int, size: int = 8, modes: Sequence[str] = ("interpret",)) -> None:
-    """The value of a program is what its text says, for two feeds one after the other."""
-    made = generate(seed, size)
+def read_needed(
+    made: Generated, main: Body, feeds: Mapping[str, Any]
+) -> tuple[Reading, np.ndarray]:
+    """A reading of all of a program, or of what its result needs, as that is all that runs.
+
+    Raises:
+        Refused: That cannot be run with these feeds.
+    """
+    reading = Reading(main, feeds)
+    try:
+        return reading, reading.value(made.result.name)
+    except Refused:
+        pruned = br.prune(made.program, targets=[made.result])
+        reading = Reading(parse_program(str(pruned)).main, feeds)
+        return reading, reading.value(made.result.name)
+
+
+def check_refused(
+    made: Generated, feeds: Mapping[str, Any], fetch: Mapping[str, br.Var], refused: Refused
+) -> None:
+    """Both modes raise what was to be raised, and set nothing of what was to be set."""
+    with made.program:
+        made.program.update("w", (br.get_variable("w") + made.result).name)
+    messages: list[str] = []
+    for mode in EXECUTORS:
+        scope = scope_of(feeds)
+        try:
+            found = run_in(scope, made.program, feeds, fetch, mode)
+        except refused.error as error:
+            messages.append(_TRIP.sub(r"\1", str(error)))
+        else:
+            raise Disagreement(f"{mode} gives {found}, where {refused} was expected")
+        if scope.names() != ["w"] or scope.var("w").value.tobytes() != feeds["w"].tobytes():
+            raise Disagreement(f"{mode} failed and left {scope}")
+    if refused.said not in messages[0] or messages[0] != messages[1]:
+        raise Disagreement(f"{refused} was expected; errors: {messages}")
+
+
+def check_values(seed: int, size: int = 8, modes: Sequence[str] = ("interpret",)) -> bool:
+    """The value of a program is what its text says, for two feeds one after the other.
+
+    Returns:
+        Whether it could not be run with one of them, and both modes said so.
+    """
+    made, refusals = generate(seed, size), 0
     main = parse_program(str(made.program)).main
     for feeds in (feeds_of(seed), feeds_of(seed + OTHER_FEEDS)):
-        wanted = Reading(main, feeds).value(made.result.name)
+        try:
+            _, wanted = read_needed(made, main, feeds)
+        except Refused as refused:
+            refusals += 1
+            again = generate(seed, size)
+            check_refused(again, feeds, {"y": again.result}, refused)
+            continue
         for mode in modes:
             found = run(made.program, feeds, {"y": made.result}, mode)["y"]
             near(found, wanted, 1e-10, f"value, {mode}")
+    return refusals > 0
 
 
 def check_gradients(
@@ -70,15 +141,21 @@ def check_gradients(
         again: Whether to run it again saved, loaded, parsed and pruned.
 
     Returns:
-        Whether differences could be taken: near a jump they mean nothing.
+        Whether differences could be taken: near a jump they mean nothing, and what cannot be
+        run has none.
     """
     made, feeds = generate(seed, size), feeds_of(seed)
-    text, draw = str(made.program), np.random.default_rng(seed + 1)
+    draw = np.random.default_rng(seed + 1)
     moves = {v.name: draw.uniform(-1.0, 1.0, feeds[v.name].shape) for v in made.inputs}
+    everything = {**feeds, **{f"{name}.move": move for name, move in moves.items()}}
+    try:
+        here, _ = read_needed(made, parse_program(str(made.program)).main, feeds)
+    except Refused as refused:
+        check_refused(made, everything, differentiate(made, second), refused)
+        return False
     fetch = differentiate(made, second)
     if "z" not in fetch:
         return False
-    everything = {**feeds, **{f"{name}.move": move for name, move in moves.items()}}
     results = [run(made.program, everything, fetch, mode) for mode in modes]
     found = results[0]
     for name, value in results[-1].items():
@@ -88,7 +165,7 @@ def check_gradients(
         near(found["s"], found["q"], 1e-8, "jvp of gradient and second order")
     if again:
         check_again(made.program, everything, {k: v.name for k, v in fetch.items()}, found)
-    slope = differences(parse_program(text).main, made.result.name, feeds, moves)
+    slope = differences(here, made.result.name, feeds, moves)
     if slope is None:
         return False
     near(found["z"], slope, 1e-6, "gradient and differences")
@@ -137,18 +214,16 @@ def differentiate(made: Generated, second: bool) -> dict[str, br.Var]:
 
 
 def differences(
-    main: Any, wanted: str, feeds: Mapping[str, Any], moves: Mapping[str, Any]
+    here: Reading, wanted: str, feeds: Mapping[str, Any], moves: Mapping[str, Any]
 ) -> float | None:
     """The slope along moves, exact to the fourth power of the step; `None` near a jump."""
-    here = Reading(main, feeds)
-    here.value(wanted)
 
     def at(distance: float) -> float | None:
         moved = {name: feeds[name] + distance * move for name, move in moves.items()}
-        reading = Reading(main, {**feeds, **moved}, fixed=here.stopped)
+        reading = Reading(here.main, {**feeds, **moved}, fixed=here.stopped)
         try:
             found = float(reading.value(wanted))
-        except StopIteration:
+        except (StopIteration, Refused):
             return None
         return found if reading.choices == here.choices else None
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import braces as br
 
@@ -45,6 +46,18 @@ class Place:
             self.rows,
             self.masked,
         )
+
+    def selected(self, matrices: Sequence[br.Var]) -> Place:
+        """A row-wise branch in this one, with its rows of these matrices."""
+        inner = self.inside()
+        inner.rows = inner.masked = True
+        inner.values[MATRIX] = list(matrices)
+        return inner
+
+    def take(self, kinds: Sequence[str], values: Sequence[Any]) -> None:
+        """Add what can be read: a value of each kind."""
+        for kind, value in zip(kinds, values, strict=True):
+            self.values[kind].append(value)
 
 
 class Expressions:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from expressions import MATRIX, SCALAR, VECTOR, Expressions, Place
+from expressions import MATRIX, SCALAR, VECTOR, Place
+from functional import Functional
 
 import braces as br
 
@@ -50,7 +51,7 @@ def generate(seed: int, size: int = 8, depth: int = 4) -> Generated:
 def feeds_of(seed: int) -> dict[str, np.ndarray]:
     """Values for the data and the parameter of any program."""
     draw = np.random.default_rng(seed)
-    steps, rows = draw.choice(STEPS, p=[0.1, 0.2, 0.7]), draw.choice(ROWS, p=[0.05, 0.15, 0.8])
+    steps, rows = draw.choice(STEPS, p=[0.1, 0.2, 0.7]), draw.choice(ROWS, p=[0.1, 0.15, 0.75])
     shapes = {"x": (steps, rows, WIDTH), "m": (rows, WIDTH), "v": (WIDTH,), "s": (),
               "w": (WIDTH, WIDTH)}  # fmt: skip
     found = {name: draw.uniform(-1.0, 1.0, shape) for name, shape in shapes.items()}
@@ -58,7 +59,7 @@ def feeds_of(seed: int) -> dict[str, np.ndarray]:
     return {**found, "k": np.asarray(draw.integers(-1, 5), np.int32), "n": lengths}
 
 
-class _Writer(Expressions):
+class _Writer(Functional):
     def __init__(self, draw: random.Random, depth: int) -> None:
         self.draw = draw
         self.depth = depth
@@ -143,8 +144,17 @@ class _Writer(Expressions):
         """A checkpoint_every, now and then."""
         return self.draw.choice([1, 2, 4]) if self.draw.random() < 0.15 else None
 
+    def limits(self) -> dict[str, int]:
+        """Segments, or a bound on the trips, which are at most 3: one in a while exceeds it."""
+        if (segments := self.segments()) is not None:
+            return {"checkpoint_every": segments}
+        share = self.draw.random()
+        if share < 0.06:
+            return {"max_trips": self.draw.choice([0, 1, 2])}
+        return {"max_trips": self.draw.choice([3, 3, 5])} if share < 0.2 else {}
+
     def while_loop(self, place: Place) -> None:
-        loop, inner = br.create_while(checkpoint_every=self.segments()), place.inside(True)
+        loop, inner = br.create_while(**self.limits()), place.inside(True)
         rows: list[tuple[str, Any]] = []
         with loop.block() as body:
             count = body.add_memory(init=br.constant(0, dtype="int32"))
@@ -188,7 +198,7 @@ class _Writer(Expressions):
 
     def rnn(self, place: Place) -> None:
         given = self.draw.random() < 0.7 and not place.rows
-        frozen = place.values[MATRIX] and self.draw.random() < 0.3
+        frozen = place.values[MATRIX] and self.draw.random() < 0.4
         ragged = frozen and not place.rows and self.draw.random() < 0.7
         rnn = br.create_rnn(
             reverse=self.draw.random() < 0.3,
@@ -236,11 +246,23 @@ class _Writer(Expressions):
 
     def branch(self, place: Place) -> None:
         choice = br.create_if_else(self.condition(place))
-        kinds = [self.kind(place) for _ in range(self.draw.randint(1, 2))]
-        for open_block in (choice.true_block, choice.false_block):
-            with open_block() as block:
+        kinds, sides = self.kinds(place, 1, 2), self.sides(choice)
+        for open_side in sides:
+            with open_side() as block:
+                if len(sides) == 1:
+                    self.pass_through(place, block, kinds)
                 self.case(place, block, kinds)
         self.take(place, kinds, choice())
+
+    def sides(self, choice: Any) -> list[Callable[[], Any]]:
+        """Both blocks of an if-else, in any order, or now and then only one."""
+        both = [choice.true_block, choice.false_block]
+        return self.draw.sample(both, 1 if self.draw.random() < 0.15 else 2)
+
+    def pass_through(self, place: Place, block: Any, kinds: Sequence[str]) -> None:
+        """What the side that is not written returns."""
+        for value in self.picks(place, kinds):
+            block.add_input(value)
 
     def case(self, place: Place, block: Any, kinds: Sequence[str]) -> None:
         inner = place.inside()
@@ -249,9 +271,7 @@ class _Writer(Expressions):
             block.add_output(self.pick(inner, kind))
 
     def take(self, place: Place, kinds: Sequence[str], made: Any) -> None:
-        several = made if isinstance(made, tuple) else (made,)
-        for kind, value in zip(kinds, several, strict=True):
-            place.values[kind].append(value)
+        place.take(kinds, made if isinstance(made, tuple) else (made,))
 
     def switch(self, place: Place) -> None:
         indexed = self.draw.random() < 0.5
@@ -263,7 +283,7 @@ class _Writer(Expressions):
         for number in range(4) if whole else numbers:
             with chooser.case(number if indexed else self.condition(place)) as block:
                 self.case(place, block, kinds)
-        if not indexed or not whole:
+        if not (indexed and whole) and not self.misses():
             with chooser.default() as block:
                 self.case(place, block, kinds)
         self.take(place, kinds, chooser())
@@ -274,14 +294,10 @@ class _Writer(Expressions):
             return
         deciding = self.pick(place, MATRIX)
         choice = br.create_if_else(deciding[:, 0] > self.number() * 0.5)
-        sides = [choice.true_block, choice.false_block]
-        if self.draw.random() < 0.15:
-            sides.pop()
+        sides = self.sides(choice)
         for open_side in sides:
             with open_side() as block:
-                inner = place.inside()
-                inner.rows = inner.masked = True
-                inner.values[MATRIX] = [block.add_input(self.pick(place, MATRIX))]
+                inner = place.selected([block.add_input(self.pick(place, MATRIX))])
                 if len(sides) == 2 and self.draw.random() < 0.6:
                     other = block.add_input(self.pick(place, MATRIX))
                     inner.values[MATRIX].append(other)
@@ -296,4 +312,8 @@ _CONSTRUCTS: list[Callable[[_Writer, Place], None]] = [
     _Writer.branch,
     _Writer.switch,
     _Writer.row_branch,
+    _Writer.functional_while,
+    _Writer.functional_scan,
+    _Writer.functional_cond,
+    _Writer.functional_switch,
 ]

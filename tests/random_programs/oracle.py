@@ -11,10 +11,25 @@ from typing import Any
 
 import numpy as np
 
+import braces as br
 from braces.ir.parser import parse_program
 from braces.ir.records import Body, Literal, Op
 
 Values = dict[str, Any]
+
+
+class Refused(Exception):
+    """What is read cannot be run.
+
+    Attributes:
+        error: What a run raises.
+        said: Something that its message says.
+    """
+
+    def __init__(self, error: type[br.RunError], said: str) -> None:
+        super().__init__(error, said)
+        self.error = error
+        self.said = said
 
 
 def read(text: str, feeds: Mapping[str, Any], wanted: str) -> np.ndarray:
@@ -24,6 +39,9 @@ def read(text: str, feeds: Mapping[str, Any], wanted: str) -> np.ndarray:
         text: The text form of a program.
         feeds: Data and parameters by name.
         wanted: The variable.
+
+    Raises:
+        Refused: A loop exceeds its bound, or a switch has no case for its index.
     """
     return Reading(parse_program(text).main, feeds).value(wanted)
 
@@ -101,11 +119,14 @@ class Reading:
         memories = [values[n] for n in op.inputs.get("init", ())]
         sliced = [values[n] for n in op.inputs.get("sliced", ())]
         count, trips, rows = len(memories), 0, list[list[Any]]()
+        limit: Any = op.attrs["max_trips"]
         length = len(sliced[0]) if sliced else 0
         if not sliced and cond is None:
             length = self.size(op.attrs["length"])
         order = range(length)[::-1] if op.attrs["reverse"] else range(length)
         while trips < length if cond is None else self.holds(cond, values, memories):
+            if trips == limit:
+                raise Refused(br.TripLimitError, f"max_trips = {limit}")
             t = order[trips] if cond is None else trips
             found = self.inner(body, values, [np.int64(t), *memories, *(x[t] for x in sliced)])
             memories, trips = found[:count], trips + 1
@@ -145,7 +166,8 @@ class Reading:
         """One case, chosen by a number."""
         cases: Any = op.attrs["cases"]
         index = int(values[op.inputs["index"][0]])
-        assert 0 <= self.choose(index) < len(cases)
+        if not 0 <= self.choose(index) < len(cases):
+            raise Refused(br.NoMatchError, op.name)
         return {"out": self.inner(cases[index], values, [])}
 
     def read_partition(self, op: Op, values: Values) -> dict[str, list[Any]]:

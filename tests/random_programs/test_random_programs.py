@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from agree import check_gradients, check_values
+from agree import check_gradients, check_values, read_needed
 from generate import feeds_of, generate
-from oracle import read
+from oracle import Refused, read
+
+import braces as br
+from braces.ir.parser import parse_program
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
@@ -24,6 +27,21 @@ def test_second_order_forward_over_reverse_is_reverse_over_reverse(seed: int) ->
     check_gradients(seed, size=2, second=True, modes=["interpret"], again=True)
 
 
+@pytest.mark.parametrize("error", [br.TripLimitError, br.NoMatchError])
+def test_both_modes_refuse_what_the_text_refuses(error: type[br.RunError]) -> None:
+    seed = next(seed for seed in range(3000, 4000) if refusal_of(seed, size=2) is error)
+    assert check_values(seed, size=2)
+
+
+def refusal_of(seed: int, size: int) -> type[br.RunError] | None:
+    made = generate(seed, size)
+    try:
+        read_needed(made, parse_program(str(made.program)).main, feeds_of(seed))
+    except Refused as refused:
+        return refused.error
+    return None
+
+
 def test_generator_uses_everything() -> None:
     ops = [
         op for seed in range(40) for block in generate(seed).program.blocks for op in block.ops
@@ -33,13 +51,12 @@ def test_generator_uses_everything() -> None:
     for name, values in [("reverse", {False, True}), ("recompute", {False, True})]:
         assert {attrs[name] for attrs in loops} == values
     assert {attrs["cond"] is None for attrs in loops} == {False, True}
+    assert {attrs["max_trips"] is None for attrs in loops} == {False, True}
     assert {op.attrs["compact"] for op in ops if op.type == "partition"} == {False, True}
     assert {op.attrs["total"] for op in ops if op.type == "switch"} == {False, True}
 
 
 def test_oracle_reads_a_loop_by_hand() -> None:
-    import braces as br
-
     with br.Program() as program:
         s = br.data("s", [], dtype="float64")
         loop = br.create_while()
