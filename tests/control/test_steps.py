@@ -36,6 +36,19 @@ def test_lengths_have_their_derivatives(lengths: list[int], reverse: bool) -> No
     check(with_lengths(lengths, reverse), FEEDS)
 
 
+def test_a_step_with_lengths_chooses_between_its_rows_and_rows_from_outside() -> None:
+    def build(x: br.Var, w: br.Var) -> br.Var:
+        outside = x[0] * w[0]
+        rnn = br.create_rnn(lengths=br.constant(np.array([2, 0, 4])))
+        with rnn.stepnet() as net:
+            xt = net.add_input(x)
+            h = net.add_memory(init=outside)
+            h.update(br.cond(br.sum(w) > 0.0, lambda: br.sin(h + xt), lambda: outside))
+        return br.sum(rnn.final(h) ** 2)
+
+    check(build, FEEDS)
+
+
 def test_padding_reaches_neither_values_nor_gradients(mode: str) -> None:
     with br.Program() as prog:
         x, w = br.data("x", ["t", "b", 3]), br.data("w", [3, 3])

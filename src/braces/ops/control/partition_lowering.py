@@ -168,10 +168,16 @@ def _all_rows(case: Case) -> Branch:
 
 
 def _nothing(case: Case, state: Any) -> list[Any]:
-    """Zeros of the types that the case gives: of one row, as none have no maximum."""
-    rows = [jnp.zeros((1, *x.shape[1:]), x.dtype) for x in case.rows]
-    found, _ = jax.eval_shape(lambda s: case.run(jnp.ones(1, bool), rows, s), state)
-    outs, total = int(str(case.lowering.op.attrs["outs"])), case.mask.shape[0]
+    """Zeros of the types that the case gives.
+
+    Of no rows a maximum, say, does not exist: there a row is assumed.
+    """
+    total = case.mask.shape[0]
+    least = 1 if case.lowering.op.attrs["compact"] else 0
+    rows = [jnp.zeros((max(total, least), *x.shape[1:]), x.dtype) for x in case.rows]
+    valid = jnp.ones(max(total, least), bool)
+    found, _ = jax.eval_shape(lambda s: case.run(valid, rows, s), state)
+    outs = int(str(case.lowering.op.attrs["outs"]))
     shapes = [(total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
     return [jnp.zeros(shape, r.dtype) for shape, r in zip(shapes, found, strict=True)]
 
