@@ -108,6 +108,7 @@ def op(
     differentiable: bool = True,
     random: bool = False,
     cheap: bool = False,
+    costly: bool = False,
     lists: bool = False,
     examples: tuple[str, ...] = (),
     version: int = 1,
@@ -130,6 +131,8 @@ def op(
         differentiable: False where there is no gradient.
         random: Whether it draws random numbers.
         cheap: Whether recomputing beats keeping the result.
+        costly: Whether there is much more to compute than numbers to keep, as in a product of
+            matrices.
         lists: Whether it handles lists, which are no arrays.
         examples: As `"x=f32[b,4] axis=1"`; tests run each of them.
         version: Raised when stored programs would change their meaning.
@@ -169,6 +172,7 @@ def op(
             differentiable=differentiable,
             random=random,
             cheap=cheap,
+            costly=costly,
             lists=lists,
             examples=examples,
             version=version,
@@ -238,6 +242,7 @@ def _vjp_of(base: OpDef) -> OpDef:
         f"{base.type}.vjp", (*base.inputs, *cotangents), base.attrs,
         tuple(Slot(f"{s.name}_grad", s.many, optional=True) for s in base.inputs),
         base.kernel, f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
+        costly=base.costly,
     )  # fmt: skip
 
 
@@ -247,7 +252,7 @@ def _jvp_of(base: OpDef) -> OpDef:
         f"{base.type}.jvp", (*base.inputs, *tangents), base.attrs,
         tuple(Slot(f"{s.name}_tangent", s.many, optional=True) for s in base.outputs),
         base.kernel, f"Directional derivative of {base.type}.", base=base,
-        differentiable=base.differentiable,
+        differentiable=base.differentiable, costly=base.costly,
     )  # fmt: skip
 
 

@@ -59,6 +59,7 @@ class OpDef:
         check: What is an error at run time.
         random: Whether it draws random numbers.
         cheap: Whether recomputing beats keeping the result.
+        costly: Whether there is much more to compute than numbers to keep.
         lists: Whether it handles lists, which are no arrays.
         examples: Types and attributes that documentation and tests use.
         version: Raised when the meaning of stored programs would change.
@@ -82,6 +83,7 @@ class OpDef:
     check: Check | None = None
     random: bool = False
     cheap: bool = False
+    costly: bool = False
     lists: bool = False
     examples: tuple[str, ...] = ()
     version: int = 1

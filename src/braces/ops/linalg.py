@@ -112,6 +112,7 @@ def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     rows="contraction",
+    costly=True,
     examples=(
         "x=f32[2,3] y=f32[3,4]",
         "x=f32[b,3] y=f32[3,4]",
@@ -342,6 +343,7 @@ def outer_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     rows="contraction",
+    costly=True,
     examples=(
         "x=f32[2,3] y=f32[3,4] axes=1",
         "x=f32[b,2,3] y=f32[2,3,4]",

@@ -11,6 +11,7 @@ import numpy as np
 from braces.dims import Shape, Size
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import DTypeError, ShapeError
+from braces.ir.records import Op
 from braces.lazy import jnp
 from braces.ops.build import Var, one, tensor_type
 from braces.ops.inference import Context
@@ -218,3 +219,8 @@ def sum_to(grad: Var, like: Var) -> Var:
 def zeros_of(type_: TensorType) -> Var:
     """Zeros of a type; they need no value, so nothing is kept for their sake."""
     return one("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
+
+
+def gives_zeros(op: Op | None) -> bool:
+    """Whether an operator gives zeros whatever is run, as those of `zeros_of` do."""
+    return op is not None and op.type == "full" and op.attrs["value"] == 0

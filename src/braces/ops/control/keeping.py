@@ -35,28 +35,38 @@ class Plan:
     recomputed: list[Op] = field(default_factory=list[Op])
 
 
-def plan_keeping(forward: SymbolTable, needed: Iterable[str], at_hand: set[str]) -> Plan:
-    """Keep what is needed and neither at hand nor cheap to make of what is kept.
+def is_cheap(op: Op) -> bool:
+    """Whether running an operator again beats keeping what it gives."""
+    definition = OPS.find(op.type)
+    return definition is not None and definition.cheap
+
+
+def plan_keeping(
+    forward: SymbolTable,
+    needed: Iterable[str],
+    at_hand: set[str],
+    again: Callable[[Op], bool] = is_cheap,
+) -> Plan:
+    """Keep what is needed and neither at hand nor made again of what is kept.
 
     Args:
         forward: The block.
         needed: Names that the gradient reads; those that the block does not bind are ignored.
         at_hand: Names that the gradient has anyway.
+        again: Whether an operator may run again.
     """
     made = producers(forward.ops)
     wanted = [name for name in dict.fromkeys(needed) if name in forward.vars]
-    kept = {name for name in wanted if name not in at_hand and not _is_cheap(made.get(name))}
+    by_again = {name for name, op in made.items() if again(op)}
+    kept = {name for name in wanted if name not in at_hand | by_again}
     recomputed: dict[str, bool] = {}
 
     def available(name: str) -> bool:
         if name not in forward.vars or name in at_hand or name in kept:
             return True
         if name not in recomputed:
-            op = made.get(name)
             recomputed[name] = False
-            recomputed[name] = (
-                op is not None and _is_cheap(op) and all(map(available, op.reads()))
-            )
+            recomputed[name] = name in by_again and all(map(available, made[name].reads()))
         return recomputed[name]
 
     kept |= {name for name in wanted if not available(name)}
@@ -89,11 +99,6 @@ def settle(
         if asked == rests:
             return Body(body.params, backward.results, body.vars, body.ops), plan
         rests = asked
-
-
-def _is_cheap(op: Op | None) -> bool:
-    definition = OPS.find(op.type) if op else None
-    return definition is not None and definition.cheap
 
 
 def _collect(

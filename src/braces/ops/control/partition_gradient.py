@@ -1,9 +1,8 @@
 """Derivatives of the row-wise branch.
 
-The backward cases run their forward cases again and go on from there, so nothing is kept:
-memory
-stays what it was, and histories of loops inside a case stay inside. Cotangents of row inputs
-are rows; cotangents of captures are sums over rows.
+The backward cases run their forward cases again and go on from there, but for rows that are
+kept, so histories of loops inside a case stay inside. Cotangents of row inputs are rows;
+cotangents of captures are sums over rows.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from braces.ir.table import SymbolTable
 from braces.ir.walk import with_captures
 from braces.ops.build import Var, append, var_of
 from braces.ops.control.keeping import differentiable
+from braces.ops.control.partition_keeping import keep_rows
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.rules import zeros_of
 
@@ -41,14 +41,17 @@ def partition_gradient(d: Any) -> None:
     given = [c for c in captured if any(c in s for _, _, s in halves)]
     if not given_rows and not given:
         return
-    cases = tuple(
-        _close(d, table, row_grads, sums, given_rows, given)
-        for table, row_grads, sums in halves
+    kept, cases = keep_rows(
+        d,
+        [
+            _close(d, table, row_grads, sums, given_rows, given)
+            for table, row_grads, sums in halves
+        ],
     )
     masks = [d.var(name) for name in op.inputs["masks"]]
     operands = {
         "masks": masks,
-        "rows": [*map(d.var, inputs), *(d.grads[name] for name in rows)],
+        "rows": [*map(d.var, inputs), *(d.grads[name] for name in rows), *map(d.var, kept)],
     }
     linear = (*linear_of(op), *range(len(inputs), len(inputs) + len(rows)))
     attrs = dict(op.attrs) | {"cases": cases, "outs": len(given_rows), "linear": linear}

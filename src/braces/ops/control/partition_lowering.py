@@ -16,10 +16,12 @@ from typing import Any
 
 from braces.dims import Dim
 from braces.ir.records import Body
+from braces.ir.walk import producers
 from braces.lazy import jax, jnp, lax
 from braces.ops.control.base import Lowering
 from braces.ops.control.partition_gradient import linear_of
 from braces.ops.control.switch_gradient import cases_of
+from braces.ops.rules import gives_zeros
 
 SHARES = (64, 32, 16, 8, 4, 2)
 """Capacities below all rows are these parts of them."""
@@ -66,11 +68,18 @@ class Case:
     def joined(
         self, found: Sequence[Any], before: Sequence[Any], place: Callable[..., Any]
     ) -> list[Any]:
-        """Its results with those of the cases before: rows placed, sums added."""
-        outs = int(str(self.lowering.op.attrs["outs"]))
-        rows, sums = found[:outs], found[outs:]
-        added = [old + new for old, new in zip(before[outs:], sums, strict=True)]
-        return [*map(place, rows, before[:outs]), *added]
+        """Its results with those of the cases before: rows placed, sums added.
+
+        Its rows are zero before, so zeros change nothing.
+        """
+        outs, made = int(str(self.lowering.op.attrs["outs"])), producers(self.body.ops)
+        changes = [place] * outs + [jnp.add] * (len(found) - outs)
+        return [
+            old if gives_zeros(made.get(name)) else change(new, old)
+            for name, change, new, old in zip(
+                self.body.results, changes, found, before, strict=True
+            )
+        ]
 
 
 def lower_cases(lowering: Lowering) -> list[Any]:
