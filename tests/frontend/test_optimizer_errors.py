@@ -50,7 +50,7 @@ def test_a_learning_rate_is_a_number(rate: Any) -> None:
 
 
 def test_other_numbers_are_checked_too() -> None:
-    refused(ProgramError, "scale_by_adam cannot take b1=", lambda line: opt.adam(0.1, b1="x"))
+    refused(ProgramError, "adam cannot take b1=", lambda line: opt.adam(0.1, b1="x"))
     refused(ProgramError, "cannot be a mask", lambda line: opt.adamw(mask=[True]))
     refused(ProgramError, "cannot take steps=", lambda line: schedule.cosine_decay(0.1, 0.5))
 

@@ -86,7 +86,7 @@ def test_schedules_say_what_they_are() -> None:
         ("below 0", lambda: schedule.piecewise_constant(0.1, {3: -1.0})(0)),
         ("integer", lambda: schedule.cosine_decay(0.1, 3)(0.5)),
         ("size=0", lambda: schedule.noam(0, 3)),
-        ("constant takes a number", lambda: schedule.constant("0.1")),
+        ("constant cannot take value=", lambda: schedule.constant("0.1")),
     ],
 )  # fmt: skip
 def test_schedules_are_checked(text: str, build: Callable[[], Any]) -> None:

@@ -164,7 +164,7 @@ class Memory(Var):
         Args:
             n: At least 1.
         """
-        if type(n) is not int or n < 1:
+        if n < 1:
             raise located(
                 ProgramError(
                     f"pre({n!r}) is not a step in the past.", fix="Use n = 1, 2, …; "

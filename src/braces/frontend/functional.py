@@ -7,7 +7,7 @@ Each construct builds what its `with` form builds.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -311,7 +311,8 @@ def switch(
         ...     print(br.switch(i, [lambda: x, lambda: x * 2.0, lambda: br.exp(x)]).type)
         f32[3]
     """
-    if callable(fns):
+    given: Any = fns
+    if callable(fns) or not isinstance(given, Iterable):
         raise ProgramError(
             f"switch takes a list or a dict of functions, not {fns!r:.80}.",
             fix="Write br.switch(index, [first, second]).",

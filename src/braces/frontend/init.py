@@ -37,6 +37,9 @@ from braces.errors import ProgramError, ShapeError
 from braces.ir.program import default_program
 from braces.ir.records import DATA, Literal
 from braces.ops.build import Var, call, one, var_of
+from braces.ops.rules import axis_index
+from braces.ops.scalars import numbers
+from braces.ops.source import says_where
 
 Initializer: TypeAlias = "Callable[[tuple[int, ...], DType, str], Var]"
 """From shape, dtype and name to a variable of the startup program with the first value."""
@@ -62,13 +65,14 @@ def ones() -> Initializer:
     return constant(1.0)
 
 
+@says_where
 def constant(value: Any) -> Initializer:
     """One number everywhere, or an array of the parameter's shape.
 
     Raises:
         ShapeError: The array has another shape; raised where the parameter is made.
     """
-    array = np.asarray(value)
+    array = numbers(value)
 
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         if not array.ndim:
@@ -84,6 +88,7 @@ def constant(value: Any) -> Initializer:
     return init
 
 
+@says_where
 def identity(scale: float = 1.0) -> Initializer:
     """`scale` on the main diagonal of a matrix, 0 elsewhere; a step that copies its memory.
 
@@ -137,16 +142,19 @@ def _drawn(op_type: str, **attrs: Any) -> Initializer:
     return init
 
 
+@says_where
 def uniform(low: float, high: float) -> Initializer:
     """Equally likely everywhere in [low, high)."""
     return _drawn("random_uniform", low=low, high=high)
 
 
+@says_where
 def normal(stddev: float = 0.01, *, mean: float = 0.0) -> Initializer:
     """Normally distributed."""
     return _drawn("random_normal", mean=mean, stddev=stddev)
 
 
+@says_where
 def truncated_normal(
     stddev: float = 0.01, *, mean: float = 0.0, low: float = -2.0, high: float = 2.0
 ) -> Initializer:
@@ -161,6 +169,7 @@ def truncated_normal(
     return _drawn("random_truncated_normal", mean=mean, stddev=stddev, low=low, high=high)
 
 
+@says_where
 def orthogonal(scale: float = 1.0) -> Initializer:
     """A matrix with orthogonal columns, or rows where there are fewer; Saxe et al., 2013.
 
@@ -182,10 +191,9 @@ def fans(shape: Sequence[int], in_axis: int = -2, out_axis: int = -1) -> tuple[i
     if len(shape) < 2:
         size = math.prod(shape)
         return size, size
-    taken, given = shape[in_axis], shape[out_axis]
-    others = {in_axis % len(shape), out_axis % len(shape)}
-    window = math.prod(size for axis, size in enumerate(shape) if axis not in others)
-    return taken * window, given * window
+    taken, given = (axis_index(axis, len(shape), "The shape") for axis in (in_axis, out_axis))
+    window = math.prod(size for axis, size in enumerate(shape) if axis not in (taken, given))
+    return shape[taken] * window, shape[given] * window
 
 
 def _scaled(
@@ -215,31 +223,37 @@ def _lecun(fan_in: int, fan_out: int) -> float:
     return 1.0 / fan_in
 
 
+@says_where
 def glorot_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Uniform with variance 2 / (fan_in + fan_out); Glorot, Bengio, 2010. For tanh, sigmoid."""
     return _scaled(_glorot, "uniform", in_axis, out_axis)
 
 
+@says_where
 def glorot_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Normal, cut at two standard deviations, with variance 2 / (fan_in + fan_out)."""
     return _scaled(_glorot, "normal", in_axis, out_axis)
 
 
+@says_where
 def he_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Uniform with variance 2 / fan_in; He et al., 2015. For relu."""
     return _scaled(_he, "uniform", in_axis, out_axis)
 
 
+@says_where
 def he_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Normal, cut at two standard deviations, with variance 2 / fan_in."""
     return _scaled(_he, "normal", in_axis, out_axis)
 
 
+@says_where
 def lecun_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Uniform with variance 1 / fan_in; LeCun et al., 1998. For selu and linear layers."""
     return _scaled(_lecun, "uniform", in_axis, out_axis)
 
 
+@says_where
 def lecun_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Normal, cut at two standard deviations, with variance 1 / fan_in."""
     return _scaled(_lecun, "normal", in_axis, out_axis)

@@ -124,6 +124,7 @@ class StepNet(LoopBlock):
         with self.program.building(self.outer):
             return one("full", shape=sizes, value=value, dtype=dtype or "float32")
 
+    @says_where
     def add_output(self, *values: Any, axis: int = 0) -> None:
         """Collect values step by step.
 

@@ -28,7 +28,6 @@ from braces.dtypes import DType, dtype_of
 from braces.errors import ProgramError
 from braces.ops.build import Operand, Var, as_var, one
 from braces.ops.define import OPS
-from braces.ops.kinds import KINDS
 from braces.ops.source import says_where
 
 
@@ -76,19 +75,11 @@ def _operator(op_type: str, name: str, **attrs: Any) -> Schedule:
 @says_where
 def constant(value: float) -> Schedule:
     """Always the same number; for `join`."""
-    number = _number("constant", value)
 
     def build(count: Var, dtype: DType) -> Var:
-        return one("full", shape=count.shape, value=number, dtype=dtype)
+        return one("full", shape=count.shape, value=value, dtype=dtype)
 
-    return Schedule(build, f"constant({number})")
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        return KINDS["float"](value)
-    except TypeError as error:
-        raise ProgramError(f"{name} takes a number: {error}.") from None
+    return Schedule(build, f"constant({value})")
 
 
 @says_where

@@ -169,13 +169,13 @@ class Segments:
         return table.freeze([goes_on.name])
 
 
-def check_trips(given: Any, what: str, least: int = 1) -> int | None:
+def check_trips(given: int | None, what: str, least: int = 1) -> int | None:
     """A number of trips, or nothing.
 
     Raises:
-        ProgramError: It is no integer of at least `least`.
+        ProgramError: It is less than `least`.
     """
-    if given is None or (type(given) is int and given >= least):
+    if given is None or given >= least:
         return given
     raise ProgramError(
         f"{what}={given!r} is not a number of trips.",

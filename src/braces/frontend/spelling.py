@@ -21,7 +21,7 @@ from braces.frontend.functions import FUNCTIONS
 from braces.frontend.random import sizes_of
 from braces.frontend.variables import constant
 from braces.ops.build import Var, as_var, call, one
-from braces.ops.scalars import as_array
+from braces.ops.scalars import as_array, numbers
 from braces.ops.source import says_where
 
 __all__ = ["arange", "asarray", "einsum", "full", "ones", "zeros"]
@@ -48,8 +48,8 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
     if isinstance(value, Var):
         filled = value if dtype is None else one("cast", value, dtype=dtype)
         return one("broadcast_to", filled, shape=sizes)
-    given: Any = np.asarray(value)
-    if given.ndim or given.dtype.kind not in "biufcV":
+    given: Any = numbers(value)
+    if given.ndim:
         raise DTypeError(
             f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
         )

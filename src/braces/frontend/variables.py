@@ -196,7 +196,9 @@ def get_variable(name: str) -> Var:
 
 
 @says_where
-def constant(value: Operand, dtype: object = None, shape: Sequence[int] | None = None) -> Var:
+def constant(
+    value: Operand, dtype: object = None, shape: Sequence[int] | int | None = None
+) -> Var:
     """A constant: a number, a nested list, or an array.
 
     Args:
@@ -210,15 +212,10 @@ def constant(value: Operand, dtype: object = None, shape: Sequence[int] | None =
             fix="Use it as it is, or br.cast it.",
         )
     array = as_array(value, None if dtype is None else dtype_of(dtype))
-    if array.dtype.kind not in "biufcV":
-        raise DTypeError(
-            f"{value!r:.80} is not a number, nor an array of numbers.",
-            fix="Pass a number, a nested list of numbers, or a NumPy array.",
-        )
     if dtype is not None:
         array = array.astype(dtype_of(dtype))
     if shape is None:
         return one("constant", value=Literal.of(array))
     if array.ndim:
         raise ShapeError("`shape` goes with a single number.", fix="Drop one of the two.")
-    return one("full", shape=tuple(shape), value=array.item(), dtype=array.dtype)
+    return one("full", shape=shape, value=array.item(), dtype=array.dtype)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from braces.dtypes import Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Attr, Op
-from braces.ops.kinds import normalise
+from braces.ops.kinds import held, normalise
 from braces.ops.row_rules import RowRule
 from braces.ops.signature import AttrSpec, Slot, read_signature
 
@@ -141,14 +141,7 @@ class OpDef:
                     f"{self.type} needs `{spec.name}=`.", fix=f"It is {spec.kind}."
                 )
             return normalise(spec.kind, spec.default)
-        try:
-            return normalise(spec.kind, given[spec.name])
-        except (TypeError, ValueError) as error:
-            raise ProgramError(
-                f"{self.type} cannot take {spec.name}={given[spec.name]!r:.80}.",
-                given=str(error),
-                fix=f"`{spec.name}` is {spec.kind}.",
-            ) from None
+        return held(self.type, spec.name, spec.kind, given[spec.name])
 
     # ---- computing ---------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import dtype_of
+from braces.errors import ProgramError
 from braces.ir.records import Body, Literal
 
 Axes: TypeAlias = "int | tuple[int, ...] | None"
@@ -99,3 +100,19 @@ def normalise(kind: str, value: Any) -> Any:
     if value is None and (kind.endswith("| None") or kind == "Axes"):
         return None
     return KINDS[kind.removesuffix(" | None")](value)
+
+
+def held(what: str, name: str, kind: str, value: Any) -> Any:
+    """An argument brought to its kind.
+
+    Raises:
+        ProgramError: It is of another kind.
+    """
+    try:
+        return normalise(kind, value)
+    except (TypeError, ValueError) as error:
+        raise ProgramError(
+            f"{what} cannot take {name}={value!r:.80}.",
+            given=str(error),
+            fix=f"`{name}` is {kind}.",
+        ) from None

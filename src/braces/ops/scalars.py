@@ -21,6 +21,24 @@ def scalar_dtype(value: Any, beside: DType | None) -> DType:
     return beside if beside is not None and is_float(beside) else dtype_of("float32")
 
 
+def numbers(value: Any) -> np.ndarray[Any, Any]:
+    """A number, nested list or array as an array.
+
+    Raises:
+        DTypeError: It holds something else than numbers, or rows of different lengths.
+    """
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise DTypeError(f"{value!r:.80} cannot become an array: {error}") from None
+    if array.dtype.kind not in "biufcV":
+        raise DTypeError(
+            f"{value!r:.80} is not a number, nor an array of numbers.",
+            fix="Pass a number, a nested list of numbers, or a NumPy array.",
+        )
+    return array
+
+
 def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
     """A constant operand as an array, in the dtype that the rules give it."""
     if isinstance(value, bool | int | float | complex):
@@ -29,7 +47,7 @@ def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
             return np.asarray(value, dtype)
         except OverflowError:
             raise DTypeError(f"{value} does not fit into {dtype}.") from None
-    array = np.asarray(value)
+    array = numbers(value)
     if isinstance(value, np.ndarray | np.generic):
         return array
     if array.dtype.kind == "f":

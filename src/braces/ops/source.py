@@ -6,11 +6,12 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from braces.errors import BracesError
 from braces.ir.program import default_program
 from braces.ir.records import Source
+from braces.ops.kinds import KINDS, held
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,12 +35,27 @@ def user_source() -> Source | None:
 
 
 def says_where(function: Callable[P, R]) -> Callable[P, R]:
-    """A public function whose errors say the user's line, where they say no place yet."""
+    """A public function that checks its arguments, and whose errors say the user's line.
+
+    An argument is held to its annotation where that is a kind that attributes have: `int`,
+    `str | None` and the like. Errors that say a place already keep it.
+    """
+    kinds: dict[str, str] = {
+        name: kind
+        for name, kind in function.__annotations__.items()
+        if kind.removesuffix(" | None") in KINDS and name != "return"
+    }
+    call: Callable[..., R] = function
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+
+    def hold(name: str, value: Any) -> Any:
+        return held(function.__name__, name, kinds[name], value) if name in kinds else value
 
     @functools.wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(*args: Any, **kwargs: Any) -> R:
         try:
-            return function(*args, **kwargs)
+            given = [*map(hold, names, args), *args[len(names) :]]
+            return call(*given, **{name: hold(name, kwargs[name]) for name in kwargs})
         except BracesError as error:
             source = user_source()
             error.located(function.__name__ + (f", at {source}" if source else ""))

@@ -1,0 +1,93 @@
+"""Arguments of public functions and methods are of the kinds that they are annotated with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from refusing import get, prog, refuse_here
+
+import braces as br
+from braces.errors import ProgramError
+from braces.ops.source import says_where
+
+__all__ = ["prog"]
+
+WRONG: tuple[Any, ...] = (None, "a", 1.5, [1], {}, len, int, b"x", np.array(["u"]), object())
+
+
+def in_net(write: Callable[[Any, Any], Any]) -> None:
+    with br.create_rnn().stepnet() as net:
+        memory = net.add_memory(init=br.zeros([3]))
+        memory.update(memory)
+        write(net, memory)
+
+
+@pytest.mark.parametrize("given", WRONG)
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda axis: in_net(lambda net, _: net.add_input(get("x"), axis=axis)),
+        lambda axis: in_net(lambda net, h: net.add_output(h, axis=axis)),
+        lambda axis: in_net(
+            lambda net, _: net.add_memory(shape=[3], batch_like=get("x"), batch_axis=axis)
+        ),
+        lambda axis: br.parameter("p", [2, 3], br.init.glorot_uniform(in_axis=axis)),
+    ],
+)
+def test_an_axis_is_an_integer(prog: br.Program, do: Callable[[Any], Any], given: Any) -> None:
+    refuse_here(prog, ProgramError, lambda: do(given), "axis=", "is not an integer", "is int")
+
+
+@pytest.mark.parametrize("given", [True, 1.5, [1], {}, len, b"x", object()])
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda name: br.data(name, [3]),
+        lambda name: br.parameter(name, [3]),
+        lambda name: br.get_variable(name),
+        lambda name: br.fc(get("x"), 3, name=name),
+    ],
+)
+def test_a_name_is_a_string(prog: br.Program, do: Callable[[Any], Any], given: Any) -> None:
+    refuse_here(prog, ProgramError, lambda: do(given), "cannot take name=", "is not a string")
+
+
+@pytest.mark.parametrize("given", [None, 3, 1.5, True, object()])
+def test_functions_to_choose_from_come_in_a_list(prog: br.Program, given: Any) -> None:
+    refuse_here(prog, ProgramError, lambda: br.switch(0, given), "takes a list or a dict")
+
+
+@pytest.mark.parametrize("given", [(1, (2, 3)), [[1], [2, 3]], object()])
+@pytest.mark.parametrize(
+    "do",
+    [
+        br.constant,
+        lambda value: br.full([2], value),
+        lambda value: br.parameter("p", [2], br.init.constant(value)),
+    ],
+)
+def test_what_is_no_array_is_refused_by_line(
+    prog: br.Program, do: Callable[[Any], Any], given: Any
+) -> None:
+    refuse_here(prog, br.DTypeError, lambda: do(given), "array")
+
+
+def test_a_constant_takes_one_size_as_a_shape(prog: br.Program) -> None:
+    with prog:
+        assert str(br.constant(2.0, shape=3).type) == "f32[3]"
+    refuse_here(prog, ProgramError, lambda: br.constant(2.0, shape=1.5), "shape=1.5")  # pyright: ignore[reportArgumentType]
+
+
+def test_numbers_of_numpy_become_those_of_python() -> None:
+    @says_where
+    def twice(n: int, *rest: int, flag: bool | None = None, other: Any = None) -> Any:
+        return n, rest, flag, other
+
+    given: Any = np.int8(3)
+    assert [type(part) for part in twice(given, 1)] == [int, tuple, type(None), type(None)]
+    assert twice(1, given, flag=None, other="as it is") == (1, (3,), None, "as it is")
+    with pytest.raises(ProgramError, match="twice cannot take n='1'"):
+        twice(n="1")  # pyright: ignore[reportArgumentType]
