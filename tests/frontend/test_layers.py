@@ -170,6 +170,14 @@ def test_embedding_needs_both_sizes(size: Any) -> None:
         br.layers.embedding(br.data("ids", ["batch"], "int32"), size)
 
 
+def test_embedding_with_a_table_says_how_to_look_up_in_it() -> None:
+    with br.Program():
+        ids, table = br.data("ids", ["batch"], "int32"), br.parameter("table", [5, 2])
+        for given in ((ids, table), (table, ids)):
+            with pytest.raises(br.ProgramError, match=r"br\.embedding\(table, ids\)"):
+                br.layers.embedding(*given)
+
+
 @pytest.mark.parametrize(
     ("layout", "shape", "weight", "want"),
     [

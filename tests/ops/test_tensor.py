@@ -277,6 +277,12 @@ def test_gathering_refuses_what_does_not_fit() -> None:
             br.take(x, x, axis=0)
         with pytest.raises(DTypeError, match=r"(?s)needs integers.*br\.where"):
             br.take(x, x > 0.0, axis=0)
+        with pytest.raises(DTypeError, match=r"(?s)needs integers.*br\.where"):
+            br.take(i, x > 0.0, axis=0)
+        with pytest.raises(DTypeError, match=r"the order: br\.embedding\(table, ids\)"):
+            br.embedding(i, x)
+        with pytest.raises(DTypeError, match=r"the order: br\.take\(x, indices, axis\)"):
+            br.take(i, x, axis=0)
         with pytest.raises(ShapeError, match=r"update of the type f32\[t,3\], not f32\[b,3\]"):
             br.scatter_add(x, i, x)
         with pytest.raises(DTypeError, match="update of the type"):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from braces.errors import ShapeError
+from braces.errors import ProgramError, ShapeError
 from braces.frontend import init as initializers
 from braces.frontend.guard import building, operand
 from braces.frontend.init import Initializer
@@ -146,6 +146,12 @@ def embedding(
         ...     print(br.layers.embedding(words, [1000, 64]).type)
         f32[batch,t,64]
     """
+    if isinstance(size, Var):
+        raise ProgramError(
+            f"embedding makes a table; `{size.name}` is a variable.",
+            given=f"size = {size.name}: {size.type}",
+            fix="Write br.embedding(table, ids) to look up in a table that is there.",
+        )
     if not _is_table(size):
         raise ShapeError(
             f"embedding cannot take size={size!r}.",

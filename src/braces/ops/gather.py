@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from braces.dims import Size
-from braces.dtypes import FLOAT32, DType, TensorType, is_integer
+from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
@@ -59,6 +59,20 @@ def from_front(indices: Tensor, size: int) -> Tensor:
     if indices.dtype.kind != "u":
         narrow = jnp.where(narrow < 0, narrow + np.asarray(size, narrow.dtype), narrow)
     return jnp.clip(narrow, 0, max(size - 1, 0)).astype(narrow.dtype)
+
+
+def check_order(context: Context, x: TensorType, indices: TensorType, call: str) -> None:
+    """Refuse indices that stand where the array belongs.
+
+    Raises:
+        DTypeError: The array has integers, and the indices are floats.
+    """
+    if is_integer(x.dtype) and is_float(indices.dtype):
+        raise DTypeError(
+            f"{context.type} needs integers as indices, not {indices.dtype}; "
+            f"it is the first input that has {x.dtype}.",
+            fix=f"Mind the order: br.{call}.",
+        )
 
 
 # ---- slices ----------------------------------------------------------------------------------
@@ -110,6 +124,7 @@ def take(x: Tensor, indices: Tensor, *, axis: int | None = None) -> Tensor:
 
 def taken(context: Context, x: TensorType, indices: TensorType, axis: int | None) -> TensorType:
     """The type of `take`."""
+    check_order(context, x, indices, "take(x, indices, axis)")
     check_integers(context, indices)
     if axis is None:
         return x.with_shape(indices.shape)
@@ -258,6 +273,7 @@ def rows_of_embedding(view: RowView) -> Fills:
 @embedding.infer
 def infer_embedding(context: Context, table: TensorType, ids: TensorType) -> TensorType:
     """The sizes of the ids, and the width of the table."""
+    check_order(context, table, ids, "embedding(table, ids)")
     if table.rank != 2:
         raise ShapeError(
             f"embedding needs a table of rows, not {table}.",
