@@ -209,7 +209,7 @@ def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
     """The size that a user means: an int, a name, `None` or -1 for unnamed, or a `Dim`."""
     if isinstance(given, Dim):
         return given
-    if given is None or given == -1:
+    if given is None or (isinstance(given, int | np.integer) and given == -1):
         return fresh()
     if isinstance(given, str):
         if not _NAME.fullmatch(given):
@@ -221,5 +221,6 @@ def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
         return given
     raise ShapeError(
         f"{given!r} is not the size of an axis.",
-        fix="Use a number, a name for a symbolic dimension, or None for an unnamed one.",
+        fix="Use a number, a name for a symbolic dimension, a size found in a shape, as "
+        "x.shape[0], or None for an unnamed one.",
     )

@@ -91,3 +91,16 @@ def test_numbers_of_numpy_become_those_of_python() -> None:
     assert twice(1, given, flag=None, other="as it is") == (1, (3,), None, "as it is")
     with pytest.raises(ProgramError, match="twice cannot take n='1'"):
         twice(n="1")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("shape", [lambda x: [x], lambda x: x, lambda x: (2, x)])
+@pytest.mark.parametrize("make", [br.zeros, br.random.normal, lambda shape: br.full(shape, 1)])
+def test_a_variable_is_no_size(prog: br.Program, make: Any, shape: Any) -> None:
+    parts = ("`loss` has a value in a run", "br.zeros_like", "x.shape[0]", '"batch"')
+    refuse_here(prog, br.ShapeError, lambda: make(shape(get("loss"))), *parts)
+
+
+def test_a_variable_is_no_size_of_data_or_of_an_operator(prog: br.Program) -> None:
+    refuse_here(prog, br.ShapeError, lambda: br.data("d", [get("loss")]), "x.shape[0]")
+    wrong: Any = lambda: br.reshape(get("x"), [get("loss"), 4])  # noqa: E731
+    refuse_here(prog, ProgramError, wrong, "known before a run, as x.shape[0] is")

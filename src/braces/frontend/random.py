@@ -83,9 +83,17 @@ def sizes_of(shape: Sequence[Any] | Size) -> Shape:
     """The shape that a user means: numbers, `Dim`s, or names of symbolic dimensions.
 
     Raises:
-        ShapeError: A size is unnamed, or no size at all.
+        ShapeError: A size is unnamed, a variable, or no size at all.
     """
     given = shape if isinstance(shape, list | tuple) else (shape,)
+    for size in given:
+        if isinstance(size, Var):
+            raise ShapeError(
+                f"`{size.name}` has a value in a run, and sizes are known before it.",
+                given=f"{size.name}: {size.type}",
+                fix=f"For the shape of `{size.name}` write br.zeros_like or {size.name}.shape; "
+                'else use a size of a shape, as x.shape[0], or name a dimension, as "batch".',
+            )
     return tuple(size_of(size, _refuse_unnamed) for size in given)
 
 

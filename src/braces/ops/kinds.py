@@ -43,7 +43,12 @@ def _string(value: Any) -> str:
 def _size(value: Any) -> Size:
     if isinstance(value, str):
         return Dim.named(value)
-    return value if isinstance(value, Dim) else _integer(value)
+    if isinstance(value, Dim):
+        return value
+    try:
+        return _integer(value)
+    except TypeError as error:
+        raise TypeError(f"{error}; sizes are known before a run, as x.shape[0] is") from None
 
 
 def _shape(value: Any) -> Shape:
