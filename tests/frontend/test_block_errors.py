@@ -142,6 +142,32 @@ def test_a_condition_is_a_bool_scalar(
     refuse_here(prog, br.ShapeError, build, "bool scalar", "br.any")
 
 
+@pytest.mark.parametrize("memories", [0, 1])
+@pytest.mark.parametrize("condition", [lambda: True, lambda: get("loss") > 0.0])
+def test_a_condition_that_cannot_change_is_refused(
+    prog: br.Program, condition: Callable[[], Any], memories: int
+) -> None:
+    def build() -> None:
+        with br.create_while(max_trips=3).block() as body:
+            body.set_condition(condition())
+            for _ in range(memories):
+                n = body.add_memory(init=0)
+                n.update(n + 1)
+
+    refuse_here(prog, br.ProgramError, build, "reads no memory", "add_memory")
+
+
+def test_a_condition_may_read_what_a_memory_was(mode: str) -> None:
+    with br.Program() as program:
+        loop = br.create_while()
+        with loop.block() as body:
+            n = body.add_memory(init=0)
+            body.set_condition(n.pre(2) < 3)
+            n.update(n + 1)
+    exe = br.Executor(mode=mode)
+    assert exe.run(program, br.Scope(), fetch=loop.final(n)) == 4
+
+
 def test_a_predicate_is_not_a_number(prog: br.Program) -> None:
     def build() -> None:
         with br.default_program().transaction():

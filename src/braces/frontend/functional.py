@@ -127,8 +127,6 @@ def while_loop(
     loop = create_while(**{k: v for k, v in options.items() if v is not None})
     with loop.block() as body:
         memories = _memories(body, init)
-        if not memories:
-            raise ProgramError("while_loop carries nothing, so it would never end.")
         carry = rebuild(init, memories)
         body.set_condition(_call(cond_fn, "cond_fn", carry))
         _update(memories, init, _call(body_fn, "body_fn", carry), "body_fn")

@@ -33,7 +33,8 @@ class WhileBlock(LoopBlock):
     def set_condition(self, condition: Any) -> None:
         """Say when the loop goes on: a bool scalar of memories and outer variables.
 
-        It is evaluated before each trip, the first one included.
+        It is evaluated before each trip, the first one included. One that reads no memory
+        could not change, so it is refused.
 
         Raises:
             ProgramError: It was set before.
@@ -113,10 +114,17 @@ class WhileBlock(LoopBlock):
                     given=op.describe(),
                     fix="Draw in the body and carry the result in a memory.",
                 )
-        if self.step.name in free_names(Body((), cut.results, {}, cut.ops)):
+        read = set(free_names(Body((), cut.results, {}, cut.ops)))
+        if self.step.name in read:
             raise ProgramError(
                 "The condition of a while reads the number of the trip.",
                 fix="Count in a memory of your own.",
+            )
+        if read.isdisjoint(params):
+            raise ProgramError(
+                "The condition of a while reads no memory, so it would never end.",
+                given=f"{name}: {self.condition.type}",
+                fix="Carry what changes from trip to trip: body.add_memory(init=...).",
             )
         infos = {n: self.table.vars[n] for op in cut.ops for n in op.binds()}
         infos |= {n: VarInfo(n, self.table.vars[n].type, ARGUMENT) for n in params}
