@@ -13,6 +13,8 @@ ENTRIES = {
     "admit": "braces.passes.admit:admit",
     "var_of": "braces.ops.build:var_of",
     "no_attribute": "braces.frontend.spelling:no_attribute",
+    "call_function": "braces.frontend.numpy_calls:call_function",
+    "call_ufunc": "braces.frontend.numpy_calls:call_ufunc",
     "op_versions": "braces.passes.admit:op_versions",
     "run_block": "braces.executor.block:run_block",
     "eval_block": "braces.executor.block:eval_block",

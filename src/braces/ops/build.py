@@ -41,8 +41,6 @@ class Var(Arithmetic):
     """
 
     __slots__ = ("__weakref__", "name", "program", "table")
-    __array_priority__ = 1000
-    __array_ufunc__ = None
 
     def __init__(self, program: Program, table: SymbolTable, name: str) -> None:
         self.program = program
@@ -132,6 +130,12 @@ class Var(Arithmetic):
     def __array__(self, *args: object, **kwargs: object) -> Any:
         self._no_value("a NumPy array", "Fetch it: exe.run(prog, scope, fetch=[x]).")
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return late.call("call_ufunc", ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return late.call("call_function", function)
+
     def __setitem__(self, index: object, value: object) -> None:
         self._no_value("assigned to", "Use br.scatter_add or br.where; values never change.")
 
@@ -188,13 +192,7 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
             f"{value!r:.80} is neither a variable nor a number nor an array.",
             fix="Pass a variable, a Python number, or a NumPy array.",
         )
-    try:
-        literal = Literal.of(as_array(value, beside))
-    except (ValueError, TypeError) as error:
-        if isinstance(error, BracesError):
-            raise
-        raise DTypeError(f"{value!r:.80} cannot become a constant: {error}") from None
-    return one("constant", value=literal)
+    return one("constant", value=Literal.of(as_array(value, beside)))
 
 
 def check_visible(program: Program, var: Var) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from braces.dtypes import DType, dtype_of, is_float
-from braces.errors import DTypeError
+from braces.errors import BracesError, DTypeError
 
 
 def scalar_dtype(value: Any, beside: DType | None) -> DType:
@@ -29,6 +29,8 @@ def numbers(value: Any) -> np.ndarray[Any, Any]:
     """
     try:
         array = np.asarray(value)
+    except BracesError:
+        raise
     except (ValueError, TypeError) as error:
         raise DTypeError(f"{value!r:.80} cannot become an array: {error}") from None
     if array.dtype.kind not in "biufcV":
