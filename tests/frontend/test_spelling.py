@@ -75,6 +75,35 @@ def test_arrays_from_nothing_have_symbolic_shapes(mode: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("module", "written", "meant"),
+    [
+        ("init", "glorot_unifrom", "glorot_uniform"),
+        ("init", "Normal", "normal"),
+        ("layers", "conv2", "conv2d"),
+        ("optimizer", "adma", "adam"),
+        ("random", "randnit", "randint"),
+        ("schedule", "cosine_deacy", "cosine_decay"),
+    ],
+)
+def test_a_misspelled_name_of_a_module_suggests_the_nearest(
+    module: str, written: str, meant: str
+) -> None:
+    place = getattr(br, module)
+    with pytest.raises(AttributeError, match=f"br.{module} has no `{written}`") as caught:
+        getattr(place, written)
+    assert isinstance(caught.value, br.UnknownNameError)
+    assert f"`{meant}`" in str(caught.value)
+    assert "test_spelling.py" in str(caught.value)
+    assert not hasattr(place, "_written")
+
+
+@pytest.mark.parametrize("module", ["init", "layers", "optimizer", "random", "schedule"])
+def test_what_modules_offer_is_there(module: str) -> None:
+    place = getattr(br, module)
+    assert [name for name in place.__all__ if not hasattr(place, name)] == []
+
+
+@pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: br.full([2], [1, 2]), "br.constant"),

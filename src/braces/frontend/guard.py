@@ -1,16 +1,16 @@
-"""Functions that build all or nothing, and whose errors say the user's line."""
+"""Functions that build all or nothing, and errors that say the user's line."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from braces.errors import ProgramError
+from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.frontend.tree import values
 from braces.ir.program import default_program
 from braces.ops.build import Var, program_of
-from braces.ops.source import says_where
+from braces.ops.source import says_where, user_source
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +27,30 @@ def building(function: Callable[P, R]) -> Callable[P, R]:
             return located(*args, **kwargs)
 
     return guarded
+
+
+class MissingNameError(UnknownNameError, AttributeError):
+    """A module has no such name."""
+
+
+def missing_from(module: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a public module, which suggests the nearest of its names.
+
+    Args:
+        module: As users write it: `br.init`.
+        names: What it offers.
+    """
+
+    def missing(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"{module} has no `{name}`.", name=name)
+        raise MissingNameError(
+            f"{module} has no `{name}`.",
+            at=str(user_source() or "") or None,
+            fix=suggest(name, names),
+        )
+
+    return missing
 
 
 def operand(x: Any, what: str) -> Var:

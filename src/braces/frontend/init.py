@@ -34,6 +34,7 @@ import numpy as np
 
 from braces.dtypes import DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
+from braces.frontend.guard import missing_from
 from braces.ir.program import default_program
 from braces.ir.records import DATA, Literal
 from braces.ops.build import Var, call, one, var_of
@@ -271,3 +272,24 @@ def default(shape: Sequence[int]) -> Initializer:
 
     del shape
     return init
+
+
+__all__ = [
+    "Initializer",
+    "constant",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "identity",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "zeros",
+]
+
+__getattr__ = missing_from("br.init", __all__)

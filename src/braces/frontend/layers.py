@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from braces.errors import ProgramError, ShapeError
 from braces.frontend import init as initializers
-from braces.frontend.guard import building, operand
+from braces.frontend.guard import building, missing_from, operand
 from braces.frontend.init import Initializer
 from braces.frontend.norm_layers import batch_norm, group_norm, layer_norm, rms_norm
 from braces.frontend.parameters import Activation, Parameters, activated, fixed_size, named
@@ -290,3 +290,6 @@ def _weight_shape(
     shape = dict(zip(spatial, sizes, strict=True))
     shape |= {letters.index("O"): filters, letters.index("I"): channels // max(groups, 1)}
     return [shape[axis] for axis in range(len(letters))]
+
+
+__getattr__ = missing_from("br.layers", __all__)

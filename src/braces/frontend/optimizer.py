@@ -20,9 +20,6 @@ float32. What is kept for a parameter has the parameter's dtype.
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from braces.errors import UnknownNameError, suggest
 from braces.frontend import schedule as schedules
 from braces.frontend.adam import (
     adabelief as adabelief,
@@ -46,6 +43,7 @@ from braces.frontend.chains import (
     step,
     transformation as transformation,
 )
+from braces.frontend.guard import missing_from
 from braces.frontend.schedule import (
     constant_schedule as constant_schedule,
     cosine_decay_schedule as cosine_decay_schedule,
@@ -57,7 +55,7 @@ from braces.frontend.schedule import (
     warmup_cosine_decay_schedule as warmup_cosine_decay_schedule,
 )
 from braces.frontend.transformations import LearningRate, Mask, Optimizer as Optimizer
-from braces.ops.source import says_where, user_source
+from braces.ops.source import says_where
 
 clip = clip_by_value
 
@@ -247,18 +245,4 @@ def adadelta(
     return part("adadelta", name, *decay(weight_decay, mask), made, rate(learning_rate))
 
 
-# ---- unknown names ---------------------------------------------------------------------------
-
-
-class UnknownOptimizerError(UnknownNameError, AttributeError):
-    """There is no optimizer of this name."""
-
-
-def __getattr__(name: str) -> NoReturn:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise UnknownOptimizerError(
-        f"There is no optimizer `{name}`.",
-        at=str(user_source() or "") or None,
-        fix=suggest(name, __all__),
-    )
+__getattr__ = missing_from("br.optimizer", __all__)

@@ -15,7 +15,7 @@ from typing import Any
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import parse_type, size_of
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.guard import building, operand
+from braces.frontend.guard import building, missing_from, operand
 from braces.frontend.init import salt_of, seed_state
 from braces.frontend.variables import persistable
 from braces.ir.program import Program, default_program
@@ -280,3 +280,5 @@ __all__ = [
     "truncated_normal",
     "uniform",
 ]
+
+__getattr__ = missing_from("br.random", __all__)

@@ -26,6 +26,7 @@ from typing import Any
 
 from braces.dtypes import DType, dtype_of
 from braces.errors import ProgramError
+from braces.frontend.guard import missing_from
 from braces.ops.build import Operand, Var, as_var, one
 from braces.ops.define import OPS
 from braces.ops.source import says_where
@@ -331,3 +332,19 @@ def warmup_cosine_decay_schedule(
 
 
 join_schedules = join
+
+
+__all__ = [
+    "Schedule",
+    "constant",
+    "cosine_decay",
+    "exponential_decay",
+    "join",
+    "linear",
+    "noam",
+    "piecewise_constant",
+    "polynomial",
+    "warmup_cosine",
+]
+
+__getattr__ = missing_from("br.schedule", __all__)
