@@ -10,9 +10,9 @@ import numpy as np
 from braces.dims import Dim, Size, Unifier, parse_size, substitute
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError, ShapeError
-from braces.ir.records import Attr
+from braces.ir.records import CAPTURES, Attr, Op
 from braces.lazy import jax
-from braces.ops.define import Attrs, DerivedJvp, OpDef, Types
+from braces.ops.define import OPS, Attrs, DerivedJvp, OpDef, Types
 
 
 class Context:
@@ -54,6 +54,25 @@ def infer(
     if isinstance(definition, DerivedJvp) and definition.base is not None:
         return _infer_jvp(infer, definition.base, types, attrs, wanted, context)
     return _infer_by_kernel(definition, types, attrs, tuple(wanted))
+
+
+def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, Type]:
+    """The types of an operator's outputs, by name, from the types of what it reads.
+
+    Raises:
+        ShapeError: The shapes do not fit.
+        DTypeError: The dtypes do not fit.
+    """
+    definition = OPS.get(op.type)
+    given = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
+    outer = {n: types[n] for n in op.inputs.get(CAPTURES, ())}
+    context = Context(definition.type, unifier)
+    found = infer(definition, given, op.attrs, tuple(op.outputs), context, outer)
+    return {
+        name: type_
+        for slot, names in op.outputs.items()
+        for name, type_ in zip(names, found[slot], strict=True)
+    }
 
 
 def infer_lightly(

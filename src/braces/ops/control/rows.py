@@ -21,7 +21,7 @@ from braces.ir.table import SymbolTable
 from braces.ir.walk import map_bodies, with_captures
 from braces.ops.build import Var, one, var_of
 from braces.ops.define import OPS
-from braces.ops.inference import Context, infer
+from braces.ops.inference import infer_op
 from braces.ops.row_rules import HIGHEST, LOWEST, Fills, RowView, refused, undeclared
 
 
@@ -91,21 +91,13 @@ def _leading(view: RowView) -> bool:
     op, name = view.op, Dim.named("rows")
     if op.bodies():
         return True
-    types = {n: _renamed(view, n, name) for n in op.reads()}
-    given = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
-    context = Context(op.type, Unifier())
     try:
-        found = infer(OPS.get(op.type), given, op.attrs, tuple(op.outputs), context)
+        found = infer_op(op, {n: _renamed(view, n, name) for n in op.reads()}, Unifier())
     except BracesError:
         return True
-    pairs = (
-        (n, type_)
-        for slot, names in op.outputs.items()
-        for n, type_ in zip(names, found[slot], strict=True)
-    )
     return all(
         [i for i, size in enumerate(type_.shape) if size == name] == view.axes(n)
-        for n, type_ in pairs
+        for n, type_ in found.items()
         if isinstance(type_, TensorType)
     )
 
