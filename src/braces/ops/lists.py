@@ -142,6 +142,21 @@ def resized(values: Any, room: int) -> Any:
     return jnp.pad(values, [(0, missing), *[(0, 0)] * (values.ndim - 1)])
 
 
+def zeros_listed(
+    length: Any, dtype: DType, shape: Shape, history: str, capacity: int | None
+) -> Stack | Buffer:
+    """So many zeros: a chain, or a buffer where there is a capacity."""
+    zero = jnp.zeros(shape, dtype)
+    if capacity is None:
+        return Stack.of(zero, [zero] * int(length))
+    return Buffer(jnp.zeros((capacity, *shape), dtype), jnp.asarray(length, "int32"), history)
+
+
+def begun(element: TensorType, history: str) -> dict[str, Any]:
+    """The attributes of the operators that begin a list."""
+    return {"dtype": element.dtype, "shape": element.shape, "history": history}
+
+
 # ---- operators -------------------------------------------------------------------------------
 
 
@@ -160,17 +175,15 @@ def list_empty(
     Outputs:
         out: list<dtype[shape]>.
     """
-    if capacity is None:
-        return Stack(jnp.zeros(shape, dtype))
-    return Buffer(jnp.zeros((capacity, *shape), dtype), jnp.asarray(0, "int32"), history)
+    return zeros_listed(0, dtype, shape, history, capacity)
 
 
 @list_empty.infer
-def infer_list_empty(
-    context: Context, *, dtype: DType, shape: Shape, history: str, capacity: int | None
+def infer_begun(
+    context: Context, *inputs: TensorType, dtype: DType, shape: Shape, **attrs: Any
 ) -> ListType:
     """A list of that element."""
-    del context, history, capacity
+    del context, inputs, attrs
     return ListType(TensorType(dtype, shape))
 
 

@@ -1,9 +1,8 @@
 """Lists as arrays: the rows that a loop collected, whose number is known only at run time.
 
 The leading axis of `list_stack` is a dimension of its own, which the run tells: interpreted,
-from
-the list; compiled, the executor assumes a number, is told the real one, and repeats the run
-with it where they differ.
+from the list; compiled, the executor assumes a number, is told the real one, and repeats the
+run with it where they differ.
 """
 
 from __future__ import annotations
@@ -18,7 +17,16 @@ from braces.lazy import jnp
 from braces.ops.build import Var, apply
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.lists import Buffer, Slots, Stack, is_traced, resized
+from braces.ops.lists import (
+    Buffer,
+    Slots,
+    Stack,
+    begun,
+    infer_begun,
+    is_traced,
+    resized,
+    zeros_listed,
+)
 from braces.ops.rules import Backward
 
 
@@ -128,7 +136,7 @@ def infer_list_length(context: Context, list: ListType) -> TensorType:
     return TensorType(INT64, ())
 
 
-@op(lists=True, differentiable=False)
+@op(infer=infer_begun, lists=True, differentiable=False)
 def list_filled(
     length: Tensor, *, dtype: DType, shape: Shape, history: str, capacity: int | None = None
 ) -> Tensor:
@@ -146,19 +154,7 @@ def list_filled(
     Outputs:
         out: list<dtype[shape]>.
     """
-    zero = jnp.zeros(shape, dtype)
-    if capacity is None:
-        return Stack.of(zero, [zero] * int(length))
-    return Buffer(jnp.zeros((capacity, *shape), dtype), length.astype("int32"), history)
-
-
-@list_filled.infer
-def infer_list_filled(
-    context: Context, length: TensorType, *, dtype: DType, shape: Shape, **attrs: Any
-) -> ListType:
-    """A list of that element."""
-    del context, length, attrs
-    return ListType(TensorType(dtype, shape))
+    return zeros_listed(length, dtype, shape, history, capacity)
 
 
 def length_of(list: Var) -> Var:
@@ -170,7 +166,7 @@ def filled_list(length: Var, like: Var, history: str) -> Var:
     """Append a `list_filled` with the elements of another list."""
     found = like.type
     assert isinstance(found, ListType)
-    attrs = {"dtype": found.element.dtype, "shape": found.element.shape, "history": history}
+    attrs = begun(found.element, history)
     return apply("list_filled", {"length": (length,)}, attrs)["out"][0]
 
 

@@ -19,7 +19,7 @@ from braces.ops.build import Var, append, as_var, check_visible, one, tensor_typ
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import Lists, differentiable, history_of
 from braces.ops.define import OPS, OpDef
-from braces.ops.lists import EMPTY, add_lists, zero_list
+from braces.ops.lists import EMPTY, add_lists, begun, zero_list
 from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
 from braces.ops.source import says_where
@@ -88,9 +88,7 @@ class Differentiation:
         """An empty history, made just before the operator; returns its name."""
         host = self.host
         info = host.new_var(name or host.names.unique("history"), ListType(element))
-        attrs = OPS.get(EMPTY).bind_attrs(
-            {"dtype": element.dtype, "shape": element.shape, "history": history}
-        )
+        attrs = OPS.get(EMPTY).bind_attrs(begun(element, history))
         made = host.new_op(
             EMPTY, outputs={"out": (info.name,)}, attrs=attrs, source=self.op.source
         )
