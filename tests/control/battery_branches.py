@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from battery_cases import RNG, case, counting, trips, vectors
+from battery_cases import RNG, case, counted, trips, vectors
 from checking import Feeds, integer
 
 import braces as br
@@ -63,10 +63,7 @@ def loop_in_branch(x: br.Var, w: br.Var) -> br.Var:
             h.update(h * 1.5 + w * w * 0.1)
         t.add_output(br.tanh(loop.final(h)))
     with choice.false_block() as f:
-        other = br.create_while()
-        with other.block() as body:
-            k = body.add_memory(init=w)
-            counting(body, 2)
+        with counted(2, w) as (other, k):
             k.update(br.sin(k * x))
         f.add_output(other.final(k))
     return br.sum(choice() * w)
@@ -76,10 +73,7 @@ def loop_in_branch(x: br.Var, w: br.Var) -> br.Var:
 def rnn_in_while_in_branch(x: br.Var, w: br.Var, s: br.Var) -> br.Var:
     choice = br.create_if_else(br.sum(x) > 0.0)
     with choice.true_block() as t:
-        loop = br.create_while()
-        with loop.block() as body:
-            h = body.add_memory(init=x)
-            counting(body, 2)
+        with counted(2, x) as (loop, h):
             rnn = br.create_rnn()
             with rnn.stepnet() as net:
                 k = net.add_memory(init=h)
@@ -233,10 +227,7 @@ def row_wise_branch_in_rnn_with_while_inside(x: br.Var, h0: br.Var, w: br.Var) -
             t.add_output(br.tanh(t.add_input(h) @ w) * t.add_input(row))
         with choice.false_block() as f:
             mine = f.add_input(h)
-            loop = br.create_while()
-            with loop.block() as body:
-                k = body.add_memory(init=mine)
-                counting(body, 2)
+            with counted(2, mine) as (loop, k):
                 k.update(br.sin(k @ w) + k * 0.5)
             f.add_output(loop.final(k) + f.add_input(row))
         h.update(choice())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from checking import Build, Feeds, integer
+
+import braces as br
 
 
 @dataclass
@@ -43,8 +46,13 @@ def case(*feeds: Feeds, **shapes: Sequence[Any]) -> Callable[[Build], Build]:
     return add
 
 
-def counting(body: Any, n: Any) -> None:
-    """Let a while make `n` trips."""
-    i = body.add_memory(init=integer(0))
-    body.set_condition(i < n)
-    i.update(i + 1)
+@contextmanager
+def counted(trips: int, *inits: Any) -> Generator[tuple[Any, ...]]:
+    """The block of a while of so many trips: `with counted(3, x, w) as (loop, h, k):`."""
+    loop = br.create_while()
+    with loop.block() as body:
+        memories = [body.add_memory(init=init) for init in inits]
+        i = body.add_memory(init=integer(0))
+        body.set_condition(i < trips)
+        i.update(i + 1)
+        yield (loop, *memories)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from battery_cases import RNG, case, counting
+from battery_cases import RNG, case, counted
 from checking import Feeds, integer
 
 import braces as br
@@ -134,9 +134,6 @@ def _deep_loop(row: br.Var, h: br.Var, w: br.Var) -> br.Var:
 @case()
 def stopped_gradients(x: br.Var, w: br.Var) -> br.Var:
     fixed = br.stop_gradient(br.sin(w))
-    loop = br.create_while()
-    with loop.block() as body:
-        h = body.add_memory(init=x)
-        counting(body, 3)
+    with counted(3, x) as (loop, h):
         h.update(br.tanh(h * w) + br.stop_gradient(fixed) * 0.0)
     return br.sum(loop.final(h) ** 2)

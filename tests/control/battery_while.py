@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from battery_cases import case, counting, trips, vectors
+from battery_cases import case, counted, trips, vectors
 from checking import constant, integer
 
 import braces as br
@@ -13,10 +13,7 @@ import braces as br
 
 @case()
 def swap_of_two_memories(x: br.Var, w: br.Var) -> br.Var:
-    loop = br.create_while()
-    with loop.block() as body:
-        p, q = body.add_memory(init=x), body.add_memory(init=w)
-        counting(body, 3)
+    with counted(3, x, w) as (loop, p, q):
         p.update(q)
         q.update(br.sin(p * q) + p)
     return br.sum(loop.final(p) * 2.0 + loop.final(q))
@@ -24,10 +21,7 @@ def swap_of_two_memories(x: br.Var, w: br.Var) -> br.Var:
 
 @case()
 def memory_never_read(x: br.Var, w: br.Var) -> br.Var:
-    loop = br.create_while()
-    with loop.block() as body:
-        h, unread = body.add_memory(init=x), body.add_memory(init=w)
-        counting(body, 3)
+    with counted(3, x, w) as (loop, h, unread):
         h.update(br.tanh(h * w))
         unread.update(h * 3.0)
     return br.sum(loop.final(h) ** 2)
@@ -35,10 +29,7 @@ def memory_never_read(x: br.Var, w: br.Var) -> br.Var:
 
 @case()
 def memory_read_only_at_the_end(x: br.Var, w: br.Var) -> br.Var:
-    loop = br.create_while()
-    with loop.block() as body:
-        h, last = body.add_memory(init=x), body.add_memory(init=w)
-        counting(body, 3)
+    with counted(3, x, w) as (loop, h, last):
         h.update(br.tanh(h * w))
         last.update(h * h)
     return br.sum(loop.final(last) ** 2)
@@ -46,14 +37,8 @@ def memory_read_only_at_the_end(x: br.Var, w: br.Var) -> br.Var:
 
 @case()
 def memory_that_is_also_a_capture(x: br.Var, w: br.Var) -> br.Var:
-    outer = br.create_while()
-    with outer.block() as body:
-        h = body.add_memory(init=x)
-        counting(body, 2)
-        inner = br.create_while()
-        with inner.block() as nested:
-            k = nested.add_memory(init=h)
-            counting(nested, 2)
+    with counted(2, x) as (outer, h):
+        with counted(2, h) as (inner, k):
             k.update(br.tanh(k * h + w))
         h.update(inner.final(k) * h)
     return br.sum(outer.final(h))
@@ -63,10 +48,7 @@ def memory_that_is_also_a_capture(x: br.Var, w: br.Var) -> br.Var:
 def two_loops_from_the_same_initial_variable(x: br.Var, w: br.Var) -> br.Var:
     ends = []
     for factor in (0.5, 1.5):
-        loop = br.create_while()
-        with loop.block() as body:
-            h = body.add_memory(init=x)
-            counting(body, 3)
+        with counted(3, x) as (loop, h):
             h.update(br.sin(h * w) * factor)
         ends.append(loop.final(h))
     return br.sum(ends[0] * ends[1])
@@ -75,10 +57,7 @@ def two_loops_from_the_same_initial_variable(x: br.Var, w: br.Var) -> br.Var:
 @case()
 def initial_variable_used_before_inside_and_after(x: br.Var, w: br.Var) -> br.Var:
     before = br.tanh(x) * w
-    loop = br.create_while()
-    with loop.block() as body:
-        h = body.add_memory(init=x)
-        counting(body, 3)
+    with counted(3, x) as (loop, h):
         h.update(br.sin(h * before) + x * 0.5)
     return br.sum(loop.final(h) * x + before * x)
 
@@ -182,32 +161,23 @@ def integers_and_bools_beside_floats(x: br.Var, w: br.Var) -> br.Var:
 
 @case()
 def rows_of_a_while(x: br.Var, w: br.Var) -> br.Var:
-    loop = br.create_while()
-    with loop.block() as body:
-        h = body.add_memory(init=x)
-        counting(body, 4)
+    with counted(4, x) as (loop, h):
         h.update(br.tanh(h * w + x))
-        body.add_output(h, br.sum(h) * w)
+        loop.body.add_output(h, br.sum(h) * w)
     rows, others = loop()
     return br.sum(rows**2) + br.sum(others * w)
 
 
 @case()
 def past_and_tuples_of_inits(x: br.Var, w: br.Var) -> br.Var:
-    loop = br.create_while()
-    with loop.block() as body:
-        h = body.add_memory(init=(x, w, x * w))
-        counting(body, 4)
+    with counted(4, (x, w, x * w)) as (loop, h):
         h.update(br.sin(h + h.pre(2) * 0.5) * br.tanh(h.pre(3)))
     return br.sum(loop.final(h) * w)
 
 
 @case()
 def update_is_the_initial_value_or_another_memory(x: br.Var, w: br.Var) -> br.Var:
-    loop = br.create_while()
-    with loop.block() as body:
-        a, b, c = (body.add_memory(init=v) for v in (x, w, x))
-        counting(body, 3)
+    with counted(3, x, w, x) as (loop, a, b, c):
         a.update(x)
         b.update(a)
         c.update(c * b + a)
