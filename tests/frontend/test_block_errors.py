@@ -142,19 +142,30 @@ def test_a_condition_is_a_bool_scalar(
     refuse_here(prog, br.ShapeError, build, "bool scalar", "br.any")
 
 
-@pytest.mark.parametrize("memories", [0, 1])
 @pytest.mark.parametrize("condition", [lambda: True, lambda: get("loss") > 0.0])
-def test_a_condition_that_cannot_change_is_refused(
-    prog: br.Program, condition: Callable[[], Any], memories: int
+def test_a_while_without_memories_is_refused(
+    prog: br.Program, condition: Callable[[], Any]
 ) -> None:
     def build() -> None:
         with br.create_while(max_trips=3).block() as body:
             body.set_condition(condition())
-            for _ in range(memories):
-                n = body.add_memory(init=0)
-                n.update(n + 1)
 
-    refuse_here(prog, br.ProgramError, build, "reads no memory", "add_memory")
+    refuse_here(prog, br.ProgramError, build, "without memories", "add_memory")
+
+
+def test_a_condition_may_come_from_outside(mode: str) -> None:
+    with br.Program() as prog:
+        go = br.data("go", [], dtype="bool")
+        loop = br.create_while(max_trips=3)
+        with loop.block() as body:
+            n = body.add_memory(init=0)
+            body.set_condition(go)
+            n.update(n + 1)
+        out = loop.final(n)
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    assert exe.run(prog, scope, feed={"go": False}, fetch=out) == 0
+    with pytest.raises(br.RunError, match="3"):
+        exe.run(prog, scope, feed={"go": True}, fetch=out)
 
 
 def test_a_condition_may_read_what_a_memory_was(mode: str) -> None:

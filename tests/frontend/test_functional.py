@@ -278,7 +278,7 @@ SCALARS: dict[str, Callable[[Any], Any]] = {
         (
             lambda x: br.while_loop(lambda c: True, lambda c: c, ()),
             br.ProgramError,
-            ["reads no memory", "never end"],
+            ["without memories", "never end"],
         ),
         (lambda x: br.while_loop(lambda c: True, lambda c: c, "no"), br.ProgramError, ["'no'"]),
         (lambda x: br.scan(lambda c, row: c, 0, x), br.ProgramError, ["pair", "None"]),

@@ -33,8 +33,7 @@ class WhileBlock(LoopBlock):
     def set_condition(self, condition: Any) -> None:
         """Say when the loop goes on: a bool scalar of memories and outer variables.
 
-        It is evaluated before each trip, the first one included. One that reads no memory
-        could not change, so it is refused.
+        It is evaluated before each trip, the first one included.
 
         Raises:
             ProgramError: It was set before.
@@ -113,15 +112,14 @@ class WhileBlock(LoopBlock):
                     given=op.describe(),
                     fix="Draw in the body and carry the result in a memory.",
                 )
-        read = set(free_names(Body((), cut.results, {}, cut.ops)))
-        if self.step.name in read:
+        if self.step.name in free_names(Body((), cut.results, {}, cut.ops)):
             raise ProgramError(
                 "The condition of a while reads the number of the trip.",
                 fix="Count in a memory of your own.",
             )
-        if read.isdisjoint(params):
+        if not params:
             raise ProgramError(
-                "The condition of a while reads no memory, so it would never end.",
+                "A while without memories would never end, or never begin.",
                 given=f"{name}: {self.condition.type}",
                 fix="Carry what changes from trip to trip: body.add_memory(init=...).",
             )
