@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.surviving import Noted
 
 import braces as br
+from braces.ops.define import OPS
 
 
 def test_parameters_are_given_as_the_program_lists_them() -> None:
@@ -82,3 +89,61 @@ def test_what_loops_carry_and_the_target_does_not_need_has_no_slope(mode: str) -
         slopes = br.gradients([outer.final(value)], [x])
     got = br.Executor(mode=mode).run(prog, br.Scope(), {"x": 0.5}, slopes)
     assert got == [1.0]
+
+
+# ---- higher orders ---------------------------------------------------------------------------
+
+POINT = np.array([0.93, 1.2, 0.81])
+MOVES = np.random.default_rng(0).normal(size=(4, 3))
+TWINS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "tanh": (br.tanh, jnp.tanh),  # reads its own result
+    "erf": (br.erf, jax.scipy.special.erf),
+    "cumprod": (br.cumprod, jnp.cumprod),  # nothing of it is written
+    "logaddexp": (lambda x: br.logaddexp(x, x * x), lambda x: jnp.logaddexp(x, x * x)),
+    "logsumexp": (br.logsumexp, jax.nn.logsumexp),
+}
+
+
+@pytest.mark.parametrize("orders", ["rrr", "rrrr", "ff", "fff", "rff", "frr", "rfrf"])
+@pytest.mark.parametrize("name", TWINS)
+def test_reverse_and_forward_mode_nest_in_each_other(name: str, orders: str) -> None:
+    ours, theirs = TWINS[name]
+    with br.Program() as program:
+        x = br.data("x", [3], dtype="float64")
+        target = br.sum(br.square(ours(x)))
+        for mode, move in zip(orders, MOVES, strict=False):
+            way = br.constant(move, dtype="float64")
+            if mode == "r":
+                target = br.sum(br.gradients(target, x)[0] * way)
+            else:
+                (target,) = br.jvp(target, x, way)
+    got = br.Executor(mode="interpret").run(
+        program, br.Scope(), feed={"x": POINT}, fetch=target
+    )
+
+    def along(function: Callable[..., Any], move: Any) -> Callable[..., Any]:
+        return lambda x: jax.jvp(function, (x,), (move,))[1]
+
+    with jax.enable_x64(True):
+        want: Callable[..., Any] = lambda x: jnp.sum(jnp.square(theirs(x)))  # noqa: E731
+        for move in MOVES[: len(orders)]:
+            want = along(want, move)
+        np.testing.assert_allclose(got, want(POINT), rtol=1e-9)
+
+
+def test_an_input_may_be_called_as_an_output_is(
+    monkeypatch: pytest.MonkeyPatch, noted: Noted
+) -> None:
+    monkeypatch.setattr(OPS, "definitions", dict(OPS.definitions))
+    monkeypatch.setattr(OPS, "derived", dict(OPS.derived))
+
+    @br.op
+    def cubed(out: br.Tensor) -> br.Tensor:
+        return out**3
+
+    with br.Program() as program:
+        x = br.data("x", [])
+        (slope,) = br.gradients(cubed(x), x)
+    got = br.Executor().run(program, br.Scope(), feed={"x": 2.0}, fetch=slope)
+    assert got == 12.0
+    noted.check()

@@ -20,6 +20,7 @@ Derived operators carry their transforms in the type: `double.vjp`, `double.jvp`
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +28,8 @@ from typing import Any
 from braces.errors import OpDefinitionError, UnknownNameError, suggest
 from braces.lazy import jax
 from braces.ops.definition import (
+    GRAD,
+    TANGENT,
     Attrs as Attrs,
     OpDef as OpDef,
     Tensor as Tensor,
@@ -196,12 +199,13 @@ class DerivedVjp(OpDef):
         base = self.base
         assert base is not None
         cotangents = {
-            s.name: values[f"{s.name}_grad"]
+            s.name: values[s.name + self.suffix]
             for s in base.outputs
-            if values.get(f"{s.name}_grad")
+            if values.get(s.name + self.suffix)
         }
         primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
-        chosen = {n.removesuffix("_grad"): primals[n.removesuffix("_grad")] for n in wanted}
+        names = [slot.removesuffix(self.suffix) for slot in wanted]
+        chosen = {name: primals[name] for name in names}
 
         def forward(chosen: dict[str, Any]) -> dict[str, Any]:
             results = base.compute(primals | chosen, attrs, cotangents)
@@ -209,7 +213,7 @@ class DerivedVjp(OpDef):
 
         _, pull = jax.vjp(forward, chosen)
         (grads,) = pull(cotangents)
-        return {f"{name}_grad": grad for name, grad in grads.items()}
+        return {name + self.suffix: grad for name, grad in grads.items()}
 
 
 @dataclass(eq=False)
@@ -223,37 +227,53 @@ class DerivedJvp(OpDef):
         base = self.base
         assert base is not None
         primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
-        tangents = {n: values[f"{n}_tangent"] for n in primals if values.get(f"{n}_tangent")}
-        outs = [name.removesuffix("_tangent") for name in wanted]
+        moves = {name: values.get(name + self.suffix) for name in primals}
+        tangents = {name: given for name, given in moves.items() if given}
+        outs = [slot.removesuffix(self.suffix) for slot in wanted]
 
         def forward(chosen: dict[str, Any]) -> dict[str, Any]:
             results = base.compute(primals | chosen, attrs, outs)
             return {name: results[name] for name in outs}
 
         _, pushed = jax.jvp(forward, ({n: primals[n] for n in tangents},), (tangents,))
-        return {f"{name}_tangent": tangent for name, tangent in pushed.items()}
+        return {name + self.suffix: tangent for name, tangent in pushed.items()}
 
 
 def _vjp_of(base: OpDef) -> OpDef:
     if base.vjp_rule is not None:
         return base.vjp_rule
-    cotangents = tuple(Slot(f"{s.name}_grad", s.many, optional=True) for s in base.outputs)
+    suffix = _suffix(GRAD, base)
     return DerivedVjp(
-        f"{base.type}.vjp", (*base.inputs, *cotangents), base.attrs,
-        tuple(Slot(f"{s.name}_grad", s.many, optional=True) for s in base.inputs),
-        base.kernel, f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
-        costly=base.costly,
+        f"{base.type}.vjp", (*base.inputs, *_beside(base.outputs, suffix)), base.attrs,
+        _beside(base.inputs, suffix), base.kernel, f"Gradient of {base.type}.", base=base,
+        differentiable=base.differentiable, costly=base.costly, suffix=suffix,
     )  # fmt: skip
 
 
 def _jvp_of(base: OpDef) -> OpDef:
-    tangents = tuple(Slot(f"{s.name}_tangent", s.many, optional=True) for s in base.inputs)
+    suffix = _suffix(TANGENT, base)
     return DerivedJvp(
-        f"{base.type}.jvp", (*base.inputs, *tangents), base.attrs,
-        tuple(Slot(f"{s.name}_tangent", s.many, optional=True) for s in base.outputs),
-        base.kernel, f"Directional derivative of {base.type}.", base=base,
-        differentiable=base.differentiable, costly=base.costly,
+        f"{base.type}.jvp", (*base.inputs, *_beside(base.inputs, suffix)), base.attrs,
+        _beside(base.outputs, suffix), base.kernel, f"Directional derivative of {base.type}.",
+        base=base, differentiable=base.differentiable, costly=base.costly, suffix=suffix,
     )  # fmt: skip
+
+
+def _suffix(stem: str, base: OpDef) -> str:
+    """What tells the slots of a derivative from those of the operator: `_grad`, or `_grad2`.
+
+    The operator may be a derivative itself and have an `x_grad` already, which is another thing
+    than the cotangent of its `x`.
+    """
+    names = {slot.name for slot in (*base.inputs, *base.outputs)}
+    numbered = (f"{stem}{order}" for order in itertools.count(2))
+    suffixes = itertools.chain([stem], numbered)
+    return next(s for s in suffixes if names.isdisjoint(name + s for name in names))
+
+
+def _beside(slots: Iterable[Slot], suffix: str) -> tuple[Slot, ...]:
+    """A slot for the cotangents or tangents of each of these."""
+    return tuple(Slot(s.name + suffix, s.many, optional=True) for s in slots)
 
 
 TRANSFORMS: dict[str, Callable[[OpDef], OpDef]] = {"vjp": _vjp_of, "jvp": _jvp_of}

@@ -19,6 +19,8 @@ Tensor: TypeAlias = Any
 Values: TypeAlias = "Mapping[str, tuple[Any, ...]]"
 Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
+GRAD, TANGENT = "_grad", "_tangent"
+"""What the slots of first derivatives have after the name of the slot that they belong to."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class OpDef:
         lists: Whether it handles lists, which are no arrays.
         examples: Types and attributes that documentation and tests use.
         version: Raised when the meaning of stored programs would change.
+        suffix: Of a derivative: what the slot of a cotangent or tangent has after the name of
+            the slot that it belongs to.
     """
 
     type: str
@@ -87,6 +91,7 @@ class OpDef:
     lists: bool = False
     examples: tuple[str, ...] = ()
     version: int = 1
+    suffix: str = ""
 
     # ---- schema ------------------------------------------------------------------------------
 
@@ -237,9 +242,10 @@ def _written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
     inputs, attrs = read_signature(kernel)
     single = not str(inspect.signature(kernel).return_annotation).startswith("tuple")
     wrt = base.inputs[:1] if single else base.inputs
-    outputs = tuple(Slot(f"{slot.name}_grad", slot.many, optional=True) for slot in wrt)
+    outputs = tuple(Slot(f"{slot.name}{GRAD}", slot.many, optional=True) for slot in wrt)
     many = {slot.name for slot in (*base.inputs, *base.outputs) if slot.many}
     slots = tuple(
-        Slot(s.name, s.many or s.name.removesuffix("_grad") in many, s.optional) for s in inputs
+        Slot(s.name, s.many or s.name.removesuffix(GRAD) in many, s.optional) for s in inputs
     )
-    return OpDef(f"{base.type}.vjp", slots, attrs, outputs, kernel, f"Gradient of {base.type}.")
+    doc = f"Gradient of {base.type}."
+    return OpDef(f"{base.type}.vjp", slots, attrs, outputs, kernel, doc, suffix=GRAD)

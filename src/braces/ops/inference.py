@@ -51,8 +51,8 @@ def infer(
     found = infer_lightly(definition, types, attrs, wanted, context, outer)
     if found is not None:
         return found
-    if isinstance(definition, DerivedJvp) and definition.base is not None:
-        return _infer_jvp(infer, definition.base, types, attrs, wanted, context)
+    if isinstance(definition, DerivedJvp):
+        return _infer_jvp(infer, definition, types, attrs, wanted, context)
     return _infer_by_kernel(definition, types, attrs, tuple(wanted))
 
 
@@ -89,9 +89,9 @@ def infer_lightly(
     if definition.infer_rule is not None:
         arguments = definition.arrange(types)
         return definition.by_slot(definition.infer_rule(context, *arguments, **attrs))
-    if isinstance(definition, DerivedJvp) and definition.base is not None:
-        return _infer_jvp(infer_lightly, definition.base, types, attrs, wanted, context)
-    mirrored = {slot: _mirrored(slot, types) for slot in wanted}
+    if isinstance(definition, DerivedJvp):
+        return _infer_jvp(infer_lightly, definition, types, attrs, wanted, context)
+    mirrored = {slot: _mirrored(definition, slot, types) for slot in wanted}
     if mirrored and all(mirrored.values()):
         return mirrored  # pyright: ignore[reportReturnType]
     return None
@@ -99,26 +99,25 @@ def infer_lightly(
 
 def _infer_jvp(
     infer: Callable[..., Any],
-    base: OpDef,
+    definition: DerivedJvp,
     types: Types,
     attrs: Attrs,
     wanted: Iterable[str],
     context: Context,
 ) -> Any:
     """Tangents of outputs have the types of the outputs."""
+    base = definition.base
+    assert base is not None
     primals = {s.name: types[s.name] for s in base.inputs if types.get(s.name)}
-    outs = {slot: slot.removesuffix("_tangent") for slot in wanted}
+    outs = {slot: slot.removesuffix(definition.suffix) for slot in wanted}
     inner = Context(base.type, context.unifier)
     found = infer(base, primals, attrs, tuple(outs.values()), inner)
     return None if found is None else {slot: found[out] for slot, out in outs.items()}
 
 
-def _mirrored(slot: str, types: Types) -> tuple[Type, ...] | None:
-    """A cotangent or tangent has the type of what it belongs to."""
-    for suffix in ("_grad", "_tangent"):
-        if slot.endswith(suffix) and types.get(slot.removesuffix(suffix)):
-            return types[slot.removesuffix(suffix)]
-    return None
+def _mirrored(definition: OpDef, slot: str, types: Types) -> tuple[Type, ...] | None:
+    """A cotangent has the type of what it belongs to."""
+    return types.get(slot.removesuffix(definition.suffix)) if definition.suffix else None
 
 
 _cache: dict[Any, dict[str, tuple[Type, ...]]] = {}

@@ -147,7 +147,7 @@ def each(view: RowView) -> Fills:
 
 
 def _cotangents(view: RowView) -> Fills:
-    return {slot: 0 for slot in view.op.inputs if slot.endswith("_grad")}
+    return {slot: 0 for slot in view.op.inputs if "_grad" in slot}
 
 
 def batch(view: RowView) -> Fills:

@@ -18,7 +18,7 @@ from braces.ir.table import SymbolTable
 from braces.ops.build import Var, append, as_var, check_visible, one, tensor_type, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import Lists, differentiable, history_of
-from braces.ops.define import OPS, OpDef
+from braces.ops.define import OPS, OpDef, Slot
 from braces.ops.lists import EMPTY, add_lists, begun, zero_list
 from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
@@ -185,31 +185,28 @@ class Backprop:
     def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Any]:
         derived = OPS.get(f"{definition.type}.vjp")
         slots = [
-            f"{slot}_grad"
+            slot + derived.suffix
             for slot, names in op.inputs.items()
-            if any(n in self.active for n in names) and derived.output(f"{slot}_grad")
+            if any(n in self.active for n in names) and derived.output(slot + derived.suffix)
         ]
         if not slots:
             return {}
-        operands = self._slots({s: n for s, n in op.inputs.items() if derived.input(s)})
-        operands |= self._slots({s: n for s, n in op.outputs.items() if derived.input(s)})
+        known = {**op.outputs, **op.inputs}
+        operands = self._slots({s: n for s, n in known.items() if derived.input(s)})
         for slot, names in op.outputs.items():
-            grads = self._output_grads(definition, slot, names)
+            grads = self._output_grads(derived.input(slot + derived.suffix), names)
             if grads:
-                operands[f"{slot}_grad"] = grads
+                operands[slot + derived.suffix] = grads
         attrs = {
             n: v for n, v in op.attrs.items() if any(spec.name == n for spec in derived.attrs)
         }
         made = append(self.program, derived, operands, attrs, slots, source=op.source)
-        return {slot.removesuffix("_grad"): grads for slot, grads in made.items()}
+        return {slot.removesuffix(derived.suffix): grads for slot, grads in made.items()}
 
-    def _output_grads(
-        self, definition: OpDef, slot: str, names: tuple[str, ...]
-    ) -> tuple[Var, ...]:
-        """The cotangents of one output slot; zeros where only some of it has any."""
+    def _output_grads(self, slot: Slot | None, names: tuple[str, ...]) -> tuple[Var, ...]:
+        """The cotangents that a slot takes; zeros where only some of it has any."""
         missing = not any(n in self.grads for n in names)
-        derived = OPS.get(f"{definition.type}.vjp").input(f"{slot}_grad")
-        if derived is None or (missing and derived.optional):
+        if slot is None or (missing and slot.optional):
             return ()
         return tuple(
             self.grads[n] if n in self.grads else zeros_of(tensor_type(self._var(n)))

@@ -103,11 +103,11 @@ def _push_plain(
         }
         found: Mapping[str, Any] = definition.jvp_rule(values | results, moves, op.attrs)
     else:
-        operands = dict(values) | {f"{s}_tangent": m for s, m in moves.items() if m}
         derived = OPS.get(f"{definition.type}.jvp")
-        slots = [f"{slot}_tangent" for slot in outs]
+        operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}
+        slots = [slot + derived.suffix for slot in outs]
         made = append(program, derived, operands, op.attrs, slots, source=op.source)
-        found = {slot.removesuffix("_tangent"): vs for slot, vs in made.items()}
+        found = {slot.removesuffix(derived.suffix): vs for slot, vs in made.items()}
     for slot, names in outs.items():
         tangents.update(zip(names, found.get(slot, ()), strict=False))
 
