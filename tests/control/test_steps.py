@@ -79,6 +79,37 @@ def test_padding_reaches_neither_values_nor_gradients(mode: str) -> None:
     assert not got[2][np.isnan(padded)].any()
 
 
+def test_captured_rows_that_do_not_run_reach_no_gradient(mode: str) -> None:
+    with br.Program() as prog:
+        x, c = br.data("x", ["t", "b", 3]), br.data("c", ["b", 3])
+        rnn = br.create_rnn(lengths=br.data("n", ["b"], dtype="int32"))
+        with rnn.stepnet() as net:
+            h = net.add_memory(shape=[3], batch_like=c)
+            h.update(br.tanh(net.add_input(x) * br.sqrt(c) + h / c))
+            net.add_output(c)
+        grads = br.gradients([br.sum(rnn.final(h)), br.sum(rnn() ** 3)], [x, c])
+        (second,) = br.gradients(br.sum(grads[1] ** 2), c)
+    lengths, context = np.array([4, 0, 2, 0], "int32"), np.full((4, 3), 2.0, "float32")
+    context[1], context[3] = 0.0, np.nan
+    exe, runs = br.Executor(mode=mode), lengths > 0
+    got, few = (
+        exe.run(
+            prog,
+            br.Scope(),
+            feed={
+                "x": np.ones((4, rows.sum(), 3), "f4"),
+                "c": context[rows],
+                "n": lengths[rows],
+            },
+            fetch=[*grads, second],
+        )
+        for rows in (np.ones(4, bool), runs)
+    )
+    for of_all, of_few, axis in zip(got, few, (1, 0, 0), strict=True):
+        np.testing.assert_allclose(np.compress(runs, of_all, axis), of_few, rtol=1e-5)
+        assert not np.compress(~runs, of_all, axis).any()
+
+
 @pytest.mark.parametrize("rows", [False, True])
 def test_an_early_stop_has_its_derivatives(rows: bool) -> None:
     def build(x: br.Var, w: br.Var) -> br.Var:

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from braces.dims import Size
+from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ShapeError
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.table import SymbolTable
+from braces.ir.walk import rename_body
 from braces.ops.build import Var, apply, one, tensor_type, var_of
 from braces.ops.control.rows import mask_rows
 from braces.ops.rules import zeros_of
@@ -133,11 +134,12 @@ def _by_rows(
     ]
     for name in given:
         _check_leads(net, name, rows)
-    case = Body(
-        (valid.name, *params, *slices), tuple(given), dict(inner.vars), tuple(inner.ops)
-    )
+    context = _captured_rows(net, rows, given)
+    names = (valid.name, *params, *slices, *context.values())
+    case = Body(names, tuple(given), dict(inner.vars), tuple(inner.ops))
+    case = rename_body(case, context)
     with net.program.building(body):
-        operands = [_var(net, body, name) for name in (*params, *slices)]
+        operands = [_var(net, body, name) for name in (*params, *slices, *context)]
         attrs = {"cases": (case,), "counts": (rows,), "outs": len(given), "compact": False}
         out = apply("partition", {"masks": (active,), "rows": operands}, attrs)["out"]
         memories = [
@@ -148,6 +150,22 @@ def _by_rows(
     outputs = [v.name for v in out[n : n + len(net.outputs)]]
     named = [running.name] if running is not None else []
     return Guarded(body, start, named, [v.name for v in memories[:n]], added, outputs)
+
+
+def _captured_rows(net: StepNet, rows: Size, results: Sequence[str]) -> dict[str, str]:
+    """The captures that have a row of their own for each row of the batch, to parameters.
+
+    As captures they would be whole in the gradient of the step, which meets rows of them that
+    do not run: 0 times what may be infinite. A fixed number of rows does not tell captures.
+    """
+    inner, found = net.table, dict[str, str]()
+    read = [name for op in inner.ops for name in op.reads()]
+    for name in dict.fromkeys([*read, *results]):
+        type_ = inner.type_of(name)
+        leads = isinstance(type_, TensorType) and isinstance(rows, Dim) and type_.shape[:1]
+        if leads == (rows,) and name not in inner.vars:
+            found[name] = net.param(f"{name}.rows", type_).name
+    return found
 
 
 def _row_count(net: StepNet) -> Size:
