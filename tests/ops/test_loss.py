@@ -104,10 +104,11 @@ def test_the_gradient_of_cross_entropy_scatters_nothing() -> None:
 
 @pytest.mark.parametrize("label", [-1, 3])
 def test_labels_out_of_range_are_an_error(mode: str, label: int) -> None:
-    with pytest.raises(IndexRangeError, match="not the number of a class"):
+    with pytest.raises(IndexRangeError, match="not the number of a class") as error:
         loss_and_gradient(
             mode, br.softmax_cross_entropy, np.zeros((2, 3)), np.array([0, label])
         )
+    assert error.value.given == str(label)
 
 
 def test_labels_of_a_small_dtype_name_all_classes_they_can(mode: str) -> None:

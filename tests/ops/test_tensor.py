@@ -312,6 +312,9 @@ GATHERS = {
 }
 
 
+FAR = ("-1073741822 or less", "1073741822 or more")
+
+
 @pytest.mark.parametrize("op", GATHERS)
 def test_indices_out_of_range_are_errors_in_the_run(mode: str, op: str) -> None:
     with br.Program() as program:
@@ -321,8 +324,11 @@ def test_indices_out_of_range_are_errors_in_the_run(mode: str, op: str) -> None:
         y = GATHERS[op](x, i)
     negative = [-1] if op in ("embedding", "one_hot") else [-4]
     for wrong in ([3], negative, [2**33], [-(2**62)]):
-        with pytest.raises(IndexRangeError, match="out of range"):
+        with pytest.raises(IndexRangeError, match="out of range") as error:
             run(mode, program, [y], x=ramp(3, 1), i=np.array(wrong))
+        assert error.value.given == (
+            str(wrong[0]) if wrong[0] in (3, -1, -4) else FAR[wrong[0] > 0]
+        )
     run(mode, program, [y], x=ramp(3, 1), i=np.array([2]))
     if op not in ("embedding", "one_hot"):
         run(mode, program, [y], x=ramp(3, 1), i=np.array([-3]))

@@ -17,6 +17,7 @@ from braces.lazy import jax, jnp
 from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS, OpDef
 from braces.ops.lists import Buffer
+from braces.ops.offence import worst
 
 FIRST_CAPACITY = 64
 NAN = "@nan"
@@ -163,9 +164,9 @@ def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> N
 
 def note(state: State, site: str, wrong: Any) -> State:
     """The state with what a site found; loops stop where it is something."""
-    worst = jnp.max(jnp.asarray(wrong).astype("int32"), initial=0)
-    sites = state.sites | {site: jnp.maximum(state.sites[site], worst)}
-    return State(state.running & (worst == 0), sites)
+    told = worst(wrong)
+    sites = state.sites | {site: jnp.maximum(state.sites[site], told)}
+    return State(state.running & (told == 0), sites)
 
 
 @dataclass

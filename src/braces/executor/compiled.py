@@ -197,7 +197,6 @@ def is_deleted(value: Any) -> bool:
 
 
 def _failure(sites: tuple[Site, ...], status: list[int]) -> BracesError:
-    site = next(site for site, found in zip(sites, status, strict=False) if found)
+    site, told = next(pair for pair in zip(sites, status, strict=False) if pair[1])
     path = site.path.rpartition("/")[0]
-    error, message, fix = site.definition.failure(site.op.attrs)
-    return error(message, at=place(path, site.op), fix=fix)
+    return site.definition.failure(site.op.attrs, told).located(place(path, site.op))

@@ -11,10 +11,11 @@ from braces.errors import BracesError, NaNError
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
 from braces.executor.compile import bind, has_nan
 from braces.ir.records import Body, Op
-from braces.lazy import jax, jnp
+from braces.lazy import jax
 from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS, OpDef
 from braces.ops.lists import Stack
+from braces.ops.offence import worst
 from braces.scope import Scope
 
 Listener = Callable[[str, Op, Mapping[str, Any]], None]
@@ -110,9 +111,9 @@ def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]
     found = definition.check
     if found is None:
         return
-    wrong = found.kernel(*definition.arrange(values), **attrs)
-    if wrong is not False and bool(jnp.any(wrong)):
-        raise found.error(found.message)
+    told = int(worst(found.kernel(*definition.arrange(values), **attrs)))
+    if told:
+        raise definition.failure(attrs, told)
 
 
 def compute(
@@ -174,7 +175,3 @@ class OpFrame:
     def learn(self, size: Any, value: int) -> None:
         """Say what a dimension of the sub-blocks is."""
         self.interpreter.sizes[str(size)] = value
-
-    def fail(self, error: type[BracesError], what: str, fix: str) -> BracesError:
-        """An error that says where it happened."""
-        return error(what, at=place(self.path, self.op), fix=fix)

@@ -11,6 +11,7 @@ from braces.dtypes import Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Attr, Op
 from braces.ops.kinds import held, normalise
+from braces.ops.offence import told
 from braces.ops.row_rules import RowRule
 from braces.ops.signature import AttrSpec, Slot, read_signature
 
@@ -28,14 +29,17 @@ class Check:
     """A condition on values that is an error at run time when it holds.
 
     Attributes:
-        kernel: Same parameters as the operator's kernel; gives a bool array, true where wrong.
+        kernel: Same parameters as the operator's kernel; gives a bool array, true where wrong,
+            or what `braces.ops.offence.offence` makes of that and of the values.
         error: The class of the error.
         message: Its text.
+        fix: The way out.
     """
 
     kernel: Callable[..., Any]
     error: type[BracesError]
     message: str
+    fix: str | None = None
 
 
 @dataclass(eq=False)
@@ -113,11 +117,12 @@ class OpDef:
         del attrs
         return self.check is not None or self.learn_rule is not None
 
-    def failure(self, attrs: Attrs) -> tuple[type[BracesError], str, str | None]:
-        """What is said when a run fails at this operator: error, message, and the way out."""
+    def failure(self, attrs: Attrs, found: int) -> BracesError:
+        """The error of a run that fails at this operator, where its check tells `found`."""
         del attrs
-        assert self.check is not None
-        return self.check.error, self.check.message, None
+        check = self.check
+        assert check is not None
+        return check.error(check.message, given=told(found), fix=check.fix)
 
     def infer_blocks(
         self, context: Any, types: Types, attrs: Attrs, outer: Mapping[str, Type]
@@ -228,11 +233,13 @@ class OpDef:
         self.masked_rule = rule
         return rule
 
-    def checked(self, error: type[BracesError], message: str) -> Callable[..., Any]:
+    def checked(
+        self, error: type[BracesError], message: str, fix: str | None = None
+    ) -> Callable[..., Any]:
         """Write the condition that is an error at run time; loops stop where it holds."""
 
         def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
-            self.check = Check(kernel, error, message)
+            self.check = Check(kernel, error, message, fix)
             return kernel
 
         return decorate

@@ -18,6 +18,7 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
+from braces.ops.offence import offence
 from braces.ops.row_rules import Fills, RowView, along_axis, each, refused
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import check_update
@@ -45,12 +46,12 @@ def check_integers(context: Context, indices: TensorType) -> None:
 
 
 def outside(indices: Tensor, size: int, lowest: int | None = None) -> Tensor:
-    """Where indices are out of range of an axis; negative ones count from its end."""
+    """For checks: the indices out of range of an axis; negative ones count from its end."""
     wide = indices.astype(jnp.uint64 if indices.dtype.kind == "u" else jnp.int64)
-    too_high = wide >= np.asarray(size, wide.dtype)
-    if indices.dtype.kind == "u":
-        return too_high
-    return too_high | (wide < np.int64(-size if lowest is None else lowest))
+    wrong = wide >= np.asarray(size, wide.dtype)
+    if indices.dtype.kind != "u":
+        wrong |= wide < np.int64(-size if lowest is None else lowest)
+    return offence(wrong, indices)
 
 
 def from_front(indices: Tensor, size: int) -> Tensor:

@@ -17,6 +17,7 @@ from braces.ops.define import Tensor, op
 from braces.ops.gather import IN_RANGE, OUT_OF_RANGE, check_integers, from_front, outside
 from braces.ops.inference import Context
 from braces.ops.linear import linear
+from braces.ops.offence import worst
 from braces.ops.row_rules import Fills, RowView, each, refused
 from braces.ops.rules import AddInto, Backward, axis_index, broadcast_shapes
 from braces.ops.slicing import check_update
@@ -237,9 +238,9 @@ def infer_gather_nd(context: Context, x: TensorType, *indices: TensorType) -> Te
 
 
 def any_outside(x: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
-    """Whether any index is out of range."""
-    wrong = [jnp.any(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
-    return jnp.any(jnp.stack(wrong))
+    """For checks: the index that is furthest out of range."""
+    wrong = [worst(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
+    return jnp.stack(wrong)
 
 
 @gather_nd.checked(IndexRangeError, OUT_OF_RANGE)

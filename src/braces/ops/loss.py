@@ -18,6 +18,7 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.norm import real_dtype, result_dtype, wide
+from braces.ops.offence import offence
 from braces.ops.row_rules import along_axis
 from braces.ops.rules import (
     Backward,
@@ -186,8 +187,8 @@ def softmax_cross_entropy(logits: Tensor, labels: Tensor, *, axis: int = -1) -> 
 
 @softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
 def softmax_cross_entropy_check(logits: Tensor, labels: Tensor, *, axis: int = -1) -> Tensor:
-    """Which labels are out of range."""
-    return out_of_range(logits, labels, axis)
+    """The labels that are out of range."""
+    return offence(out_of_range(logits, labels, axis), labels)
 
 
 @softmax_cross_entropy.vjp

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from braces.dtypes import Type
-from braces.errors import BracesError
 from braces.ir.records import Body, Op
 from braces.ops.build import Var
 from braces.ops.define import OpDef, Types
@@ -47,10 +46,6 @@ class Frame(Protocol):
 
     def learn(self, size: Any, value: int) -> None:
         """Say what a dimension of the sub-blocks is."""
-        ...
-
-    def fail(self, error: type[BracesError], what: str, fix: str) -> BracesError:
-        """An error that says where it happened."""
         ...
 
 

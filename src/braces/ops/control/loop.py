@@ -70,9 +70,10 @@ class Loop(BlockOp):
         """Where the trips are limited."""
         return attrs["max_trips"] is not None
 
-    def failure(self, attrs: Attrs) -> tuple[type[BracesError], str, str | None]:
+    def failure(self, attrs: Attrs, found: int) -> BracesError:
         """The condition still holds after the last trip that is allowed."""
-        return TripLimitError, _limit_text(attrs["max_trips"]), _LIMIT_FIX
+        del found
+        return TripLimitError(_limit_text(attrs["max_trips"]), fix=_LIMIT_FIX)
 
     # ---- infer -------------------------------------------------------------------------------
 
@@ -169,7 +170,7 @@ class Loop(BlockOp):
         trip, limit = 0, attrs["max_trips"]
         while bool(frame.run("cond", cond, memories)[0]):
             if isinstance(limit, int) and trip >= limit:
-                raise frame.fail(TripLimitError, _limit_text(limit), _LIMIT_FIX)
+                raise self.failure(attrs, trip)
             yield trip
             trip += 1
 

@@ -47,10 +47,10 @@ class Switch(BlockOp):
         """Unless the index is known to name a case."""
         return not attrs["total"]
 
-    def failure(self, attrs: Attrs) -> tuple[type[BracesError], str, str | None]:
+    def failure(self, attrs: Attrs, found: int) -> BracesError:
         """The index names no case."""
-        del attrs
-        return NoMatchError, _NO_MATCH, _NO_MATCH_FIX
+        del attrs, found
+        return NoMatchError(_NO_MATCH, fix=_NO_MATCH_FIX)
 
     # ---- infer -------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Switch(BlockOp):
         """Run the case that the index names."""
         cases, index = cases_of(frame.op), int(frame.values("index")[0])
         if not 0 <= index < len(cases):
-            raise frame.fail(NoMatchError, _NO_MATCH, _NO_MATCH_FIX)
+            raise self.failure(frame.op.attrs, index)
         return {"out": tuple(frame.run(f"cases[{index}]", cases[index], []))}
 
     # ---- lower -------------------------------------------------------------------------------
