@@ -165,8 +165,11 @@ def test_switch_without_a_match_is_an_error_of_the_run(mode: str) -> None:
     executor.init(program, scope)
     assert executor.run(program, scope, feed={"k": 0, "x": 3.0}, fetch=grad) == 6.0
     for wrong in (1, 3, -1):
-        with pytest.raises(NoMatchError):
+        with pytest.raises(NoMatchError) as error:
             executor.run(program, scope, feed={"k": wrong, "x": 3.0}, fetch=grad)
+        assert error.value.given == str(wrong)
+        assert "default" in str(error.value.fix)
+        assert "test_running.py" in str(error.value.at)
         assert scope.var("w").value == 9.0
     assert executor.run(program, scope, feed={"k": 2, "x": 0.0}, fetch=grad) == 1.0
 

@@ -215,11 +215,13 @@ class Switch(_Branches):
         if not self.branches:
             raise located(ProgramError("The switch has no cases yet."), self.what)
         keys = [branch.key for branch in self.branches if branch.key is not None]
-        matches = [k if self.index is None else self.index == k for k in keys]
-        index: Any = as_var(len(self.branches) - 1 if self.has_default else len(self.branches))
-        for position in range(len(matches) - 1, -1, -1):
-            index = one("where", matches[position], position, index)
-        return self._finish(index, self.branches, total=self.has_default)
+        if self.index is not None:
+            chosen = one("case_of", self.index, cases=tuple(keys), default=self.has_default)
+            return self._finish(chosen, self.branches, total=True)
+        first: Any = as_var(len(keys))
+        for position in range(len(keys) - 1, -1, -1):
+            first = one("where", keys[position], position, first)
+        return self._finish(first, self.branches, total=self.has_default)
 
 
 def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:

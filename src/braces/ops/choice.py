@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from braces.dtypes import DType, TensorType, is_integer
-from braces.errors import DTypeError, ProgramError
+from braces.dtypes import INT64, DType, TensorType, is_integer
+from braces.errors import DTypeError, NoMatchError, ProgramError
 from braces.lazy import jnp
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.elementwise import BINARY, choose, ordered, refuse
 from braces.ops.inference import Context
+from braces.ops.offence import offence
 from braces.ops.rules import (
     Backward,
     broadcast_shapes,
@@ -78,6 +79,66 @@ def where_gradient(g: Backward) -> dict[str, Var]:
     if g.wants("y"):
         grads["y"] = sum_to(one("where", g["condition"], zero, g.out_grad), g["y"])
     return grads
+
+
+@op(
+    rows="each",
+    differentiable=False,
+    examples=(
+        "index=i32[] cases=(3,-1)",
+        "index=u8[b] cases=(0,1,2) default=True",
+        "index=i64[0] cases=(5,)",
+    ),
+)
+def case_of(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> Tensor:
+    """The position of an index among the cases of a switch; no gradient.
+
+        out[i] = k where cases[k] == index[i], else len(cases)
+
+    Inputs:
+        index: int[*shape].
+
+    Attributes:
+        cases: Different integers.
+        default: Whether an index that is none of them is right too.
+
+    Outputs:
+        out: int64[*shape].
+
+    Raises:
+        DTypeError: The index is no integer, or its dtype cannot be one of the cases.
+        NoMatchError: In a run, the index is none of the cases and there is no default.
+    """
+    position = jnp.full(index.shape, len(cases), INT64)
+    for k, case in enumerate(cases):
+        position = jnp.where(index == case, k, position)
+    return position
+
+
+@case_of.infer
+def infer_case_of(
+    context: Context, index: TensorType, *, cases: tuple[int, ...], default: bool
+) -> TensorType:
+    """The shape of the index."""
+    del default
+    if not is_integer(index.dtype):
+        raise DTypeError(f"{context.type} needs an integer, not {index.dtype}.")
+    info = np.iinfo(index.dtype)
+    for case in cases:
+        if not info.min <= case <= info.max:
+            raise DTypeError(f"An index of {index.dtype} is never {case}.")
+    return index.with_dtype(INT64)
+
+
+@case_of.checked(
+    NoMatchError,
+    "The index of the switch names no case, and there is no default.",
+    fix="Add a default, or a case for it.",
+)
+def case_of_nothing(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> Tensor:
+    """The indices that are none of the cases."""
+    position = case_of.kernel(index, cases=cases)
+    return offence((position == len(cases)) & (not default), index)
 
 
 @op(infer=ordered, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))

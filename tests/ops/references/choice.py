@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from references import Array, Reference
+from references import Array, Reference, Values
 from references.elementwise import binary, promote
 
 
@@ -17,7 +20,21 @@ def clip(x: Array, min: float | None, max: float | None) -> Array:
     return np.clip(x, *ends)
 
 
+def case_of(index: Array, cases: tuple[int, ...], default: bool) -> Array:
+    assert default or np.isin(index, cases).all()
+    found = [cases.index(i) if i in cases else len(cases) for i in index.ravel().tolist()]
+    return np.array(found, np.int64).reshape(index.shape)
+
+
+def known(values: Values, attrs: Mapping[str, Any]) -> Values:
+    """Indices among the cases, and others where there is a default."""
+    (index,) = values["index"]
+    allowed = [*attrs["cases"], *([99] if attrs["default"] else [])]
+    return {"index": (np.resize(allowed, index.shape).astype(index.dtype),)}
+
+
 REFERENCES = {
+    "case_of": Reference(case_of, adjust=known, smooth=False),
     "maximum": Reference(binary(np.maximum)),
     "minimum": Reference(binary(np.minimum)),
     "clip": Reference(clip),
