@@ -170,6 +170,15 @@ class Reading:
             raise Refused(br.NoMatchError, op.name)
         return {"out": self.inner(cases[index], values, [])}
 
+    def read_case_of(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """The position of an index among the cases, or their number."""
+        cases: Any = op.attrs["cases"]
+        index = self.choose(values[op.inputs["index"][0]])
+        if index not in cases and not op.attrs["default"]:
+            raise Refused(br.NoMatchError, op.name)
+        position = cases.index(index) if index in cases else len(cases)
+        return {"out": [np.asarray(position)]}
+
     def read_partition(self, op: Op, values: Values) -> dict[str, list[Any]]:
         """Each case on its own rows."""
         given = [values[n] for n in op.inputs.get("rows", ())]
