@@ -1,6 +1,6 @@
 """Many random programs, held against a plain NumPy reading of their text.
 
-    python scripts/random_programs.py [--count 20000] [--seed 0]
+    python scripts/random_programs.py [--count 20000] [--seed 0] [--jobs 2]
 
 Each program is run interpreted with two sets of feeds, and its values are compared with the
 reading's. What else is checked is drawn by the seed:
@@ -23,13 +23,13 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import resource
 import sys
 import time
 import traceback
+from collections import Counter
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-
-from braces.lazy import jax
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "random_programs"))
 
@@ -38,12 +38,12 @@ QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=
 BOTH = ("interpret", "compile")
 
 
-def check(seed: int, arguments: argparse.Namespace) -> str:
+def check(seed: int, most: int) -> str:
     """Check the program of a seed; what was checked."""
     from agree import check_gradients, check_values
 
     draw = random.Random(seed)
-    size = draw.randint(1, arguments.size)
+    size = draw.randint(1, most)
     (kind,) = draw.choices([*SHARES, "values"], [*SHARES.values(), 1 - sum(SHARES.values())])
     refused = check_values(seed, size, BOTH if kind == "compiled" else BOTH[:1])
     if kind in ("values", "compiled"):
@@ -58,36 +58,46 @@ def check(seed: int, arguments: argparse.Namespace) -> str:
     return kind if differed else f"{kind} near a jump"
 
 
+def checked(seed: int, size: int) -> tuple[int, str, list[str]]:
+    """A seed, what was checked, and the end of the traceback where it failed."""
+    try:
+        return seed, check(seed, size), []
+    except Exception:
+        return seed, "failed", traceback.format_exc().splitlines()[-6:]
+
+
 def main() -> int:
     """Run; the number of failures decides the exit status."""
+    arguments = _parser().parse_args()
+    os.environ.setdefault("XLA_FLAGS", QUICK)
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    done, failed, start = Counter[str](), list[int](), time.monotonic()
+    # New processes now and then: each keeps the kernels of all shapes that it has met.
+    with get_context("spawn").Pool(arguments.jobs, maxtasksperchild=100) as pool:
+        found = pool.imap_unordered(partial(checked, size=arguments.size), seeds, chunksize=10)
+        for number, (seed, kind, trace) in enumerate(found, 1):
+            done[kind] += 1
+            if trace:
+                failed.append(seed)
+                print(f"seed {seed} failed:", *trace, sep="\n  ", flush=True)
+            seconds = time.monotonic() - start
+            if number % 100 == 0 or seconds > arguments.seconds:
+                counts = ", ".join(f"{done[kind]} {kind}" for kind in sorted(done))
+                print(f"{number} programs, {seconds:.0f} s: {counts}", flush=True)
+            if seconds > arguments.seconds:
+                break
+    print("failed seeds:", failed or "none")
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--size", type=int, default=6, help="most statements of a main block")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after these")
-    arguments = parser.parse_args()
-    os.environ.setdefault("XLA_FLAGS", QUICK)
-    done: dict[str, int] = {}
-    start, failed = time.monotonic(), list[int]()
-    for number, seed in enumerate(range(arguments.seed, arguments.seed + arguments.count), 1):
-        try:
-            kind = check(seed, arguments)
-            done[kind] = done.get(kind, 0) + 1
-        except Exception:
-            failed.append(seed)
-            print(f"seed {seed} failed:", *traceback.format_exc().splitlines()[-6:], sep="\n  ")
-        seconds = time.monotonic() - start
-        if number % 1000 == 0:
-            jax.clear_caches()  # kernels of all shapes so far
-        if number % 100 == 0 or seconds > arguments.seconds:
-            megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            counts = ", ".join(f"{done[kind]} {kind}" for kind in sorted(done))
-            print(f"{number} programs, {seconds:.0f} s, {megabytes} MB: {counts};",
-                  f"{len(failed)} failed", flush=True)  # fmt: skip
-        if seconds > arguments.seconds:
-            break
-    print("failed seeds:", failed or "none")
-    return 1 if failed else 0
+    return parser
 
 
 if __name__ == "__main__":
