@@ -82,6 +82,15 @@ def test_a_step_variable_stays_in_its_block(prog: br.Program) -> None:
     refuse_here(prog, br.BracesError, lambda: br.gradients([inner], [get("w")]), inner.name)
 
 
+@pytest.mark.parametrize("n", [0, -1, 1001, 2**70])
+def test_a_memory_looks_back_a_few_trips(prog: br.Program, n: int) -> None:
+    def build() -> None:
+        with br.create_rnn().stepnet() as net:
+            net.add_memory(shape=[4]).pre(n)
+
+    refuse_here(prog, br.ProgramError, build, f"pre({n})", "1000")
+
+
 def test_a_memory_stays_in_its_block(prog: br.Program) -> None:
     with prog:
         rnn = br.create_rnn()

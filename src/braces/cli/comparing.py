@@ -36,7 +36,7 @@ class Change:
 
 def compare(left: Program, right: Program) -> list[Change]:
     """What changed from `left` to `right`; nothing where both mean the same."""
-    if fingerprint(left.definition) == fingerprint(right.definition):
+    if fingerprint(left) == fingerprint(right):
         return []
     comparison = Comparison()
     names = comparison.block(left.definition.main, right.definition.main, "", {})

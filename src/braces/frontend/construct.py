@@ -14,6 +14,9 @@ from braces.ops.lists import INDEX_TYPE
 from braces.ops.source import says_where, user_source
 from braces.passes.prune import ancestors
 
+FURTHEST = 1000
+"""How many trips back a memory can look."""
+
 
 class SubBlock:
     """A block between `with` and its end; an exception leaves the program as it was.
@@ -162,16 +165,12 @@ class Memory(Var):
         """The value of `n` trips ago; the initial value where there were fewer.
 
         Args:
-            n: At least 1.
+            n: At least 1. Each trip more is one more memory, so there is a limit of 1,000.
         """
-        if n < 1:
-            raise located(
-                ProgramError(
-                    f"pre({n!r}) is not a step in the past.", fix="Use n = 1, 2, …; "
-                    "the value of this step is what you pass to update."
-                ),
-                self.block.what,
-            )  # fmt: skip
+        if not 1 <= n <= FURTHEST:
+            what = f"pre({n!r}) is not a step in the past, or too far."
+            fix = f"Use n = 1 to {FURTHEST}; the value of this step is what you pass to update."
+            raise located(ProgramError(what, fix=fix), self.block.what)
         self.block.require_open("pre")
         while len(self.shifts) < n - 1:
             self.shifts.append(self.block.shift(self))

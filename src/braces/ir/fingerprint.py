@@ -19,6 +19,7 @@ import numpy as np
 
 from braces.dims import Dim
 from braces.dtypes import short_name
+from braces.ir.program import Program
 from braces.ir.records import (
     ARGUMENT,
     VALUE,
@@ -38,16 +39,17 @@ _FREE = "outside "
 """Before names that nothing binds; no name contains a space."""
 
 
-def fingerprint(program: ProgramDef) -> str:
+def fingerprint(program: Program | ProgramDef) -> str:
     """A SHA-256 of the meaning of a program, as 64 hexadecimal digits.
 
     Example:
-        >>> from braces.ir.parser import parse_program
-        >>> a = parse_program("program { data x: f32[]  y: f32[] = tanh(x=x)  return y }")
-        >>> b = parse_program("program { data x: f32[]  z: f32[] = tanh(x=x)  return z }")
-        >>> fingerprint(a) == fingerprint(b)
+        >>> import braces as br
+        >>> a = br.parse("program { data x: f32[]  y: f32[] = tanh(x=x)  return y }")
+        >>> b = br.parse("program { data x: f32[]  z: f32[] = tanh(x=x)  return z }")
+        >>> br.fingerprint(a) == br.fingerprint(b)
         True
     """
+    program = program.definition if isinstance(program, Program) else program
     numbering = _Numbering()
     names = numbering.bind(program.main, None)
     main = numbering.body(program.main, names)
