@@ -7,9 +7,8 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
-_get: Any = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-_set: Any = getattr(signal.signal, "__wrapped__", signal.signal)
-"""Without the names that the module gives to numbers, which take longer than the rest."""
+_signals: Any = vars(signal)["_signal"]
+"""What `signal` wraps, which gives names to numbers, and that takes longer than all else."""
 
 
 class Uninterrupted:
@@ -19,15 +18,16 @@ class Uninterrupted:
 
     def __enter__(self) -> None:
         self.pending: tuple[int, FrameType | None] | None = None
-        self.before = _get(signal.SIGINT) if current_thread() is main_thread() else None
+        here = current_thread() is main_thread()
+        self.before = _signals.getsignal(_signals.SIGINT) if here else None
         if callable(self.before):
-            _set(signal.SIGINT, self._later)
+            _signals.signal(_signals.SIGINT, self._later)
 
     def _later(self, number: int, frame: FrameType | None) -> None:
         self.pending = number, frame
 
     def __exit__(self, *error: object) -> None:
         if callable(self.before):
-            _set(signal.SIGINT, self.before)
+            _signals.signal(_signals.SIGINT, self.before)
             if self.pending is not None:
                 self.before(*self.pending)
