@@ -53,7 +53,9 @@ def keep_rows(d: Any, backward: Sequence[Body]) -> tuple[list[str], tuple[Body, 
     for k, (body, after) in enumerate(zip(cases_of(d.op), backward, strict=True)):
         for name in _worth_keeping(d, body, after, _count(d.op, k)):
             _put(d, shelves, k, name, _row(body.vars[name].type))
-    _augment_forward(d, [shelf for shelf in shelves if shelf.outer not in d.op.outputs["out"]])
+    _augment_forward(
+        d, [shelf for shelf in shelves if shelf.outer not in d.op.outputs.get("out", ())]
+    )
     read = [shelf for shelf in shelves if shelf.read]
     cases = tuple(_taking(d, k, body, read) for k, body in enumerate(backward))
     return [shelf.outer for shelf in read], cases
