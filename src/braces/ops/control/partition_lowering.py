@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 from braces.dims import Dim
 from braces.ir.records import Body
@@ -188,7 +189,18 @@ def _nothing(case: Case, state: Any) -> list[Any]:
     found, _ = jax.eval_shape(lambda s: case.run(valid, rows, s), state)
     outs = int(str(case.lowering.op.attrs["outs"]))
     shapes = [(total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
-    return [jnp.zeros(shape, r.dtype) for shape, r in zip(shapes, found, strict=True)]
+    return [_zeros(case, i, shape, found[i].dtype) for i, shape in enumerate(shapes)]
+
+
+def _zeros(case: Case, i: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Zeros for result `i`, to be changed in place.
+
+    Of equal arrays XLA makes one, and then copies of it. These are not equal to it, which does
+    not know that no number of rows is negative.
+    """
+    salt = crc32(f"{case.lowering.op.name} {i}".encode()) >> 1
+    zero = jnp.sum(case.mask, dtype="int32") < -salt
+    return jnp.broadcast_to(zero.astype(dtype), shape)
 
 
 # ---- rows ------------------------------------------------------------------------------------
