@@ -24,14 +24,19 @@ class LazyModule(ModuleType):
 if TYPE_CHECKING:
     import jax
     import jax.core as tracing
+    import jax.extend.core as extend
     import jax.numpy as jnp
     import optax
     from jax import lax
+    from jax.interpreters import ad, mlir
 else:
     jax = LazyModule("jax")
     jnp = LazyModule("jax.numpy")
     lax = LazyModule("jax.lax")
     optax = LazyModule("optax")
     tracing = LazyModule("jax.core")
+    extend = LazyModule("jax.extend.core")
+    ad = LazyModule("jax.interpreters.ad")
+    mlir = LazyModule("jax.interpreters.mlir")
 
-__all__ = ["jax", "jnp", "lax", "optax", "tracing"]
+__all__ = ["ad", "extend", "jax", "jnp", "lax", "mlir", "optax", "tracing"]

@@ -27,6 +27,7 @@ from braces.dims import Call, Dim, Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.convolution import Windows, convolution, reach
 from braces.ops.define import Padding, Tensor, op
 from braces.ops.inference import Context
 from braces.ops.rules import float_dtype, floating, promote, promoted
@@ -146,7 +147,7 @@ def windowed_sizes(
     return {
         axis: windowed_size(
             x.shape[axis],
-            (window[i] - 1) * dilations[i] + 1,
+            reach(window[i], dilations[i]),
             strides[i],
             None if isinstance(pads, str) else pads[i],
             what,
@@ -255,17 +256,31 @@ def convolve(
     """The kernel of convolutions of any rank."""
     given = (x, weight) if bias is None else (x, weight, bias)
     x, weight, *rest = map(floating, promoted(*given))
-    count = x.ndim - 2
-    out = lax.conv_general_dilated(
-        x,
-        weight,
-        window_strides=per_axis(stride, count, "stride"),
-        padding=pads_of(padding, count),
-        rhs_dilation=per_axis(dilation, count, "dilation"),
-        dimension_numbers=(layout, LAYOUTS[layout], layout),
-        feature_group_count=groups,
-    )
+    kernel_layout = LAYOUTS[layout]
+    order = (layout.index("N"), *spatial_axes(layout), layout.index("C"))
+    kernel_order = (*spatial_axes(kernel_layout), *map(kernel_layout.index, "IO"))
+    x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
+    out = convolution(x, kernel, _windows(x, kernel, stride, padding, dilation, groups))
+    out = jnp.transpose(out, [order.index(axis) for axis in range(x.ndim)])
     return out + _along_channels(rest[0], layout) if rest else out
+
+
+def _windows(
+    x: Any,
+    kernel: Any,
+    stride: Sequence[int],
+    padding: Padding,
+    dilation: Sequence[int],
+    groups: int,
+) -> Windows:
+    count = x.ndim - 2
+    strides = per_axis(stride, count, "stride")
+    dilations = per_axis(dilation, count, "dilation")
+    pads = pads_of(padding, count)
+    if isinstance(pads, str):
+        reaches = list(map(reach, kernel.shape[:-2], dilations))
+        pads = lax.padtype_to_pads(x.shape[1:-1], reaches, strides, pads)
+    return Windows(strides, tuple(pads), (1,) * count, dilations, groups)
 
 
 def _along_channels(bias: Any, layout: str) -> Any:
