@@ -17,8 +17,10 @@ def test_an_unknown_device_says_what_there_is() -> None:
     assert br.Executor(device="cpu:0").device is not None
 
 
-def test_an_executor_lets_a_cpu_compute_in_the_calling_thread() -> None:
-    br.Executor()
+def test_a_run_lets_a_cpu_compute_in_the_calling_thread(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [])
+    br.Executor(mode=mode).run(prog, br.Scope(), feed={"x": 1.0}, fetch=x)
     assert jax.config.read("jax_cpu_enable_async_dispatch") is False
 
 

@@ -13,6 +13,7 @@ from braces.errors import BracesError, RunError
 from braces.executor import interpreted
 from braces.executor.attributes import Sizes
 from braces.executor.compile import FIRST_CAPACITY, NAN, Lowerer, Site, find_sites, start_state
+from braces.executor.device import compute_in_calling_thread
 from braces.executor.feeds import check_shape
 from braces.executor.interpret import place
 from braces.executor.plan import Plan
@@ -75,6 +76,7 @@ class CompiledPlan:
     """
 
     def __init__(self, plan: Plan, device: Any, check_nan: bool = False) -> None:
+        compute_in_calling_thread()
         self.plan = plan
         self.device = device
         self.check_nan = check_nan

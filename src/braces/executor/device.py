@@ -11,9 +11,9 @@ from braces.lazy import jax
 
 def open_device(name: str | None) -> Any:
     """The device of JAX that `"cpu:0"` and the like mean; `None` for its default."""
-    _compute_in_calling_thread()
     if name is None:
         return None
+    compute_in_calling_thread()
     kind, _, number = name.partition(":")
     try:
         devices = jax.devices(kind)
@@ -24,7 +24,7 @@ def open_device(name: str | None) -> Any:
 
 
 @cache
-def _compute_in_calling_thread() -> None:
+def compute_in_calling_thread() -> None:
     """Let a CPU compute in the thread that calls, once for the process.
 
     JAX hands a call to another thread and returns, which takes about 25 µs. A run waits for its

@@ -25,7 +25,7 @@ MODES = ("compile", "interpret")
 class Executor:
     """Runs programs.
 
-    The first one tells JAX to compute on a CPU in the thread that calls
+    The first run tells JAX to compute on a CPU in the thread that calls
     (`jax_cpu_enable_async_dispatch` off), which holds for all of the process, unless it has
     computed with JAX before.
 
