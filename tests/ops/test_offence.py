@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+import braces as br
 from braces.ops.offence import offence, told, worst
 
 
@@ -28,3 +29,18 @@ def test_values_that_are_too_far_away_are_told_as_such() -> None:
 def test_bools_tell_that_something_is_wrong_and_no_value() -> None:
     assert int(worst(np.array([False, False]))) == int(worst(np.zeros(0, bool))) == 0
     assert told(int(worst(np.array([False, True])))) is None
+
+
+def test_of_several_failures_the_first_is_told(mode: str) -> None:
+    with br.Program() as prog:
+        rows = br.data("rows", ["t"], dtype="int32")
+        table = br.constant([1.0, 2.0])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            row = net.add_input(rows)
+            later = br.take(table, row - 5, axis=0)
+            net.add_output(later + br.switch(row, {6: lambda: 1.0, 5: lambda: 2.0}))
+        out = rnn()
+    feed = {"rows": np.array([6, 2, 9], "int32")}
+    with pytest.raises(br.IndexRangeError, match="given: -3"):
+        br.Executor(mode=mode).run(prog, br.Scope(), feed=feed, fetch=out)

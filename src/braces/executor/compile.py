@@ -107,7 +107,7 @@ class Lowerer:
         attrs = self.attrs(op.attrs)
         if definition.check is not None:
             wrong = definition.check.kernel(*definition.arrange(values), **attrs)
-            state = note(state, here, wrong)
+            state = fail(state, here, wrong)
         return definition.compute(values, attrs, op.outputs.keys()), state
 
     def _measured(self, results: Mapping[str, Sequence[Any]], state: State) -> State:
@@ -169,6 +169,11 @@ def note(state: State, site: str, wrong: Any) -> State:
     return State(state.running & (told == 0), sites)
 
 
+def fail(state: State, site: str, wrong: Any) -> State:
+    """The state with a failure, where nothing failed before: what came first is told."""
+    return note(state, site, jnp.where(state.running, worst(wrong), 0))
+
+
 @dataclass
 class OpLowering:
     """One operator that owns blocks, being lowered; `braces.ops.control.base.Lowering`."""
@@ -225,7 +230,7 @@ class OpLowering:
 
     def flag(self, state: State, wrong: Any) -> State:
         """Note a failure of this operator."""
-        return note(state, self.path, wrong)
+        return fail(state, self.path, wrong)
 
 
 def has_nan(results: Mapping[str, Sequence[Any]]) -> Any:
