@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import weakref
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -265,6 +266,15 @@ def test_inner_variables_cannot_be_fetched_but_can_be_looked_at() -> None:
     assert ("loop_0/body[1]", "inner", ["inner"]) in seen
 
 
+@pytest.fixture
+def ctrl_c() -> Generator[None]:
+    """Ctrl-C interrupts, as in a terminal; what runs in the background may ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupt_in_a_run_waits_for_its_end(mode: str, monkeypatch: Any) -> None:
     prog, *_ = counter()
     exe, scope = started(prog, mode)
