@@ -111,7 +111,8 @@ def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]
     found = definition.check
     if found is None:
         return
-    told = int(worst(found.kernel(*definition.arrange(values), **attrs)))
+    wrong = found.kernel(*definition.arrange(values), **attrs)
+    told = 0 if wrong is False else int(worst(wrong))
     if told:
         raise definition.failure(attrs, told)
 

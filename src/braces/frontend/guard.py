@@ -10,7 +10,7 @@ from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.frontend.tree import values
 from braces.ir.program import default_program
 from braces.ops.build import Var, program_of
-from braces.ops.source import says_where, user_source
+from braces.ops.source import says_where, user_line
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ def missing_from(module: str, names: Iterable[str]) -> Callable[[str], NoReturn]
             raise AttributeError(f"{module} has no `{name}`.", name=name)
         raise MissingNameError(
             f"{module} has no `{name}`.",
-            at=str(user_source() or "") or None,
+            at=user_line(),
             fix=suggest(name, names),
         )
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from braces.errors import SymbolicValueError
 from braces.frontend.functions import FUNCTIONS
 from braces.frontend.spelling import ALIASES, HINTS
-from braces.ops.source import user_source
+from braces.ops.source import user_line
 
 _UFUNCS = {
     "absolute": "abs",
@@ -58,6 +58,6 @@ def _refuse(written: str, name: str | None = None) -> NoReturn:
         hint = f"br.{name}{inspect.signature(FUNCTIONS[name])}"
     raise SymbolicValueError(
         f"np.{written} computes with arrays, and a symbolic variable has no value yet.",
-        at=str(user_source() or "") or None,
+        at=user_line(),
         fix=f"Use {hint}." if hint else "Use what is in dir(br), or fetch the value: exe.run.",
     )

@@ -23,7 +23,7 @@ from braces.ops.arithmetic import Arithmetic
 from braces.ops.define import OPS, OpDef
 from braces.ops.inference import Context, infer
 from braces.ops.scalars import as_array
-from braces.ops.source import user_source
+from braces.ops.source import user_line, user_source
 
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
 
@@ -96,7 +96,7 @@ class Var(Arithmetic):
         raise SymbolicValueError(
             f"`{self.name}` is a symbolic variable and has no value yet, so it cannot be "
             f"{wanted}.",
-            at=str(user_source() or "") or None,
+            at=user_line(),
             given=f"{self.name}: {self.type}",
             fix=fix,
         )

@@ -34,6 +34,12 @@ def user_source() -> Source | None:
     return None
 
 
+def user_line() -> str | None:
+    """That line as errors say it, where there is one."""
+    source = user_source()
+    return None if source is None else str(source)
+
+
 def says_where(function: Callable[P, R]) -> Callable[P, R]:
     """A public function that checks its arguments, and whose errors say the user's line.
 

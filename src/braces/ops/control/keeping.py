@@ -35,7 +35,7 @@ class Plan:
     recomputed: list[Op] = field(default_factory=list[Op])
 
 
-def is_cheap(op: Op) -> bool:
+def _is_cheap(op: Op) -> bool:
     """Whether running an operator again beats keeping what it gives."""
     definition = OPS.find(op.type)
     return definition is not None and definition.cheap
@@ -45,7 +45,7 @@ def plan_keeping(
     forward: SymbolTable,
     needed: Iterable[str],
     at_hand: set[str],
-    again: Callable[[Op], bool] = is_cheap,
+    again: Callable[[Op], bool] = _is_cheap,
 ) -> Plan:
     """Keep what is needed and neither at hand nor made again of what is kept.
 

@@ -33,7 +33,12 @@ from braces.ir.walk import with_captures
 from braces.lazy import jnp
 from braces.ops.control.base import BlockOp, Follow, Frame, Interface, Lowering, result_types
 from braces.ops.control.loop_parts import slice_type
-from braces.ops.control.partition_gradient import linear_of, partition_gradient, partition_jvp
+from braces.ops.control.partition_gradient import (
+    linear_of,
+    outs_of,
+    partition_gradient,
+    partition_jvp,
+)
 from braces.ops.control.partition_lowering import (
     along_rows,
     first_of,
@@ -128,7 +133,7 @@ class Partition(BlockOp):
 
     def interpret(self, frame: Frame) -> dict[str, tuple[Any, ...]]:
         """Each case on exactly its rows."""
-        outs, attrs = int(str(frame.op.attrs["outs"])), frame.op.attrs
+        outs, attrs = outs_of(frame.op), frame.op.attrs
         masks, rows = frame.values("masks"), frame.values("rows")
         results: list[Any] | None = None
         counts = attrs["counts"]
@@ -150,7 +155,7 @@ class Partition(BlockOp):
 
     def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
         """Each case on the smallest capacity that holds its rows; see `partition_lowering`."""
-        outs, results = int(str(lowering.op.attrs["outs"])), lower_cases(lowering)
+        outs, results = outs_of(lowering.op), lower_cases(lowering)
         return {"out": tuple(results[:outs]), "sums": tuple(results[outs:])}
 
     # ---- trim --------------------------------------------------------------------------------
@@ -170,7 +175,7 @@ class Partition(BlockOp):
             if any(b.params[1 + i] in names for b, names in zip(cases, read, strict=True))
         ]
         cases = [_with_rows(body, used) for body in cases]
-        outs = sum(i < int(str(op.attrs["outs"])) for i in kept)
+        outs = sum(i < outs_of(op) for i in kept)
         inputs = dict(op.inputs) | {"rows": tuple(rows[i] for i in used)}
         outputs = {
             "out": tuple(named[i] for i in kept[:outs]),
@@ -188,7 +193,7 @@ class Partition(BlockOp):
         return cases_reached(op, active, follow, op.inputs.get("rows", ()), results)
 
     def build_gradient(self, differentiation: Any) -> None:
-        """A row-wise branch on the same masks, which runs its cases again."""
+        """A row-wise branch on the same masks, which takes what its cases kept."""
         partition_gradient(differentiation)
 
     def build_jvp(self, differentiation: Any) -> None:

@@ -21,7 +21,8 @@ from braces.ops.control.switch_gradient import cases_of
 from braces.ops.rules import zeros_of
 
 
-def _outs(op: Any) -> int:
+def outs_of(op: Any) -> int:
+    """How many of the results are rows; the others are sums."""
     return int(op.attrs["outs"])
 
 
@@ -77,7 +78,7 @@ def _backward_case(
             seeds[inner] = d.add(seeds[inner], grad) if inner in seeds else grad
         for position, name in enumerate(op.outputs.get("sums", ())):
             if name in d.grads:
-                inner, grad = body.results[_outs(op) + position], d.grads[name]
+                inner, grad = body.results[outs_of(op) + position], d.grads[name]
                 seeds[inner] = d.add(seeds[inner], grad) if inner in seeds else grad
         params = body.params[1:]
         wanted = {
@@ -135,7 +136,7 @@ def partition_jvp(d: Any) -> None:
         with d.program.building(table):
             pushed.append(d.push(table, tangents))
         tables.append(table)
-    outs, results = _outs(op), [body.results for body in cases_of(op)]
+    outs, results = outs_of(op), [body.results for body in cases_of(op)]
     moving = [
         i
         for i in range(len(results[0]))

@@ -20,7 +20,7 @@ from braces.ir.records import Body
 from braces.ir.walk import producers
 from braces.lazy import jax, jnp, lax
 from braces.ops.control.base import Lowering
-from braces.ops.control.partition_gradient import linear_of
+from braces.ops.control.partition_gradient import linear_of, outs_of
 from braces.ops.control.switch_gradient import cases_of
 from braces.ops.rules import gives_zeros
 
@@ -53,6 +53,11 @@ class Case:
         return f"cases[{self.k}]"
 
     @property
+    def number(self) -> Any:
+        """How many rows are its own."""
+        return jnp.sum(self.mask, dtype="int32")
+
+    @property
     def rows(self) -> tuple[Any, ...]:
         """The rows of all cases."""
         return self.lowering.values("rows")
@@ -73,7 +78,7 @@ class Case:
 
         Its rows are zero before, so zeros change nothing.
         """
-        outs, made = int(str(self.lowering.op.attrs["outs"])), producers(self.body.ops)
+        outs, made = outs_of(self.lowering.op), producers(self.body.ops)
         changes = [place] * outs + [jnp.add] * (len(found) - outs)
         return [
             old if gives_zeros(made.get(name)) else change(new, old)
@@ -94,8 +99,7 @@ def lower_cases(lowering: Lowering) -> list[Any]:
 
 def _lower_case(case: Case, before: list[Any]) -> list[Any]:
     state = case.lowering.state(case.label)
-    results, number = before or _nothing(case, state), jnp.sum(case.mask, dtype="int32")
-    least = 0
+    results, number, least = before or _nothing(case, state), case.number, 0
     for capacity, branch in _branches(case):
         if capacity > least:
             wanted = (least < number) & (number <= capacity)
@@ -131,7 +135,7 @@ def _where(wanted: Any, branch: Branch, before: list[Any], state: Any) -> tuple[
 def _gathered(case: Case, capacity: int) -> Branch:
     """The case on its rows and some padding."""
     mask = case.mask
-    total, number = mask.shape[0], jnp.sum(mask, dtype="int32")
+    total, number = mask.shape[0], case.number
 
     def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
         valid = jnp.arange(capacity) < number
@@ -187,7 +191,7 @@ def _nothing(case: Case, state: Any) -> list[Any]:
     rows = [jnp.zeros((max(total, least), *x.shape[1:]), x.dtype) for x in case.rows]
     valid = jnp.ones(max(total, least), bool)
     found, _ = jax.eval_shape(lambda s: case.run(valid, rows, s), state)
-    outs = int(str(case.lowering.op.attrs["outs"]))
+    outs = outs_of(case.lowering.op)
     shapes = [(total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
     return [_zeros(case, i, shape, found[i].dtype) for i, shape in enumerate(shapes)]
 
@@ -199,8 +203,7 @@ def _zeros(case: Case, i: int, shape: tuple[int, ...], dtype: Any) -> Any:
     not know that no number of rows is negative.
     """
     salt = crc32(f"{case.lowering.op.name} {i}".encode()) >> 1
-    zero = jnp.sum(case.mask, dtype="int32") < -salt
-    return jnp.broadcast_to(zero.astype(dtype), shape)
+    return jnp.broadcast_to((case.number < -salt).astype(dtype), shape)
 
 
 # ---- rows ------------------------------------------------------------------------------------
