@@ -15,7 +15,8 @@ Where the reading exceeds the bound of a loop, or finds no case of a switch, bot
 raise that error instead, and leave the scope as it was.
 
 Prints a line every hundred programs, and each failure with its seed; exit status 1 if there was
-one. XLA is told not to optimize: what is checked here is not XLA, and it compiles faster.
+one. XLA is told not to optimize: what is checked here is not XLA, and it compiles faster. The
+processes share what it compiled in a folder, which JAX_COMPILATION_CACHE_DIR may name.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import argparse
 import os
 import random
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
@@ -36,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "rando
 SHARES = {"compiled": 0.05, "gradient": 0.05, "interpreted": 0.1, "second": 0.02, "again": 0.05}
 QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 BOTH = ("interpret", "compile")
+CACHE = "JAX_COMPILATION_CACHE_DIR"
 
 
 def check(seed: int, most: int) -> str:
@@ -67,9 +70,17 @@ def checked(seed: int, size: int) -> tuple[int, str, list[str]]:
 
 
 def main() -> int:
-    """Run; the number of failures decides the exit status."""
+    """Run the command line."""
     arguments = _parser().parse_args()
     os.environ.setdefault("XLA_FLAGS", QUICK)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault(CACHE, folder)
+        return check_all(arguments)
+
+
+def check_all(arguments: argparse.Namespace) -> int:
+    """Check each seed in some process; the number of failures decides the exit status."""
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     done, failed, start = Counter[str](), list[int](), time.monotonic()
     # New processes now and then: each keeps the kernels of all shapes that it has met.
