@@ -19,7 +19,6 @@ from braces.ops.define import OPS, OpDef
 from braces.ops.lists import Buffer
 from braces.ops.offence import worst
 
-FIRST_CAPACITY = 64
 NAN = "@nan"
 """The site that says whether any operator produced a NaN."""
 
@@ -29,7 +28,8 @@ class State(NamedTuple):
 
     Attributes:
         running: False as soon as something failed that loops must not go on after.
-        sites: For each operator that may fail, 0 or what went wrong.
+        sites: For each operator that may fail, 0 or what went wrong; for one where a history
+            begins, how many values it had at most.
     """
 
     running: Any
@@ -111,20 +111,20 @@ class Lowerer:
         return definition.compute(values, attrs, op.outputs.keys()), state
 
     def _measured(self, results: Mapping[str, Sequence[Any]], state: State) -> State:
-        """Note how much room the lists ask for that began in the block that has this state.
+        """Note how many values the lists have that began in the block that has this state.
 
         What pushes to a list goes on beyond its room, so that one run tells all that is needed.
         """
         for site, buffer in self._lists(results, state):
-            needed = jnp.maximum(state.sites[site], buffer.needed)
-            state = State(state.running, state.sites | {site: needed})
+            count = jnp.maximum(state.sites[site], buffer.count)
+            state = State(state.running, state.sites | {site: count})
         return state
 
     def _whole(self, op: Op, env: Mapping[str, Any], state: State) -> State:
         """The state in which an operator reads its lists: no loop runs over one cut short."""
         read = {"": [env[name] for name in op.reads()]}
         for _, buffer in self._lists(read, state):
-            state = State(state.running & (buffer.needed == 0), state.sites)
+            state = State(state.running & buffer.whole, state.sites)
         return state
 
     def _lists(
@@ -151,8 +151,13 @@ class Lowerer:
         """Attributes as numbers; the capacity of a history is the executor's affair."""
         found = concrete_attrs(attrs, self.sizes)
         if "capacity" in found:
-            found["capacity"] = self.capacities.get(found["history"], FIRST_CAPACITY)
+            found["capacity"] = self.capacities[found["history"]]
         return found
+
+
+def histories(sites: Iterable[Site]) -> list[str]:
+    """The histories that begin at some of these operators."""
+    return list(dict.fromkeys(site.history for site in sites if site.history))
 
 
 def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from operator import le
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from braces.errors import BracesError, RunError
 from braces.executor import interpreted
 from braces.executor.attributes import Sizes
-from braces.executor.compile import FIRST_CAPACITY, NAN, Lowerer, Site, find_sites, start_state
+from braces.executor.compile import NAN, Lowerer, Site, find_sites, histories, start_state
 from braces.executor.device import compute_in_calling_thread
 from braces.executor.feeds import check_shape
 from braces.executor.interpret import place
 from braces.executor.plan import Plan
+from braces.executor.recent import Notice, Recent
+from braces.executor.rooms import Known, Room
 from braces.executor.signals import Uninterrupted
 from braces.executor.states import check_states, commit, keep_on_device, read_states
 from braces.lazy import jax, jnp
@@ -25,7 +28,7 @@ from braces.scope import Scope
 MOST_REPEATS = 64
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Executable:
     """Compiled code and how to call it.
 
@@ -34,36 +37,33 @@ class Executable:
         donated: The persistable variables that the run replaces.
         kept: Those that it only reads.
         sites: What may fail, in the order of the status vector.
+        limits: What the status says at most where nothing failed.
+        used: When it was called last, by the clock of the executor.
     """
 
     call: Any
     donated: tuple[str, ...]
     kept: tuple[str, ...]
     sites: tuple[Site, ...]
+    limits: tuple[int, ...]
+    used: int = 0
 
+    def holds(self, status: list[int]) -> bool:
+        """Whether nothing failed."""
+        return all(map(le, status, self.limits))
 
-@dataclass
-class Known:
-    """What only runs tell: the room that histories need, and sizes that values decide."""
+    def needed(self, status: list[int]) -> dict[str, int]:
+        """How much room each history asked for."""
+        found: dict[str, int] = {}
+        for site, told in zip(self.sites, status, strict=False):
+            if site.history:
+                found[site.history] = max(told, found.get(site.history, 0))
+        return found
 
-    capacities: dict[str, int] = field(default_factory=dict[str, int])
-    sizes: dict[str, int] = field(default_factory=dict[str, int])
-
-    def key(self) -> tuple[Any, ...]:
-        """Something that differs where code must be compiled anew."""
-        return tuple(self.capacities.items()), tuple(self.sizes.items())
-
-    def learn(self, sites: tuple[Site, ...], status: list[int]) -> bool:
-        """Take over what a run tells; whether there was anything."""
-        told = False
-        for site, found in zip(sites, status, strict=False):
-            if found and site.history:
-                had = self.capacities.get(site.history, FIRST_CAPACITY)
-                self.capacities[site.history] = max(had, 1 << (found - 1).bit_length())
-                told = True
-            elif found and site.length:
-                self.sizes[site.length], told = found - 1, True
-        return told
+    def failed(self, status: list[int]) -> list[tuple[Site, int]]:
+        """What failed, with what it told."""
+        every = zip(self.sites, status, self.limits, strict=False)
+        return [(site, told) for site, told, limit in every if told > limit]
 
 
 class CompiledPlan:
@@ -73,15 +73,30 @@ class CompiledPlan:
         plan: What is run.
         device: A device of JAX, or `None` for its default.
         check_nan: Whether a NaN fails the run; the interpreter then finds where it came from.
+        recent: Keeps the number of executables bounded, over several plans.
+        notice: Says that the program is compiled for other shapes.
+        used: When the plan was used last, by the clock of the executor.
     """
 
-    def __init__(self, plan: Plan, device: Any, check_nan: bool = False) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        device: Any,
+        check_nan: bool = False,
+        recent: Recent | None = None,
+        notice: Notice | None = None,
+    ) -> None:
         compute_in_calling_thread()
         self.plan = plan
         self.device = device
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
-        self.known = Known()
+        self.sites = find_sites(plan.body)
+        self.known = Known({name: Room() for name in histories(self.sites.values())})
+        self.recent = recent or Recent()
+        self.recent.own(self)
+        self.notice = notice or Notice()
+        self.used = 0
         names = (*plan.states, *plan.updates, *plan.updates.values())
         self.shared = [name in names for name in plan.fetches]
 
@@ -91,18 +106,32 @@ class CompiledPlan:
             states = read_states(self.plan.states, scope)
             executable = self._executable(states, feeds)
             keep_on_device(executable.kept, states, scope)
-            fetches, found = self._transact(executable, scope, states, feeds)
-            if not any(found):
+            fetches, found, good = self._transact(executable, scope, states, feeds)
+            if good:
+                if self.known.large:
+                    self.known.settle(executable.needed(found))
                 return [
                     np.array(value) if shared else np.asarray(value)
                     for value, shared in zip(fetches, self.shared, strict=True)
                 ]
-            if self.known.learn(executable.sites, found):
+            failed = executable.failed(found)
+            if self._learn(failed):
                 continue
             if self.check_nan and found[-1]:
                 interpreted.find_nan(self.plan, scope, feeds, self.device)
-            raise _failure(executable.sites, found)
+            raise _failure(*failed[0])
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
+
+    def _learn(self, failed: list[tuple[Site, int]]) -> bool:
+        """Take over what a run told that was not as assumed; whether there was anything."""
+        told = False
+        for site, found in failed:
+            if site.history:
+                self.known.grow(site.history, found)
+            elif site.length:
+                self.known.assume(site.length, found - 1)
+            told = told or bool(site.history or site.length)
+        return told
 
     def _transact(
         self,
@@ -110,7 +139,7 @@ class CompiledPlan:
         scope: Scope,
         states: Mapping[str, Any],
         feeds: Mapping[str, Any],
-    ) -> tuple[list[Any], list[int]]:
+    ) -> tuple[list[Any], list[int], bool]:
         """Call and commit as one, also under Ctrl-C: donated buffers are gone then.
 
         Where the run failed, it returned the values that they had before it.
@@ -118,9 +147,10 @@ class CompiledPlan:
         with Uninterrupted() if self.plan.updates else nullcontext():
             fetches, updates, status = self._call(executable, states, feeds)
             found: list[int] = [] if status is None else np.asarray(status).tolist()
-            names = executable.donated if any(found) else updates
+            good = executable.holds(found)
+            names = updates if good else executable.donated
             commit({name: updates[name] for name in names}, scope)
-        return fetches, found
+        return fetches, found, good
 
     def _call(
         self, executable: Executable, states: Mapping[str, Any], feeds: Mapping[str, Any]
@@ -145,27 +175,31 @@ class CompiledPlan:
 
     def _executable(self, states: Mapping[str, Any], feeds: Mapping[str, Any]) -> Executable:
         arrays = (*states.values(), *feeds.values())
-        key = (*feeds, *((a.shape, a.dtype) for a in arrays), *self.known.key())
+        key = (*feeds, *((a.shape, a.dtype) for a in arrays), self.known.key)
         found = self.executables.get(key)
         if found is None:
+            self.notice.compiling({**states, **feeds})
             sizes = Sizes()
             for name, array in feeds.items():
                 check_shape(self.plan.data[name], array, sizes)
             check_states(self.plan.states, states, sizes)
+            self.recent.make_room()
             found = self.executables[key] = self._compile(states, feeds, sizes)
+        found.used = self.recent.now()
         return found
 
     def _compile(
         self, states: Mapping[str, Any], feeds: Mapping[str, Any], sizes: Sizes
     ) -> Executable:
-        plan, sites = self.plan, find_sites(self.plan.body)
+        plan, sites = self.plan, self.sites
         donated = tuple(name for name in plan.updates if name in plan.states)
         kept = tuple(name for name in plan.states if name not in plan.updates)
         names = (*donated, *kept, *plan.feeds)
-        lowerer = Lowerer(
-            sizes | self.known.sizes, sites, dict(self.known.capacities), self.check_nan
-        )
+        rooms = self.known.capacities()
+        lowerer = Lowerer(sizes | self.known.sizes, sites, rooms, self.check_nan)
         flags = [*sites, NAN] if self.check_nan else list(sites)
+        limits = (*(rooms.get(site.history or "", 0) for site in sites.values()), 0)
+        limits = limits[: len(flags)]
 
         def function(*groups: Any) -> Any:
             env = dict(zip(names, (v for group in groups for v in group), strict=True))
@@ -176,7 +210,7 @@ class CompiledPlan:
             if not flags:
                 return fetches, after, None
             status = jnp.stack([state.sites[flag] for flag in flags])
-            good = jnp.all(status == 0)
+            good = jnp.all(status <= jnp.asarray(limits, "int32"))
             committed = {n: jnp.where(good, v, before.get(n, v)) for n, v in after.items()}
             return fetches, committed, status
 
@@ -189,7 +223,7 @@ class CompiledPlan:
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
             return Executable(
-                call.lower(*arguments).compile(), donated, kept, tuple(sites.values())
+                call.lower(*arguments).compile(), donated, kept, tuple(sites.values()), limits
             )
 
 
@@ -198,7 +232,6 @@ def is_deleted(value: Any) -> bool:
     return not isinstance(value, np.ndarray) and value.is_deleted()
 
 
-def _failure(sites: tuple[Site, ...], status: list[int]) -> BracesError:
-    site, told = next(pair for pair in zip(sites, status, strict=False) if pair[1])
+def _failure(site: Site, told: int) -> BracesError:
     path = site.path.rpartition("/")[0]
     return site.definition.failure(site.op.attrs, told).located(place(path, site.op))

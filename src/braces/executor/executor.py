@@ -13,8 +13,9 @@ from braces.executor import interpreted
 from braces.executor.compiled import CompiledPlan
 from braces.executor.device import open_device
 from braces.executor.feeds import check_names, convert
-from braces.executor.interpret import Listener
+from braces.executor.interpret import Listener, forget_kernels
 from braces.executor.plan import Plan
+from braces.executor.recent import MOST_EXECUTABLES, Notice, Recent
 from braces.ir.program import Program
 from braces.ops.build import Var
 from braces.scope import Scope
@@ -33,12 +34,23 @@ class Executor:
         mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
             runs operator by operator. Both give the same results.
         device: `"cpu:0"`, `"gpu:0"`, …; the default device of JAX where it is `None`.
+        max_executables: How much compiled code is kept, over all programs: a program is
+            compiled for each set of shapes that it is fed, and what was used longest ago is
+            let go. The logger `"braces"` says once for each program (INFO) that it is compiled
+            again and for which shapes, and once (WARNING) that the limit is reached.
 
     Raises:
         DeviceError: There is no such device.
+        ProgramError: There is no such mode, or `max_executables` is less than 1.
     """
 
-    def __init__(self, mode: str = "compile", device: str | None = None) -> None:
+    def __init__(
+        self,
+        mode: str = "compile",
+        device: str | None = None,
+        *,
+        max_executables: int = MOST_EXECUTABLES,
+    ) -> None:
         if mode not in MODES:
             raise ProgramError(
                 f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'."
@@ -47,6 +59,12 @@ class Executor:
         self.device_name = device
         self.device = open_device(device)
         self.step_scopes: dict[str, Scope] = {}
+        if type(max_executables) is not int or max_executables < 1:
+            raise ProgramError(
+                f"max_executables={max_executables!r} is no number of executables.",
+                fix="Use an integer from 1.",
+            )
+        self._recent = Recent(max_executables)
         self._plans: WeakKeyDictionary[Program, Any] = WeakKeyDictionary()
 
     # ---- public ------------------------------------------------------------------------------
@@ -138,6 +156,14 @@ class Executor:
         )
         return shape_up(results)
 
+    def clear(self) -> None:
+        """Let go of all compiled code, and of what runs told about the length of loops.
+
+        Values are in scopes and stay. The next run of each program compiles it again.
+        """
+        self._plans.clear()
+        forget_kernels()
+
     # ---- steps -------------------------------------------------------------------------------
 
     def _plan(self, program: Program, names: tuple[str, ...], check_nan: bool) -> CompiledPlan:
@@ -148,8 +174,23 @@ class Executor:
         key = (names, check_nan)
         if key not in plans:
             plan = Plan.of(program.definition, names)
-            plans[key] = CompiledPlan(plan, self.device, check_nan)
-        return plans[key]
+            notice = next((other.notice for other in plans.values()), Notice())
+            self._bound_plans()
+            plans[key] = CompiledPlan(plan, self.device, check_nan, self._recent, notice)
+        found = plans[key]
+        found.used = self._recent.now()
+        return found
+
+    def _bound_plans(self) -> None:
+        """Let the plan go that was used longest ago, where one more would be too many."""
+        kept = [
+            (plan.used, key, plans)
+            for _, plans in list(self._plans.values())
+            for key, plan in list(plans.items())
+        ]
+        if len(kept) >= self._recent.limit:
+            _, key, plans = min(kept, key=lambda one: one[0])
+            plans.pop(key, None)
 
     def _feeds(self, plan: Plan, feed: Any) -> dict[str, Any]:
         if not isinstance(feed, Mapping):

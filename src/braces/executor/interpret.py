@@ -132,6 +132,11 @@ def compute(
     return _kernel(definition, tuple(attrs.items()), wanted)(values)
 
 
+def forget_kernels() -> None:
+    """Let go of what was compiled to interpret single operators."""
+    _kernel.cache_clear()
+
+
 @functools.lru_cache(maxsize=4096)
 def _kernel(
     definition: OpDef, attrs: tuple[tuple[str, Any], ...], wanted: tuple[str, ...]

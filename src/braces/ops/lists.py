@@ -80,7 +80,7 @@ class Buffer:
     """A list as compiled code holds it: the values up to `count`, with room for more.
 
     Pushing beyond the room counts on, and what is then on the list means nothing: the executor
-    looks at `needed` where loops end, and repeats the run with more room.
+    looks at `count` where loops end, and repeats the run with more room.
 
     Attributes:
         values: The values, and what lies beyond them.
@@ -118,9 +118,9 @@ class Buffer:
         return self.values.shape[0]
 
     @property
-    def needed(self) -> Any:
-        """How much room was asked for where there is less; 0 where the values fit."""
-        return jnp.where(self.count > self.room, self.count, 0)
+    def whole(self) -> Any:
+        """Whether there was room for all values."""
+        return self.count <= self.room
 
 
 @cache
