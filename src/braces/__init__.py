@@ -67,7 +67,11 @@ from braces.ir import (
 )
 from braces.ir.program import parse as parse
 from braces.ops.build import Var as Var
-from braces.ops.define import Tensor as Tensor
+from braces.ops.define import (
+    Indices as Indices,
+    Tensor as Tensor,
+    Training as Training,
+)
 from braces.passes.backward import append_backward as append_backward, gradients as gradients
 from braces.passes.for_test import for_test as for_test
 from braces.passes.forward import jvp as jvp

@@ -47,14 +47,14 @@ class Site:
     @property
     def history(self) -> str | None:
         """The history that begins here, whose need of room it says."""
-        return str(self.op.attrs["history"]) if "capacity" in self.op.attrs else None
+        roles = self.definition.roles
+        return str(self.op.attrs[roles["History"]]) if "Capacity" in roles else None
 
     @property
     def length(self) -> str | None:
         """The dimension of which it says the size."""
-        if self.definition.learn_rule is None:
-            return None
-        length = self.op.attrs["length"]
+        role = self.definition.roles.get("Learned")
+        length = None if role is None else self.op.attrs[role]
         return length.name if isinstance(length, Dim) else None
 
 
@@ -64,7 +64,7 @@ def find_sites(body: Body, path: str = "") -> dict[str, Site]:
     for op in body.ops:
         definition = OPS.get(op.type)
         here = f"{path}/{op.name}".lstrip("/")
-        if definition.may_fail(op.attrs) or "capacity" in op.attrs:
+        if definition.may_fail(op.attrs) or "Capacity" in definition.roles:
             found[here] = Site(here, op, definition)
         for label, sub_block in op.bodies().items():
             found |= find_sites(sub_block, f"{here}/{label}")
@@ -104,7 +104,7 @@ class Lowerer:
         if definition.learn_rule is not None:
             found = definition.learn_rule(*definition.arrange(values), **op.attrs)
             state = self._learn(found, here, state)
-        attrs = self.attrs(op.attrs)
+        attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
             wrong = definition.check.kernel(*definition.arrange(values), **attrs)
             state = fail(state, here, wrong)
@@ -147,11 +147,11 @@ class Lowerer:
             state = note(state, here, jnp.where(size == assumed, 0, size + 1))
         return state
 
-    def attrs(self, attrs: Mapping[str, Attr]) -> dict[str, Any]:
+    def attrs(self, definition: OpDef, attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """Attributes as numbers; the capacity of a history is the executor's affair."""
-        found = concrete_attrs(attrs, self.sizes)
-        if "capacity" in found:
-            found["capacity"] = self.capacities[found["history"]]
+        found, roles = concrete_attrs(attrs, self.sizes), definition.roles
+        if "Capacity" in roles:
+            found[roles["Capacity"]] = self.capacities[found[roles["History"]]]
         return found
 
 

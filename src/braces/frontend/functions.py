@@ -30,8 +30,13 @@ class OperatorFunction:
         self.__module__ = "braces"
         self.__signature__ = _signature(definition)
 
-    def __call__(self, *args: Any, name: str = "", **kwargs: Any) -> Any:
-        """Append the operator; inputs first, then attributes, by position or by keyword."""
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Append the operator; inputs first, then attributes, by position or by keyword.
+
+        `name=` names the operator and its output, where it is not an attribute or input itself.
+        """
+        own = "name" in self.__signature__.parameters
+        name = "" if own else kwargs.pop("name", "")
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:

@@ -132,8 +132,8 @@ class Op:
             yield from names
 
     def captures(self) -> tuple[str, ...]:
-        """What the sub-blocks read from outside."""
-        return self.inputs.get(CAPTURES, ())
+        """What the sub-blocks read from outside; without any, a slot may be called so too."""
+        return self.inputs.get(CAPTURES, ()) if self.bodies() else ()
 
     def bodies(self) -> dict[str, Body]:
         """The sub-blocks by attribute name; the cases of a list as `cases[0]`, …."""

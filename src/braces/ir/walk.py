@@ -108,7 +108,7 @@ def rename_op(op: Op, names: Mapping[str, str]) -> Op:
     renamed = map_bodies(op, inside).with_(
         inputs=rename_slots(op.inputs, names), outputs=rename_slots(op.outputs, names)
     )
-    if CAPTURES not in renamed.inputs:
+    if not renamed.captures():
         return renamed
     once = tuple(dict.fromkeys(renamed.captures()))  # two names may have become one
     return renamed.with_(inputs={**renamed.inputs, CAPTURES: once})

@@ -143,9 +143,6 @@ class Var(Arithmetic):
         return f"<Var {self.name}: {self.type}>"
 
 
-INTEGER_SLOTS = frozenset(("indices", "ids", "labels", "trips"))
-"""Input slots where a Python integer stays an integer, whatever stands beside it."""
-
 INDEXING: dict[str, Any] = {}
 """The function behind `x[...]`, filled in by the operators that index."""
 
@@ -265,10 +262,9 @@ def _apply(
 ) -> dict[str, tuple[Var, ...]]:
     bound = definition.bind_attrs(attrs)
     beside = operand_dtype(value for values in inputs.values() for value in values)
+    integers = {slot.name for slot in definition.inputs if slot.index}
     operands = {
-        slot: tuple(
-            as_var(value, None if slot in INTEGER_SLOTS else beside) for value in values
-        )
+        slot: tuple(as_var(value, None if slot in integers else beside) for value in values)
         for slot, values in inputs.items()
         if values
     }
@@ -305,14 +301,16 @@ def append(
         captured = (_visible(program, name) for name in captures_of(attrs))
         operands = {**operands, CAPTURES: tuple(captured)}
     types = {slot: tuple(v.type for v in values) for slot, values in operands.items()}
-    outer = {v.name: v.type for v in operands.get(CAPTURES, ())}
+    captures = operands.get(CAPTURES, ()) if definition.owns_blocks else ()
+    outer = {v.name: v.type for v in captures}
     context = Context(definition.type, table.unifier)
     try:
         if definition.settle_rule is not None:
             attrs = {**attrs, **definition.settle_rule(*definition.arrange(types), **attrs)}
         inferred = infer(definition, types, attrs, slots, context, outer)
     except BracesError as error:
-        error.given = error.given or describe_operands(operands)
+        shown = {s: v for s, v in operands.items() if s != CAPTURES or not outer}
+        error.given = error.given or describe_operands(shown)
         raise
     stem = definition.type.replace(".", "_")
     op_name = name or table.names.unique(stem)
@@ -354,13 +352,12 @@ def describe_operands(operands: Mapping[str, Sequence[Var]]) -> str:
     shown = [
         f"{slot} = {var.name}: {var.type}"
         for slot, values in operands.items()
-        if slot != CAPTURES
         for var in values
     ]
     return "   ".join(shown) or "no inputs"
 
 
-def call(op_type: str, *operands: Any, name: str = "", **attrs: Any) -> Any:
+def call(op_type: str, /, *operands: Any, name: str = "", **attrs: Any) -> Any:
     """Append an operator with positional inputs; one output, or a tuple of several."""
     definition = OPS.get(op_type)
     slots: dict[str, Sequence[Any]] = {}
@@ -382,6 +379,6 @@ def call(op_type: str, *operands: Any, name: str = "", **attrs: Any) -> Any:
     return tuple(results[s.name][0] for s in definition.outputs)
 
 
-def one(op_type: str, *operands: Any, **attrs: Any) -> Var:
+def one(op_type: str, /, *operands: Any, **attrs: Any) -> Var:
     """`call` for operators with one output."""
     return call(op_type, *operands, **attrs)

@@ -20,7 +20,6 @@ Derived operators carry their transforms in the type: `double.vjp`, `double.jvp`
 from __future__ import annotations
 
 import inspect
-import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -35,8 +34,17 @@ from braces.ops.definition import (
     Tensor as Tensor,
     Types as Types,
     Values,
+    suffix_of,
 )
-from braces.ops.kinds import Axes as Axes, Padding as Padding
+from braces.ops.kinds import (
+    Axes as Axes,
+    Capacity as Capacity,
+    History as History,
+    Indices as Indices,
+    Learned as Learned,
+    Padding as Padding,
+    Training as Training,
+)
 from braces.ops.row_rules import Rows, rule_of
 from braces.ops.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
 
@@ -242,33 +250,23 @@ class DerivedJvp(OpDef):
 def _vjp_of(base: OpDef) -> OpDef:
     if base.vjp_rule is not None:
         return base.vjp_rule
-    suffix = _suffix(GRAD, base)
+    suffix = suffix_of(GRAD, base)
     return DerivedVjp(
         f"{base.type}.vjp", (*base.inputs, *_beside(base.outputs, suffix)), base.attrs,
         _beside(base.inputs, suffix), base.kernel, f"Gradient of {base.type}.", base=base,
         differentiable=base.differentiable, costly=base.costly, suffix=suffix,
+        cotangents=base.cotangents | {slot.name + suffix for slot in base.outputs},
     )  # fmt: skip
 
 
 def _jvp_of(base: OpDef) -> OpDef:
-    suffix = _suffix(TANGENT, base)
+    suffix = suffix_of(TANGENT, base)
     return DerivedJvp(
         f"{base.type}.jvp", (*base.inputs, *_beside(base.inputs, suffix)), base.attrs,
         _beside(base.outputs, suffix), base.kernel, f"Directional derivative of {base.type}.",
         base=base, differentiable=base.differentiable, costly=base.costly, suffix=suffix,
+        cotangents=base.cotangents | {slot + suffix for slot in base.cotangents},
     )  # fmt: skip
-
-
-def _suffix(stem: str, base: OpDef) -> str:
-    """What tells the slots of a derivative from those of the operator: `_grad`, or `_grad2`.
-
-    The operator may be a derivative itself and have an `x_grad` already, which is another thing
-    than the cotangent of its `x`.
-    """
-    names = {slot.name for slot in (*base.inputs, *base.outputs)}
-    numbered = (f"{stem}{order}" for order in itertools.count(2))
-    suffixes = itertools.chain([stem], numbered)
-    return next(s for s in suffixes if names.isdisjoint(name + s for name in names))
 
 
 def _beside(slots: Iterable[Slot], suffix: str) -> tuple[Slot, ...]:

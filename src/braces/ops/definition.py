@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from braces.dtypes import Type
@@ -71,6 +73,7 @@ class OpDef:
         version: Raised when the meaning of stored programs would change.
         suffix: Of a derivative: what the slot of a cotangent or tangent has after the name of
             the slot that it belongs to.
+        cotangents: Of a derivative: the input slots that hold cotangents.
     """
 
     type: str
@@ -96,6 +99,7 @@ class OpDef:
     examples: tuple[str, ...] = ()
     version: int = 1
     suffix: str = ""
+    cotangents: frozenset[str] = frozenset()
 
     # ---- schema ------------------------------------------------------------------------------
 
@@ -106,6 +110,11 @@ class OpDef:
     def output(self, name: str) -> Slot | None:
         """The output slot of this name."""
         return next((slot for slot in self.outputs if slot.name == name), None)
+
+    @cached_property
+    def roles(self) -> Mapping[str, str]:
+        """The attributes that have a role, by the role; see `braces.ops.kinds.ROLES`."""
+        return {spec.role: spec.name for spec in self.attrs if spec.role}
 
     @property
     def owns_blocks(self) -> bool:
@@ -245,14 +254,32 @@ class OpDef:
         return decorate
 
 
+def suffix_of(stem: str, base: OpDef) -> str:
+    """What tells the slots of a derivative from those of the operator: `_grad`, or `_grad2`.
+
+    The operator may be a derivative itself and have an `x_grad` already, which is another thing
+    than the cotangent of its `x`.
+    """
+    names = {slot.name for slot in (*base.inputs, *base.outputs)}
+    numbered = (f"{stem}{order}" for order in itertools.count(2))
+    suffixes = itertools.chain([stem], numbered)
+    return next(s for s in suffixes if names.isdisjoint(name + s for name in names))
+
+
 def _written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
-    inputs, attrs = read_signature(kernel)
+    inputs, given = read_signature(kernel)
+    roles = {spec.name: spec.role for spec in base.attrs}
+    attrs = tuple(replace(spec, role=roles.get(spec.name, spec.role)) for spec in given)
     single = not str(inspect.signature(kernel).return_annotation).startswith("tuple")
     wrt = base.inputs[:1] if single else base.inputs
-    outputs = tuple(Slot(f"{slot.name}{GRAD}", slot.many, optional=True) for slot in wrt)
+    suffix = suffix_of(GRAD, base)
+    outputs = tuple(Slot(slot.name + suffix, slot.many, optional=True) for slot in wrt)
     many = {slot.name for slot in (*base.inputs, *base.outputs) if slot.many}
     slots = tuple(
-        Slot(s.name, s.many or s.name.removesuffix(GRAD) in many, s.optional) for s in inputs
+        Slot(s.name, s.many or s.name.removesuffix(suffix) in many, s.optional) for s in inputs
     )
     doc = f"Gradient of {base.type}."
-    return OpDef(f"{base.type}.vjp", slots, attrs, outputs, kernel, doc, suffix=GRAD)
+    return OpDef(
+        f"{base.type}.vjp", slots, attrs, outputs, kernel, doc, suffix=suffix,
+        cotangents=frozenset(slot.name + suffix for slot in base.outputs),
+    )  # fmt: skip

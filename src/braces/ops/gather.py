@@ -15,7 +15,7 @@ from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
+from braces.ops.define import Indices, Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
 from braces.ops.offence import offence
@@ -45,7 +45,7 @@ def check_integers(context: Context, indices: TensorType) -> None:
         )
 
 
-def outside(indices: Tensor, size: int, lowest: int | None = None) -> Tensor:
+def outside(indices: Indices, size: int, lowest: int | None = None) -> Tensor:
     """For checks: the indices out of range of an axis; negative ones count from its end."""
     wide = indices.astype(jnp.uint64 if indices.dtype.kind == "u" else jnp.int64)
     wrong = wide >= np.asarray(size, wide.dtype)
@@ -54,7 +54,7 @@ def outside(indices: Tensor, size: int, lowest: int | None = None) -> Tensor:
     return offence(wrong, indices)
 
 
-def from_front(indices: Tensor, size: int) -> Tensor:
+def from_front(indices: Indices, size: int) -> Tensor:
     """Indices as positions within an axis; what is out of range ends up anywhere in it."""
     narrow = indices.astype(jnp.int32 if size < 2**31 else jnp.int64)
     if indices.dtype.kind != "u":
@@ -92,7 +92,7 @@ def check_order(context: Context, x: TensorType, indices: TensorType, call: str)
         "x=f32[3,2] indices=i32[0] axis=0",
     ),
 )
-def take(x: Tensor, indices: Tensor, *, axis: int | None = None) -> Tensor:
+def take(x: Tensor, indices: Indices, *, axis: int | None = None) -> Tensor:
     """Slices of an array along one axis, by their indices.
 
         out[..., *i, ...] = x[..., indices[*i], ...]
@@ -142,7 +142,7 @@ def infer_take(
 
 
 @take.checked(IndexRangeError, OUT_OF_RANGE)
-def take_outside(x: Tensor, indices: Tensor, *, axis: int | None = None) -> Tensor:
+def take_outside(x: Tensor, indices: Indices, *, axis: int | None = None) -> Tensor:
     """Where an index is out of range."""
     return outside(indices, x.size if axis is None else x.shape[axis])
 
@@ -166,7 +166,9 @@ def take_gradient(g: Backward) -> dict[str, AddInto]:
         "x=f32[0,3] indices=i32[2] updates=f32[0,2] axis=1",
     ),
 )
-def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int | None = 0) -> Tensor:
+def scatter_add(
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: int | None = 0
+) -> Tensor:
     """An array with updates added to slices of it: the adjoint of `take`.
 
         out = x; then for each i: out[..., indices[*i], ...] += updates[..., *i, ...]
@@ -192,7 +194,7 @@ def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int | None
     return _scatter(x, indices, updates, axis % x.ndim)
 
 
-def _scatter(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> Tensor:
+def _scatter(x: Tensor, indices: Indices, updates: Tensor, axis: int) -> Tensor:
     if x.size == 0 or updates.size == 0:
         return x
     positions = from_front(indices, x.shape[axis])
@@ -219,7 +221,7 @@ def infer_scatter_add(
 
 @scatter_add.checked(IndexRangeError, OUT_OF_RANGE)
 def scatter_add_outside(
-    x: Tensor, indices: Tensor, updates: Tensor, *, axis: int | None = 0
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: int | None = 0
 ) -> Tensor:
     """Where an index is out of range."""
     del updates
@@ -243,7 +245,7 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
         "table=f32[3,2] ids=i32[0]",
     ),
 )
-def embedding(table: Tensor, ids: Tensor) -> Tensor:
+def embedding(table: Tensor, ids: Indices) -> Tensor:
     """Rows of a table, by their numbers.
 
         out[*i, :] = table[ids[*i], :]
@@ -284,7 +286,7 @@ def infer_embedding(context: Context, table: TensorType, ids: TensorType) -> Ten
 
 
 @embedding.checked(IndexRangeError, "An id of an embedding is out of range.")
-def embedding_outside(table: Tensor, ids: Tensor) -> Tensor:
+def embedding_outside(table: Tensor, ids: Indices) -> Tensor:
     """Where an id is no row of the table."""
     return outside(ids, table.shape[0], lowest=0)
 
@@ -306,7 +308,7 @@ def embedding_gradient(g: Backward) -> dict[str, AddInto]:
         "ids=i32[0] num_classes=4 dtype=i64",
     ),
 )
-def one_hot(ids: Tensor, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
+def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
     """A one in the place of each id, zeros elsewhere; no gradient.
 
         out[*i, k] = 1 if k == ids[*i] else 0
@@ -341,7 +343,7 @@ def infer_one_hot(
 
 
 @one_hot.checked(IndexRangeError, "An id of a one-hot code is out of range.")
-def one_hot_outside(ids: Tensor, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
+def one_hot_outside(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
     """Where an id is no class."""
     del dtype
     return outside(ids, int(num_classes), lowest=0)

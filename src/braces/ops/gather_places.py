@@ -13,7 +13,7 @@ from braces.dtypes import TensorType
 from braces.errors import IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
+from braces.ops.define import Indices, Tensor, op
 from braces.ops.gather import IN_RANGE, OUT_OF_RANGE, check_integers, from_front, outside
 from braces.ops.inference import Context
 from braces.ops.linear import linear
@@ -36,7 +36,7 @@ from braces.ops.slicing import check_update
         "x=f32[3] indices=i32[0] axis=0",
     ),
 )
-def take_along_axis(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
+def take_along_axis(x: Tensor, indices: Indices, *, axis: int) -> Tensor:
     """For each place, the element of its line along one axis that an index says.
 
         out[i, j, k] = x[i, indices[i, j, k], k], for the axis in the middle
@@ -86,7 +86,7 @@ def infer_take_along_axis(
 
 
 @take_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
-def take_along_axis_outside(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
+def take_along_axis_outside(x: Tensor, indices: Indices, *, axis: int) -> Tensor:
     """Where an index is out of range."""
     return outside(indices, x.shape[axis])
 
@@ -108,7 +108,7 @@ def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
         "x=f32[0,3] indices=i32[0,1] updates=f32[0,1] axis=1",
     )
 )
-def put_along_axis_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Tensor:
+def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: int) -> Tensor:
     """An array with an update added for each place: the adjoint of `take_along_axis`.
 
         out = x; then for each i, j, k: out[i, indices[i, j, k], k] += updates[i, j, k]
@@ -151,7 +151,7 @@ def infer_put_along_axis_add(
 
 @put_along_axis_add.checked(IndexRangeError, OUT_OF_RANGE)
 def put_along_axis_add_outside(
-    x: Tensor, indices: Tensor, updates: Tensor, *, axis: int
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: int
 ) -> Tensor:
     """Where an index is out of range."""
     del updates
@@ -181,7 +181,7 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
         "x=f32[2,3] indices=i32[0] indices=i32[0]",
     ),
 )
-def gather_nd(x: Tensor, *indices: Tensor) -> Tensor:
+def gather_nd(x: Tensor, *indices: Indices) -> Tensor:
     """Slices of an array, by an index for each of its first axes.
 
         out[*i, ...] = x[indices[0][*i], indices[1][*i], ..., ...]
@@ -244,7 +244,7 @@ def any_outside(x: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
 
 
 @gather_nd.checked(IndexRangeError, OUT_OF_RANGE)
-def gather_nd_outside(x: Tensor, *indices: Tensor) -> Tensor:
+def gather_nd_outside(x: Tensor, *indices: Indices) -> Tensor:
     """Whether any index is out of range."""
     return any_outside(x, indices)
 
@@ -265,7 +265,7 @@ def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
         "x=f32[2,3] updates=f32[0] indices=i32[0] indices=i32[0]",
     ),
 )
-def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Tensor) -> Tensor:
+def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
     """An array with updates added to slices of it: the adjoint of `gather_nd`.
 
         out = x; then for each i:
@@ -299,7 +299,7 @@ def infer_scatter_nd_add(
 
 
 @scatter_nd_add.checked(IndexRangeError, OUT_OF_RANGE)
-def scatter_nd_add_outside(x: Tensor, updates: Tensor, *indices: Tensor) -> Tensor:
+def scatter_nd_add_outside(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
     """Whether any index is out of range."""
     del updates
     return any_outside(x, indices)

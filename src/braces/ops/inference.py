@@ -10,7 +10,7 @@ import numpy as np
 from braces.dims import Dim, Size, Unifier, parse_size, substitute
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError, ShapeError
-from braces.ir.records import CAPTURES, Attr, Op
+from braces.ir.records import Attr, Op
 from braces.lazy import jax
 from braces.ops.define import OPS, Attrs, DerivedJvp, OpDef, Types
 
@@ -65,7 +65,7 @@ def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, T
     """
     definition = OPS.get(op.type)
     given = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
-    outer = {n: types[n] for n in op.inputs.get(CAPTURES, ())}
+    outer = {n: types[n] for n in op.captures()}
     context = Context(definition.type, unifier)
     found = infer(definition, given, op.attrs, tuple(op.outputs), context, outer)
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,24 @@ from braces.ir.records import Body, Literal
 
 Axes: TypeAlias = "int | tuple[int, ...] | None"
 Padding: TypeAlias = "str | tuple[int, ...]"
+
+Indices: TypeAlias = Annotated[Any, "Indices"]
+"""An input of integers: a Python integer stays one there, whatever stands beside it."""
+Training: TypeAlias = Annotated[bool, "Training"]
+"""Whether it works as in training; the inference form of a program sets it to false."""
+History: TypeAlias = Annotated[str, "History"]
+"""The loop whose trips a list records; lists of one history have one room."""
+Capacity: TypeAlias = Annotated[int, "Capacity"]
+"""Room for so many values when compiled, which the executor sets."""
+Learned: TypeAlias = Annotated[Size, "Learned"]
+"""A dimension whose size only the values of a run tell."""
+
+ROLES = {"Capacity": "int", "History": "str", "Learned": "Size", "Training": "bool"}
+"""What an attribute is for, where passes or the executor must know, and of which kind it is.
+
+A role is annotated on the kernel and never follows from a name: `training: bool` is an
+attribute like any other, `training: Training` is what the inference form sets to false.
+"""
 
 
 def _integer(value: Any) -> int:

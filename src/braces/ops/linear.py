@@ -21,17 +21,17 @@ def linear(*definitions: OpDef, **changed: Any) -> None:
         changed: Attributes that are others for tangents.
     """
     for definition in definitions:
-        definition.jvp(_rule(definition.type, changed))
+        definition.jvp(_rule(definition, changed))
 
 
-def _rule(op_type: str, changed: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]:
+def _rule(definition: OpDef, changed: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]:
     def rule(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
         operands = {
-            slot: tangents.get(slot) or tuple(map(_still, values[slot]))
-            for slot in values
-            if slot != "out"
+            slot.name: tangents.get(slot.name) or tuple(map(_still, values[slot.name]))
+            for slot in definition.inputs
+            if slot.name in values
         }
-        return apply(op_type, operands, {**attrs, **changed})
+        return apply(definition.type, operands, {**attrs, **changed})
 
     return rule
 

@@ -17,7 +17,7 @@ from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import DTypeError
 from braces.lazy import jax, jnp, tracing
 from braces.ops.build import Var, apply
-from braces.ops.define import OpDef, Tensor, op
+from braces.ops.define import Capacity, History, OpDef, Tensor, op
 from braces.ops.inference import Context
 from braces.ops.rules import Backward, zeros_of
 
@@ -162,7 +162,7 @@ def begun(element: TensorType, history: str) -> dict[str, Any]:
 
 @op(rows="each", differentiable=False, lists=True)
 def list_empty(
-    *, dtype: DType, shape: Shape, history: str, capacity: int | None = None
+    *, dtype: DType, shape: Shape, history: History, capacity: Capacity | None = None
 ) -> Tensor:
     """A list with nothing in it, for values of one dtype and shape.
 
@@ -188,7 +188,7 @@ def infer_begun(
 
 
 @op(rows="each", lists=True)
-def list_push(list: Tensor, value: Tensor, *, history: str) -> Tensor:
+def list_push(list: Tensor, value: Tensor, *, history: History) -> Tensor:
     """A list with one more value on top.
 
     Inputs:
@@ -224,7 +224,7 @@ def list_push_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(outputs=("value", "rest"), rows="each", lists=True)
-def list_pop(list: Tensor, *, history: str) -> tuple[Tensor, Tensor]:
+def list_pop(list: Tensor, *, history: History) -> tuple[Tensor, Tensor]:
     """The value on top of a list, and the list below it.
 
     Inputs:

@@ -15,7 +15,7 @@ from braces.dtypes import TensorType, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax, optax
 from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
+from braces.ops.define import Indices, Tensor, op
 from braces.ops.inference import Context
 from braces.ops.norm import real_dtype, result_dtype, wide
 from braces.ops.offence import offence
@@ -156,7 +156,7 @@ def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
         "logits=f32[0,3] labels=i32[0]",
     ),
 )
-def softmax_cross_entropy(logits: Tensor, labels: Tensor, *, axis: int = -1) -> Tensor:
+def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
     """The cross-entropy of softmax(logits) with the class that each label names, in nats.
 
         out[...] = log(sum_j exp(logits[..., j])) - logits[..., labels[...]]
@@ -186,14 +186,14 @@ def softmax_cross_entropy(logits: Tensor, labels: Tensor, *, axis: int = -1) -> 
 
 
 @softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
-def softmax_cross_entropy_check(logits: Tensor, labels: Tensor, *, axis: int = -1) -> Tensor:
+def softmax_cross_entropy_check(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
     """The labels that are out of range."""
     return offence(out_of_range(logits, labels, axis), labels)
 
 
 @softmax_cross_entropy.vjp
 def softmax_cross_entropy_vjp(
-    logits: Tensor, labels: Tensor, out_grad: Tensor, *, axis: int = -1
+    logits: Tensor, labels: Indices, out_grad: Tensor, *, axis: int = -1
 ) -> Tensor:
     """logits_grad = out_grad * (softmax(logits) - [class is the label])."""
     wider = wide(logits)

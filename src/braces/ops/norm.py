@@ -15,7 +15,7 @@ from braces.dims import Size
 from braces.dtypes import FLOAT32, DType, TensorType, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.define import Axes, Tensor, op
+from braces.ops.define import Axes, Tensor, Training, op
 from braces.ops.inference import Context
 from braces.ops.rules import axis_index, axis_indices, float_dtype, promote
 
@@ -343,7 +343,7 @@ def batch_norm(
     scale: Tensor | None,
     bias: Tensor | None,
     *,
-    training: bool = True,
+    training: Training = True,
     axis: int = 1,
     momentum: float = 0.9,
     epsilon: float = 1e-5,

@@ -19,7 +19,7 @@ from braces.dims import Shape
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp
-from braces.ops.define import Tensor, op
+from braces.ops.define import Indices, Tensor, op
 from braces.ops.inference import Context
 
 STATE = np.dtype(np.uint32)
@@ -163,7 +163,7 @@ def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -
 )
 def random_uniform(
     state: Tensor,
-    *trips: Tensor,
+    *trips: Indices,
     shape: Shape,
     low: float = 0.0,
     high: float = 1.0,
@@ -217,7 +217,7 @@ def infer_random_uniform(
 )
 def random_normal(
     state: Tensor,
-    *trips: Tensor,
+    *trips: Indices,
     shape: Shape,
     mean: float = 0.0,
     stddev: float = 1.0,
@@ -261,7 +261,7 @@ def _placed(standard: Any, mean: float, stddev: float) -> Any:
 )
 def random_truncated_normal(
     state: Tensor,
-    *trips: Tensor,
+    *trips: Indices,
     shape: Shape,
     mean: float = 0.0,
     stddev: float = 1.0,
@@ -318,7 +318,7 @@ random_truncated_normal.infer(infer_random_uniform)
 )
 def random_orthogonal(
     state: Tensor,
-    *trips: Tensor,
+    *trips: Indices,
     shape: Shape,
     scale: float = 1.0,
     dtype: DType = FLOAT32,

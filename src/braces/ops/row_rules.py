@@ -25,12 +25,18 @@ LOWEST, HIGHEST = "lowest", "highest"
 
 @dataclass
 class RowView:
-    """One operator and where the rows are in its inputs and outputs."""
+    """One operator and where the rows are in its inputs and outputs.
+
+    Attributes:
+        follows: The variables that depend on the parameters of the block.
+        cotangents: The input slots that hold cotangents, where it is a derivative.
+    """
 
     op: Op
     types: Mapping[str, Type]
     rows: Size
     follows: Container[str]
+    cotangents: Container[str] = ()
 
     def shape(self, name: str) -> Shape:
         """The sizes of a variable; of its values where it is a list."""
@@ -147,7 +153,7 @@ def each(view: RowView) -> Fills:
 
 
 def _cotangents(view: RowView) -> Fills:
-    return {slot: 0 for slot in view.op.inputs if "_grad" in slot}
+    return {slot: 0 for slot in view.op.inputs if slot in view.cotangents}
 
 
 def batch(view: RowView) -> Fills:

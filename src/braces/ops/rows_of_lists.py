@@ -15,7 +15,7 @@ from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import RunError, ShapeError
 from braces.lazy import jnp
 from braces.ops.build import Var, apply
-from braces.ops.define import Tensor, op
+from braces.ops.define import Capacity, History, Learned, Tensor, op
 from braces.ops.inference import Context
 from braces.ops.lists import (
     Buffer,
@@ -35,7 +35,7 @@ class RowCountError(RunError):
 
 
 @op(lists=True)
-def list_stack(list: Tensor, *, length: Size) -> Tensor:
+def list_stack(list: Tensor, *, length: Learned) -> Tensor:
     """The values of a list as one array, the oldest first.
 
     Inputs:
@@ -138,7 +138,12 @@ def infer_list_length(context: Context, list: ListType) -> TensorType:
 
 @op(infer=infer_begun, lists=True, differentiable=False)
 def list_filled(
-    length: Tensor, *, dtype: DType, shape: Shape, history: str, capacity: int | None = None
+    length: Tensor,
+    *,
+    dtype: DType,
+    shape: Shape,
+    history: History,
+    capacity: Capacity | None = None,
 ) -> Tensor:
     """A list of so many zeros.
 

@@ -113,19 +113,21 @@ def broadcast_types(context: Context, *types: TensorType) -> TensorType:
     return TensorType(promote(*(t.dtype for t in types)), shape)
 
 
-def broadcasting(context: Context, *types: TensorType, **attrs: Any) -> TensorType:
+def broadcasting(context: Context, /, *types: TensorType, **attrs: Any) -> TensorType:
     """Inference: the inputs broadcast, their dtypes are promoted."""
     del attrs
     return broadcast_types(context, *types)
 
 
-def same_type(context: Context, x: TensorType, *others: TensorType, **attrs: Any) -> TensorType:
+def same_type(
+    context: Context, x: TensorType, /, *others: TensorType, **attrs: Any
+) -> TensorType:
     """Inference: the type of the first input."""
     del context, others, attrs
     return x
 
 
-def real_valued(context: Context, x: TensorType, **attrs: Any) -> TensorType:
+def real_valued(context: Context, x: TensorType, /, **attrs: Any) -> TensorType:
     """Inference: the shape of the input; floats keep their dtype, the rest gives float32."""
     del context, attrs
     return x.with_dtype(float_dtype(x.dtype))

@@ -14,7 +14,7 @@ from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp, lax
 from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
+from braces.ops.define import Indices, Tensor, Training, op
 from braces.ops.inference import Context
 from braces.ops.norm import real_dtype, wide
 from braces.ops.random import DRAWS, check_key, check_shape, concrete, drawn, key_of
@@ -39,7 +39,7 @@ def check_probability(context: Context, value: float, name: str) -> None:
     examples=(*DRAWS, "state=u32[2] shape=(9,) probability=0.0 salt=1"),
 )
 def random_bernoulli(
-    state: Tensor, *trips: Tensor, shape: Shape, probability: float = 0.5, salt: int
+    state: Tensor, *trips: Indices, shape: Shape, probability: float = 0.5, salt: int
 ) -> Tensor:
     """True with a probability, element by element.
 
@@ -90,7 +90,7 @@ def infer_random_bernoulli(
 )
 def random_randint(
     state: Tensor,
-    *trips: Tensor,
+    *trips: Indices,
     shape: Shape,
     low: int = 0,
     high: int,
@@ -158,7 +158,7 @@ def infer_random_randint(
     ),
 )
 def random_categorical(
-    state: Tensor, logits: Tensor, *trips: Tensor, axis: int = -1, salt: int
+    state: Tensor, logits: Tensor, *trips: Indices, axis: int = -1, salt: int
 ) -> Tensor:
     """Class numbers, each with the probability that softmax(logits) gives it.
 
@@ -208,7 +208,7 @@ def infer_random_categorical(
         "state=u32[2] size=0 salt=1",
     ),
 )
-def random_permutation(state: Tensor, *trips: Tensor, size: Size, salt: int) -> Tensor:
+def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: int) -> Tensor:
     """The numbers from 0 to `size - 1` in random order; `br.take` shuffles rows with it.
 
     Inputs:
@@ -256,9 +256,9 @@ def infer_random_permutation(
 def dropout(
     state: Tensor,
     x: Tensor,
-    *trips: Tensor,
+    *trips: Indices,
     rate: float,
-    training: bool = True,
+    training: Training = True,
     salt: int,
 ) -> Tensor:
     """Drop elements with a probability and scale the others up, so that the mean stays.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from braces.errors import OpDefinitionError
-from braces.ops.kinds import KINDS
+from braces.ops.kinds import KINDS, ROLES
 
 REQUIRED = inspect.Parameter.empty
 
@@ -20,20 +21,27 @@ class Slot:
     Attributes:
         many: Whether it holds any number of variables.
         optional: Whether it may be absent.
+        index: Whether a Python integer stays one, whatever stands beside it.
     """
 
     name: str
     many: bool = False
     optional: bool = False
+    index: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AttrSpec:
-    """An attribute: its kind as annotated on the kernel, and its default."""
+    """An attribute: its kind and its role as annotated on the kernel, and its default.
+
+    Attributes:
+        role: What it is for, one of `braces.ops.kinds.ROLES`; most have none.
+    """
 
     name: str
     kind: str
     default: Any = REQUIRED
+    role: str = ""
 
     @property
     def required(self) -> bool:
@@ -49,16 +57,44 @@ def read_signature(
     for parameter in inspect.signature(kernel).parameters.values():
         kind = _annotation(kernel, parameter)
         if parameter.kind is parameter.KEYWORD_ONLY:
-            if kind.removesuffix(" | None") not in KINDS:
-                raise OpDefinitionError(
-                    f"{kernel.__name__}: `{parameter.name}` has the unknown kind {kind}.",
-                    fix=f"Use one of {', '.join(KINDS)}; with `| None` where it may be absent.",
-                )
-            attrs.append(AttrSpec(parameter.name, kind, parameter.default))
+            attrs.append(_attribute(kernel, parameter, kind))
         else:
             many = parameter.kind is parameter.VAR_POSITIONAL
-            inputs.append(Slot(parameter.name, many, many or kind.endswith("| None")))
+            optional = many or kind.endswith("| None")
+            index = kind.removesuffix(" | None") == "Indices"
+            inputs.append(Slot(parameter.name, many, optional, index))
+    _check_roles(kernel, attrs)
     return tuple(inputs), tuple(attrs)
+
+
+def _attribute(
+    kernel: Callable[..., Any], parameter: inspect.Parameter, annotated: str
+) -> AttrSpec:
+    base = annotated.removesuffix(" | None")
+    role = base if base in ROLES else ""
+    if not role and base not in KINDS:
+        raise OpDefinitionError(
+            f"{kernel.__name__}: `{parameter.name}` has the unknown kind {annotated}.",
+            fix=f"Use one of {', '.join((*KINDS, *ROLES))}; with `| None` where it may be "
+            "absent.",
+        )
+    kind = ROLES.get(base, base) + annotated[len(base) :]
+    return AttrSpec(parameter.name, kind, parameter.default, role)
+
+
+def _check_roles(kernel: Callable[..., Any], attrs: Iterable[AttrSpec]) -> None:
+    taken: dict[str, str] = {}
+    for spec in attrs:
+        if spec.role and taken.setdefault(spec.role, spec.name) != spec.name:
+            raise OpDefinitionError(
+                f"{kernel.__name__}: `{taken[spec.role]}` and `{spec.name}` are both "
+                f"{spec.role}.",
+                fix="An operator has at most one attribute for each role.",
+            )
+
+
+_ROLE = re.compile(r"typing\.Annotated\[.*?, '(\w+)'\]")
+"""How an annotation with a role is written out."""
 
 
 def _annotation(kernel: Callable[..., Any], parameter: inspect.Parameter) -> str:
@@ -68,6 +104,7 @@ def _annotation(kernel: Callable[..., Any], parameter: inspect.Parameter) -> str
             f"{kernel.__name__}: parameter `{parameter.name}` has no annotation.",
             fix="Annotate inputs as Tensor, attributes with their kind.",
         )
-    text = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
-    plain = text.replace("define.", "").replace("typing.", "").replace("br.", "")
+    named = isinstance(kind, type)
+    text = kind if isinstance(kind, str) else kind.__name__ if named else str(kind)
+    plain = re.sub(r"\b(define|typing|br)\.", "", _ROLE.sub(r"\1", text))
     return plain[9:-1] + " | None" if plain.startswith("Optional[") else plain

@@ -1,7 +1,7 @@
 """The inference form of a program: no updates, and nothing that only training does.
 
-An operator that behaves differently in training says so with an attribute `training`; this pass
-sets it to false, in every block.
+An operator that behaves differently in training says so with an attribute that is annotated
+`Training`; this pass sets it to false, in every block.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies
+from braces.ops.define import OPS
 from braces.passes.verify import verified
 
 
@@ -33,6 +34,8 @@ def _calm(body: Body) -> Body:
 
 
 def _calm_op(op: Op) -> Op:
-    if "training" in op.attrs:
-        op = op.with_(attrs={**op.attrs, "training": False})
+    definition = OPS.find(op.type)
+    role = None if definition is None else definition.roles.get("Training")
+    if role is not None:
+        op = op.with_(attrs={**op.attrs, role: False})
     return map_bodies(op, _calm)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from braces.dims import Unifier
 from braces.dtypes import Type, unifies
 from braces.errors import BracesError, suggest
-from braces.ir.records import CAPTURES, Body, Op
+from braces.ir.records import Body, Op
 from braces.ir.walk import captures_of
 from braces.ops.control.base import BlockOp, Interface
 from braces.ops.define import OPS, OpDef, Slot
@@ -153,7 +153,7 @@ def _infer_and_compare(
     at: str,
 ) -> None:
     given = {slot: visible.types(names) for slot, names in op.inputs.items()}
-    outer = dict(zip(op.captures(), given.get(CAPTURES, ()), strict=True))
+    outer = dict(zip(op.captures(), visible.types(op.captures()), strict=True))
     context, wanted = Context(definition.type, unifier), tuple(op.outputs)
     try:
         if kernels:

@@ -82,8 +82,9 @@ class Drawing:
             yield f"{pad}}}"
         node = self.node()
         yield f"{pad}{node} [label={quote(op.type)}, tooltip={quote(op.describe())}]"
+        captured = CAPTURES if op.captures() else ""
         for slot, names in op.inputs.items():
-            for name in names if slot != CAPTURES else ():
+            for name in names if slot != captured else ():
                 self.edge(body, name, made, node)
 
     def edge(self, body: Body, name: str, made: Mapping[str, str], to: str) -> None:

@@ -129,11 +129,12 @@ def _traced(blocks: list[Sequence[Op]], name: str) -> str | None:
     found = next((op for ops in blocks for op in ops if name in op.binds()), None)
     if found is None:
         return None
-    if "history" in found.attrs and not found.bodies():
-        return str(found.attrs["history"])
+    role = OPS.get(found.type).roles.get("History")
+    if role is not None:
+        return str(found.attrs[role])
     slot, names = next((s, n) for s, n in found.outputs.items() if name in n)
     position = names.index(name)
-    if slot == "final":
+    if slot == "final" and found.bodies():
         return _traced(blocks, found.inputs["init"][position])
     inner = (
         _traced([body.ops, *blocks], body.results[position]) for body in found.bodies().values()
@@ -183,4 +184,5 @@ def take_list(lists: Lists, forward: SymbolTable, name: str) -> Thread:
     forward.ops.remove(op)
     info = forward.vars.pop(origin)
     assert isinstance(info.type, ListType)
-    return Thread(origin, name, name, info.type.element, str(op.attrs["history"]))
+    history = str(op.attrs[OPS.get(op.type).roles["History"]])
+    return Thread(origin, name, name, info.type.element, history)

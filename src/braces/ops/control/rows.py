@@ -58,7 +58,7 @@ def _masked(
     """The operators that take the place of one operator."""
     op = _inside(program, table, op, rows, valid)
     types = {n: table.type_of(n) for n in (*op.reads(), *op.binds())}
-    view = RowView(op, types, rows, follows)
+    view = RowView(op, types, rows, follows, OPS.get(op.type).cotangents)
     if not view.touches():
         return [op]
     fills = fills_of(view)

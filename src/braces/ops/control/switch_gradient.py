@@ -88,6 +88,8 @@ def _return_rests(d: Any) -> None:
 
 def _lists_through(op: Op, body: Body) -> list[tuple[str, str]]:
     """The lists that enter a loop or a switch inside a case, and what comes out of it."""
+    if not op.bodies():
+        return []
     found = list(zip(op.inputs.get("init", ()), op.outputs.get("final", ()), strict=False))
     for position, end in enumerate(op.outputs.get("out", ()) if "cases" in op.attrs else ()):
         starts = [
