@@ -264,7 +264,7 @@ def test_triangles_need_matrices() -> None:
         with pytest.raises(ShapeError, match="diag needs a vector or a matrix"):
             br.diag(br.data("y", ["b", 2, 2]))
         assert br.diag(br.data("z", ["b", "b"])).shape == (b,)
-        assert str(br.diag(br.data("u", [3, "t"]), 1).shape) == "(max(min(3, t - 1), 0),)"
+        assert str(br.diag(br.data("u", [3, "t"]), 1).shape) == "(max(min(t - 1, 3), 0),)"
 
 
 # ---- indices ---------------------------------------------------------------------------------

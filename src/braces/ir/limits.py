@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeVar
 
-from braces.dims import FUNCTIONS, Size, parse_size
+from braces.dims import FUNCTIONS, LARGEST_NUMBER, Size, parse_size
 from braces.dtypes import HIGHEST_RANK, DType, Type, parse_type
 from braces.errors import BracesError, FileFormatError, ProgramError, ShapeError
 from braces.ir.names import check_name
@@ -20,14 +20,13 @@ DEEPEST_NESTING = 24
 """Blocks and tuples within each other; protobuf's own limit is a few levels beyond."""
 LARGEST_FILE = 1 << 28
 """Bytes; larger arrays belong to parameters, which lie beside a program."""
-LARGEST_INT = (1 << 63) - 1
+LARGEST_INT = LARGEST_NUMBER
 LARGEST_UNKNOWN = 1 << 20
 """Bytes of fields of a later schema, in one record."""
 
 T = TypeVar("T")
 
 _GROUP = re.compile(r"(?<![\w.$])(\w*)\(")
-_LONG_NUMBER = re.compile(r"\d{20}")
 
 
 def check_depth(depth: int, error: type[FileFormatError | ProgramError]) -> None:
@@ -65,7 +64,7 @@ def readable_type(text: str) -> Type:
 def _check_expressions(text: str) -> None:
     """Refuse sums in parentheses: `str` never writes them, and their powers have no bound."""
     groups = _GROUP.findall(text)
-    if any(name not in FUNCTIONS for name in groups) or _LONG_NUMBER.search(text):
+    if any(name not in FUNCTIONS for name in groups):
         raise FileFormatError(f"`{text:.80}` is not a dimension.", fix="Write as `2*b + 1`.")
 
 

@@ -23,7 +23,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from braces.dims import Call, Dim, Size, call
+from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
@@ -110,24 +110,7 @@ def windowed_size(
             + (f" + {sum(pads)} of padding." if sum(pads) else "."),
             fix="Use padding='same', more padding, or a smaller window.",
         )
-    count = room // stride + 1
-    return count if never_negative(room + stride) else call("max", count, 0)
-
-
-def never_negative(size: Size) -> bool:
-    """Whether a size is seen to be 0 or more, for dimensions that are."""
-    if not isinstance(size, Dim):
-        return size >= 0
-    return all(
-        factor >= 0 and all(map(_atom_never_negative, atoms)) for atoms, factor in size.terms
-    )
-
-
-def _atom_never_negative(atom: str | Call) -> bool:
-    if isinstance(atom, str):
-        return True
-    ask = any if atom.name == "max" else all
-    return ask(map(never_negative, atom.arguments))
+    return call("max", room // stride + 1, 0)
 
 
 def windowed_sizes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.dims import Shape, Size, call, divide_exactly
+from braces.dims import Shape, Size, call
 from braces.dtypes import FLOAT32, INT64, DType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Literal
@@ -215,19 +215,7 @@ def infer_arange(
         raise ProgramError("arange needs a step that is not 0.")
     way, length = (stop - start, step) if step > 0 else (start - stop, -step)
     way = context.unifier.resolve(way)
-    exact = divide_exactly(way, length)
-    count = (way + (length - 1)) // length if exact is None else exact
-    return TensorType(dtype, (count if never_negative(count) else call("max", count, 0),))
-
-
-def never_negative(size: Size) -> bool:
-    """Whether a size is made of names and positive factors alone."""
-    if isinstance(size, int):
-        return size >= 0
-    return all(
-        factor > 0 and all(isinstance(atom, str) for atom in atoms)
-        for atoms, factor in size.terms
-    )
+    return TensorType(dtype, (call("max", (way + (length - 1)) // length, 0),))
 
 
 @op(

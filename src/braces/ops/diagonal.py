@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.dims import Size
+from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
@@ -11,7 +11,6 @@ from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
 from braces.ops.rules import Backward
-from braces.ops.slicing import at_least_zero, smaller
 
 MATRICES = (
     "x=f32[3,4]",
@@ -124,7 +123,7 @@ def infer_diag(context: Context, x: TensorType, *, k: int) -> TensorType:
         raise ShapeError(f"{context.type} needs a vector or a matrix, not {x}.")
     rows: Size = x.shape[0] + min(k, 0)
     columns: Size = x.shape[1] - max(k, 0)
-    return x.with_shape((at_least_zero(smaller(rows, columns)),))
+    return x.with_shape((call("max", call("min", rows, columns), 0),))
 
 
 linear(tril, triu, diag)

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.dims import Dim, Size
+from braces.dims import Dim, Size, call, never_negative
 from braces.dtypes import is_integer
 from braces.errors import (
     BracesError,
@@ -36,10 +36,8 @@ from braces.ops.slicing import (
     NEW,
     WHOLE,
     Entry,
-    at_least_zero,
     check_in_range,
     holds,
-    never_negative,
     too_many,
 )
 from braces.ops.source import user_source
@@ -302,5 +300,5 @@ def _count(length: Size) -> Size:
     """The size of a window: what the bounds say, but a mere number takes it not below 0."""
     if isinstance(length, Dim):
         number = sum(n for atoms, n in length.terms if not atoms)
-        return at_least_zero(length) if never_negative(length - number) else length
+        return call("max", length, 0) if never_negative(length - number) else length
     return max(length, 0)

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.dims import Call, Dim, Shape, Size, call
+from braces.dims import Shape, Size, call, never_negative
 from braces.dtypes import TensorType
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
@@ -68,49 +68,11 @@ KINDS["Index"] = _index
 # ---- how long a slice is ---------------------------------------------------------------------
 
 
-def never_negative(size: Size) -> bool:
-    """Whether this is at least 0 for all sizes, as far as signs alone tell."""
-    if isinstance(size, int):
-        return size >= 0
-    return all(n > 0 and all(map(_atom_never_negative, atoms)) for atoms, n in size.terms)
-
-
-def _atom_never_negative(atom: str | Call) -> bool:
-    if isinstance(atom, str):
-        return True
-    signs = [never_negative(one) for one in atom.arguments]
-    return any(signs) if atom.name == "max" else all(signs)
-
-
-def at_least_zero(size: Size) -> Size:
-    """`max(size, 0)`, as simple as possible.
-
-    Example:
-        >>> b = Dim.named("b")
-        >>> at_least_zero(b), at_least_zero(b - 1), at_least_zero(at_least_zero(b - 1) - 1)
-        (b, max(b - 1, 0), max(b - 2, 0))
-    """
-    if never_negative(size):
-        return size
-    if never_negative(-size):
-        return 0
-    inner = _shifted_maximum(size)
-    return call("max", size, 0) if inner is None else at_least_zero(inner)
-
-
-def _shifted_maximum(size: Size) -> Size | None:
-    """`e - k` where the size is `max(e, 0) - k`."""
-    match size.terms if isinstance(size, Dim) else ():
-        case (((Call(name="max", arguments=(inner, 0)),), 1), ((), k)) if k < 0:
-            return inner + k
-        case _:
-            return None
-
-
 def slice_length(size: Size, given: Slice) -> Size:
     """How many elements a slice has on an axis.
 
     Example:
+        >>> from braces.dims import Dim
         >>> b = Dim.named("b")
         >>> slices = (1, None, 1), (None, -1, 1), (None, 3, 1), (-3, None, 1), (None, None, 2)
         >>> [slice_length(b, one) for one in slices]
@@ -121,12 +83,12 @@ def slice_length(size: Size, given: Slice) -> Size:
         return len(range(*slice(start, stop, step).indices(size)))
     low, high = _ascending(size, given)
     if never_negative(size - high):
-        room = high - low if never_negative(low) else smaller(high, high - low)
+        room = high - low if never_negative(low) else call("min", high, high - low)
     elif never_negative(low):
-        room = smaller(size - low, high - low)
+        room = call("min", size - low, high - low)
     else:
         room = call("min", size, high) - call("max", low, 0)
-    length = at_least_zero(room)
+    length = call("max", room, 0)
     return length if step in (1, -1) else (length + (abs(step) - 1)) // abs(step)
 
 
@@ -143,13 +105,6 @@ def _ascending(size: Size, given: Slice) -> tuple[Size, Size]:
 
 def _from_front(size: Size, bound: int) -> Size:
     return bound if bound >= 0 else size + bound
-
-
-def smaller(left: Size, right: Size) -> Size:
-    """`min(left, right)`, as simple as possible."""
-    if never_negative(left - right):
-        return right
-    return left if never_negative(right - left) else call("min", left, right)
 
 
 # ---- known indices ---------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import Message
 
-from braces.dims import LONGEST_TEXT, Dim, Size
+from braces.dims import Dim, Size
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir import limits
@@ -153,10 +153,7 @@ def _size_desc(size: Size) -> pb.SizeDesc:
         if not 0 <= size <= limits.LARGEST_INT:
             raise ProgramError(f"{size} cannot be the size of an axis.")
         return pb.SizeDesc(value=size)
-    text = str(size)
-    if len(text) > LONGEST_TEXT:
-        raise ProgramError(f"The dimension `{text:.80}…` is too long to be stored.")
-    return pb.SizeDesc(expression=text)
+    return pb.SizeDesc(expression=str(size))
 
 
 def _literal_desc(given: Literal) -> pb.LiteralDesc:

@@ -1,0 +1,51 @@
+"""Sizes of axes, known or symbolic.
+
+A size is an `int` or a `Dim`: a polynomial with integer coefficients over atoms, where an atom
+is a name or one of four functions of sizes. Equal polynomials are equal `Dim`s.
+
+    size  := int | dim
+    dim   := term (("+" | "-") term)*
+    term  := factor ("*" factor)*
+    factor:= int | name ("^" int)? | function "(" dim "," dim ")" | "(" dim ")"
+    name  := letter (letter | digit | "_" | "." | "$")* | "?" digits
+
+`?0`, `?1`, … are *unnamed* dimensions, written `None` by users: they unify with whatever an
+operator needs them to be (`Unifier`). Two different names never unify. Every symbolic dimension
+may be zero, and none is negative.
+
+What is too long, too deep or too high a power for a file is refused where it is computed, so
+that whatever can be built can be read.
+"""
+
+from braces.dims.reading import parse_size
+from braces.dims.size import (
+    FUNCTIONS,
+    Call,
+    Dim,
+    Shape,
+    Size,
+    call,
+    divide_exactly,
+    never_negative,
+    product,
+    substitute,
+)
+from braces.dims.text import LARGEST_NUMBER, LONGEST_TEXT
+from braces.dims.unifier import Unifier
+
+__all__ = [
+    "FUNCTIONS",
+    "LARGEST_NUMBER",
+    "LONGEST_TEXT",
+    "Call",
+    "Dim",
+    "Shape",
+    "Size",
+    "Unifier",
+    "call",
+    "divide_exactly",
+    "never_negative",
+    "parse_size",
+    "product",
+    "substitute",
+]

@@ -1,0 +1,63 @@
+"""Between which numbers a size lies, whatever its dimensions are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TypeAlias
+
+Bounds: TypeAlias = "tuple[float, float]"
+"""The least and the most; infinite where nothing is known."""
+
+ANY: Bounds = (-math.inf, math.inf)
+NOT_NEGATIVE: Bounds = (0, math.inf)
+_FAR = 1 << 64
+
+
+def sum_bounds(terms: Iterable[tuple[int, Bounds]]) -> Bounds:
+    """Of a sum of so many times each."""
+    low: float = 0
+    high: float = 0
+    for factor, (least, most) in terms:
+        low += factor * (least if factor > 0 else most)
+        high += factor * (most if factor > 0 else least)
+    return _near(low, high)
+
+
+def product_bounds(factors: Iterable[Bounds]) -> Bounds:
+    """Of a product; nothing is known where a factor may be negative."""
+    low: float = 1
+    high: float = 1
+    for least, most in factors:
+        if least < 0:
+            return ANY
+        low, high = _near(low * least, high * most if high and most else 0)
+    return low, high
+
+
+def _near(low: float, high: float) -> Bounds:
+    """Bounds that are infinite, or small enough to calculate with beside what is."""
+    return (
+        -math.inf if low < -_FAR else min(low, _FAR),
+        math.inf if high > _FAR else max(high, -_FAR),
+    )
+
+
+def call_bounds(name: str, left: Bounds, right: Bounds) -> Bounds:
+    """Of a function of two sizes; a divisor is never 0."""
+    (low, high), (least, most) = left, right
+    if name in ("max", "min"):
+        choose = max if name == "max" else min
+        return choose(low, least), choose(high, most)
+    if least < 0:
+        return ANY
+    if name == "mod":
+        return 0, max(most - 1, 0)
+    if 0 < least == most:
+        return floor(low, most), floor(high, most)
+    return min(low, 0), max(high, 0)
+
+
+def floor(number: float, divisor: float) -> float:
+    """The quotient, rounded down; infinite numbers stay so."""
+    return number if math.isinf(number) else number // divisor

@@ -1,0 +1,410 @@
+"""Sizes and their arithmetic: polynomials over names and functions of sizes.
+
+All is simplified as it is made, by rules that hold for all values of the dimensions, so that
+sizes that are equal look equal and stay short: halving seven times is one division by 128.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from braces.dims.bounds import (
+    NOT_NEGATIVE,
+    Bounds,
+    call_bounds,
+    floor,
+    product_bounds,
+    sum_bounds,
+)
+from braces.dims.text import LARGEST_NUMBER, check_count, check_depth, joined, text_of
+from braces.errors import ShapeError
+
+Atom: TypeAlias = "str | Call"
+Size: TypeAlias = "int | Dim"
+Shape: TypeAlias = "tuple[Size, ...]"
+Monomial: TypeAlias = "tuple[Atom, ...]"
+
+FUNCTIONS: dict[str, Callable[[int, int], int]] = {
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+}
+_NAME = re.compile(r"[A-Za-z_][\w.$]*|\?\d+")
+
+
+class Call:
+    """A function of two sizes that no polynomial expresses, as `floordiv(b, 2)`."""
+
+    __slots__ = ("arguments", "bounds", "depth", "name", "text")
+
+    def __init__(self, name: str, left: Size, right: Size) -> None:
+        self.name = name
+        self.arguments = (left, right)
+        self.text = f"{name}({left}, {right})"
+        self.depth = check_depth(1 + max(_depth(left), _depth(right)), self.text)
+        self.bounds = call_bounds(name, _bounds(left), _bounds(right))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Dim:
+    """A symbolic size: an immutable polynomial, compared by its canonical form.
+
+    Example:
+        >>> b = Dim.named("b")
+        >>> print(2 * b + 1, b * b, (2 * b) // 2, b // 2)
+        2*b + 1 b^2 b floordiv(b, 2)
+        >>> 2 * b - b == b
+        True
+    """
+
+    __slots__ = ("_hash", "bounds", "terms", "text")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        check_count(len(terms))
+        ordered = sorted(terms.items(), key=lambda item: (-len(item[0]), joined(item[0])))
+        self.terms = tuple((monomial, factor) for monomial, factor in ordered if factor)
+        self.text = text_of(self.terms)
+        self.bounds = _sum_bounds(self.terms)
+        self._hash = hash(self.terms)
+
+    @staticmethod
+    def named(name: str) -> Dim:
+        """The dimension with this name.
+
+        Raises:
+            ShapeError: Dimensions cannot be called so.
+        """
+        if not _NAME.fullmatch(name):
+            raise ShapeError(f"{name!r:.80} is not a name for a dimension.", fix="Use a word.")
+        return Dim({(name,): 1})
+
+    @property
+    def name(self) -> str | None:
+        """The name, where this is nothing but a named dimension."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            atom = self.terms[0][0][0]
+            return atom if isinstance(atom, str) else None
+        return None
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether this is one unnamed dimension."""
+        return (self.name or "").startswith("?")
+
+    def names(self) -> set[str]:
+        """All names in this expression."""
+        found: set[str] = set()
+        for monomial, _ in self.terms:
+            for atom in set(monomial):
+                if isinstance(atom, str):
+                    found.add(atom)
+                else:
+                    found.update(*(a.names() for a in atom.arguments if isinstance(a, Dim)))
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __add__(self, other: Size) -> Size:
+        total = Terms()
+        total.add(self, 1)
+        total.add(other, 1)
+        return total.size()
+
+    def __mul__(self, other: Size) -> Size:
+        total = Terms()
+        for left, a in self.terms:
+            for right, b in _terms(other):
+                total.count(tuple(sorted(left + right, key=str)), a * b)
+        return total.size()
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __sub__(self, other: Size) -> Size:
+        return self + (-1 * other)
+
+    def __rsub__(self, other: int) -> Size:
+        return -self + other
+
+    def __floordiv__(self, other: Size) -> Size:
+        return call("floordiv", self, other)
+
+    def __mod__(self, other: Size) -> Size:
+        return call("mod", self, other)
+
+    def _refuse(self) -> ShapeError:
+        return ShapeError(
+            f"The size of dimension `{self}` is known only when the program runs.",
+            fix="Compute with it symbolically (+, -, *, //), or read it from a fed array.",
+        )
+
+    def __int__(self) -> int:
+        raise self._refuse()
+
+    def __index__(self) -> int:
+        raise self._refuse()
+
+    def __bool__(self) -> bool:
+        raise self._refuse()
+
+
+class Terms:
+    """A sum that grows: monomials and their factors."""
+
+    def __init__(self) -> None:
+        self.found: dict[Monomial, int] = {}
+
+    def count(self, monomial: Monomial, factor: int) -> None:
+        """Add a monomial so many times."""
+        self.found[monomial] = self.found.get(monomial, 0) + factor
+
+    def add(self, size: Size, times: int) -> None:
+        """Add a size so many times."""
+        for monomial, factor in _terms(size):
+            self.count(monomial, times * factor)
+
+    def size(self) -> Size:
+        """The sum; a number where nothing symbolic is left."""
+        left = {monomial: factor for monomial, factor in self.found.items() if factor}
+        if not left:
+            return 0
+        return left[()] if left.keys() == {()} else Dim(left)
+
+
+def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:
+    return size.terms if isinstance(size, Dim) else ((((), size),) if size else ())
+
+
+def never_negative(size: Size) -> bool:
+    """Whether a size is seen to be 0 or more for all values of its dimensions.
+
+    Example:
+        >>> b = Dim.named("b")
+        >>> never_negative((b - 1) // 2 + 1), never_negative(b - 1)
+        (True, False)
+    """
+    return _bounds(size)[0] >= 0
+
+
+def _bounds(size: Size) -> Bounds:
+    return size.bounds if isinstance(size, Dim) else (size, size)
+
+
+def _sum_bounds(terms: tuple[tuple[Monomial, int], ...]) -> Bounds:
+    return sum_bounds((factor, product_bounds(map(_atom_bounds, m))) for m, factor in terms)
+
+
+def _atom_bounds(atom: Atom) -> Bounds:
+    return atom.bounds if isinstance(atom, Call) else NOT_NEGATIVE
+
+
+def _depth(size: Size) -> int:
+    atoms = (atom for monomial, _ in _terms(size) for atom in monomial)
+    return max((atom.depth for atom in atoms if isinstance(atom, Call)), default=0)
+
+
+# ---- functions -------------------------------------------------------------------------------
+
+
+def divide_exactly(size: Size, divisor: Size) -> Size | None:
+    """`size / divisor` where that is a size again, else `None`."""
+    if isinstance(size, int) and isinstance(divisor, int):
+        return size // divisor if divisor and size % divisor == 0 else None
+    divisor_terms = _terms(divisor)
+    if len(divisor_terms) != 1:
+        return 1 if size == divisor and divisor_terms else None
+    (atoms, factor), quotient = divisor_terms[0], Terms()
+    for monomial, coefficient in _terms(size):
+        rest = list(monomial)
+        if coefficient % factor or any(rest.count(a) < atoms.count(a) for a in atoms):
+            return None
+        for atom in atoms:
+            rest.remove(atom)
+        quotient.count(tuple(rest), coefficient // factor)
+    return quotient.size()
+
+
+def call(name: str, left: Size, right: Size) -> Size:
+    """`floordiv`, `mod`, `max` or `min` of two sizes, as simple as possible.
+
+    Raises:
+        ShapeError: It divides by zero, or the result is longer than a size may be.
+
+    Example:
+        >>> b = Dim.named("b")
+        >>> call("floordiv", (b - 1) // 2 + 1, 2), call("max", (b - 1) // 2 + 1, 0)
+        (floordiv(b + 1, 4), floordiv(b + 1, 2))
+    """
+    if right == 0 and name in ("floordiv", "mod"):
+        raise ShapeError(f"Cannot compute {name}({left}, {right}).")
+    if isinstance(left, int) and isinstance(right, int):
+        return FUNCTIONS[name](left, right)
+    return _SIMPLE[name](left, right)
+
+
+def _atom(name: str, left: Size, right: Size) -> Size:
+    return Dim({(Call(name, left, right),): 1})
+
+
+def _floordiv(size: Size, divisor: Size) -> Size:
+    exact = divide_exactly(size, divisor)
+    if exact is not None:
+        return exact
+    if not isinstance(divisor, int):
+        return _atom("floordiv", size, divisor)
+    if divisor < 0:
+        return _floordiv(-size, -divisor)
+    whole, rest = _split(size, divisor)
+    return whole + _floordiv_rest(rest, divisor)
+
+
+def _split(size: Size, divisor: int) -> tuple[Size, Size]:
+    """`whole` and `rest` such that the size is divisor * whole + rest."""
+    whole, rest = Terms(), Terms()
+    for monomial, factor in _terms(size):
+        if not monomial or factor % divisor == 0:
+            whole.count(monomial, factor // divisor)
+            factor %= divisor
+        rest.count(monomial, factor)
+    return whole.size(), rest.size()
+
+
+def _floordiv_rest(rest: Size, divisor: int) -> Size:
+    """The quotient of what has no part that is divided exactly."""
+    low, high = (floor(bound, divisor) for bound in _bounds(rest))
+    if low == high and isinstance(low, int):
+        return low
+    common = math.gcd(divisor, *(factor for monomial, factor in _terms(rest) if monomial))
+    if common > 1:
+        rest, divisor = _scaled_down(rest, common), divisor // common
+    merged = _merged(rest, divisor)
+    return _atom("floordiv", rest, divisor) if merged is None else merged
+
+
+def _scaled_down(rest: Size, common: int) -> Size:
+    smaller = Terms()
+    for monomial, factor in _terms(rest):
+        smaller.count(monomial, factor // common)
+    return smaller.size()
+
+
+def _one_call(size: Size) -> tuple[Call, int, int] | None:
+    """`inner`, `factor` and `more`, where the size is factor * inner + more."""
+    match _terms(size):
+        case (((Call() as inner,), factor),):
+            return inner, factor, 0
+        case (((Call() as inner,), factor), ((), more)):
+            return inner, factor, more
+        case _:
+            return None
+
+
+def _merged(rest: Size, divisor: int) -> Size | None:
+    """The quotient of a quotient, or of a maximum with a number, as one of what is inside."""
+    match _one_call(rest):
+        case (Call(name="floordiv", arguments=(inner, int(by))), 1, more) if by > 0:
+            if by * divisor <= LARGEST_NUMBER:
+                return _floordiv(inner + by * more, by * divisor)
+        case (Call(name="max" | "min" as name, arguments=(inner, int(limit))), factor, more):
+            if factor > 0:
+                moved = _floordiv(factor * inner + more, divisor)
+                return call(name, moved, (factor * limit + more) // divisor)
+        case _:
+            pass
+    return None
+
+
+def _mod(size: Size, divisor: Size) -> Size:
+    if divide_exactly(size, divisor) is not None:
+        return 0
+    if not isinstance(divisor, int) or divisor < 0:
+        return _atom("mod", size, divisor)
+    rest = _split(size, divisor)[1]
+    low, high = _bounds(rest)
+    return rest if low >= 0 and high < divisor else _atom("mod", rest, divisor)
+
+
+def _maximum(left: Size, right: Size) -> Size:
+    return _extreme("max", 1, left, right)
+
+
+def _minimum(left: Size, right: Size) -> Size:
+    return _extreme("min", -1, left, right)
+
+
+def _extreme(name: str, sign: int, left: Size, right: Size) -> Size:
+    """`max` with the sign 1, `min` with -1; numbers stand behind."""
+    if isinstance(left, int) or (isinstance(right, Dim) and str(right) < str(left)):
+        left, right = right, left
+    difference = sign * (left - right)
+    if never_negative(difference):
+        return left
+    if never_negative(-difference):
+        return right
+    match _one_call(left):
+        case (Call(name=inside, arguments=(inner, int(limit))), 1, more) if (
+            inside == name and isinstance(right, int)
+        ):
+            return call(name, inner + more, FUNCTIONS[name](limit + more, right))
+        case _:
+            return _atom(name, left, right)
+
+
+_SIMPLE: dict[str, Callable[[Size, Size], Size]] = {
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "max": _maximum,
+    "min": _minimum,
+}
+
+
+def product(sizes: Shape) -> Size:
+    """The product of sizes; 1 for none."""
+    return functools.reduce(lambda a, b: a * b, sizes, 1)
+
+
+def substitute(size: Size, values: Mapping[str, Size]) -> Size:
+    """`size` with names replaced by sizes."""
+    if isinstance(size, int):
+        return size
+    total = Terms()
+    for monomial, factor in size.terms:
+        term: Size = factor
+        for atom, power in Counter(monomial).items():
+            term = product((term, *[_substitute_atom(atom, values)] * power))
+        total.add(term, 1)
+    return total.size()
+
+
+def _substitute_atom(atom: Atom, values: Mapping[str, Size]) -> Size:
+    if isinstance(atom, str):
+        return values[atom] if atom in values else Dim.named(atom)
+    left, right = atom.arguments
+    return call(atom.name, substitute(left, values), substitute(right, values))
