@@ -5,7 +5,9 @@
 A job trains a small net with dropout and Adam, and writes a checkpoint every third step. It
 is killed with SIGKILL at random moments, while it starts, steps or writes, and started again.
 Every loss that it ever reports, and its last parameters, must be those of a job that nobody
-disturbed, bit for bit.
+disturbed, bit for bit. What kills leave half written must be gone when the job has ended: its
+folder must hold the same files as that of the job that nobody disturbed. What is printed says
+how much room the half-written files took at most, and what a folder takes in the end.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -84,11 +87,35 @@ class Tally:
         kills: How often it was killed.
         writing: How many kills left a half-written checkpoint.
         repeated: How many steps were done more than once.
+        strays: The most half-written files that a folder had at once.
+        stray_bytes: The most room that they took at once.
+        kept_bytes: What the largest folder took when its job had ended.
     """
 
     kills: int = 0
     writing: int = 0
     repeated: int = 0
+    strays: int = 0
+    stray_bytes: int = 0
+    kept_bytes: int = 0
+
+    def see(self, folder: Path) -> None:
+        """Count what a killed job left half written: whatever is no file of a whole job."""
+        sizes = [size for name, size in content(folder).items() if not _is_whole(name)]
+        self.writing += bool(sizes)
+        self.strays = max(self.strays, len(sizes))
+        self.stray_bytes = max(self.stray_bytes, sum(sizes))
+
+
+def content(folder: Path) -> dict[str, int]:
+    """The files in a folder and below, with their sizes."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+
+
+def _is_whole(name: str) -> bool:
+    step = re.fullmatch(CHECKPOINTS + r"/step-\d{12}\.safetensors", name)
+    return name in (LOSSES, FINAL) or step is not None
 
 
 def start(folder: Path, steps: int) -> subprocess.Popen[bytes]:
@@ -127,7 +154,7 @@ def kill_at_random(folder: Path, steps: int, rng: random.Random, tally: Tally) -
         job.kill()
         job.wait()
     tally.kills += 1
-    tally.writing += any((folder / CHECKPOINTS).glob(".step-*"))
+    tally.see(folder)
     return True
 
 
@@ -150,6 +177,9 @@ def check(folder: Path, undisturbed: Path) -> int:
         raise SystemExit(f"These losses differ: {wrong or sorted(set(want) - set(got))}")
     if (folder / FINAL).read_bytes() != (undisturbed / FINAL).read_bytes():
         raise SystemExit("The last parameters differ.")
+    more = sorted(content(folder).keys() ^ content(undisturbed).keys())
+    if more:
+        raise SystemExit(f"These files are left, or missing: {more}")
     return len(got) - len(want)
 
 
@@ -167,6 +197,7 @@ def attack(top: Path, kills: int, steps: int, seed: int) -> Tally:
             pass
         finish(folder, steps)
         tally.repeated += check(folder, undisturbed)
+        tally.kept_bytes = max(tally.kept_bytes, sum(content(folder).values()))
     return tally
 
 

@@ -152,7 +152,7 @@ def test_files_of_others_stay(scope: br.Scope, tmp_path: Path) -> None:
 
 
 def test_what_a_killed_job_left_behind_is_removed(scope: br.Scope, tmp_path: Path) -> None:
-    (tmp_path / ".step-000000000001.safetensors.0123.tmp").write_bytes(b"half")
+    (tmp_path / ".step-1.0123456789abcdef.braces-tmp").write_bytes(b"half")
     save_checkpoint(tmp_path, scope, 2)
     assert steps(tmp_path) == [2]
 

@@ -132,6 +132,31 @@ def test_names_in_other_scripts_come_back(tmp_path: Path) -> None:
 # ---- the library of the format ---------------------------------------------------------------
 
 
+def test_the_bytes_are_those_that_the_library_writes(tmp_path: Path) -> None:
+    record = {"é": 'a "b" \\ /\n\x01', "list": [1, {"a": None}]}
+    whole = json.dumps({"format": "braces.test", "version": 1, **record})
+    plain = {short: dtype for short, dtype in SHORT_NAMES.items() if short != "c128"}
+    wanted = {
+        f"{shape}/{short}": sample(dtype, shape)
+        for short, dtype in plain.items()
+        for shape in SHAPES
+    }
+    wanted |= {"größe/β": np.zeros(3), "z": np.zeros((), np.bool_), "Z": np.zeros(1, np.int8)}
+    for some in ({}, {"z": wanted["z"]}, wanted):
+        write_tensors(tmp_path / "f", some, "braces.test", **record)
+        specs = {
+            name: safetensors.TensorSpec(
+                dtype=array.dtype.name,
+                shape=array.shape,
+                data_ptr=array.ctypes.data,
+                data_len=array.nbytes,
+            )
+            for name, array in some.items()
+        }
+        library = safetensors.serialize(specs, {"braces": whole})
+        assert (tmp_path / "f").read_bytes() == library
+
+
 def test_the_library_reads_what_is_written(tmp_path: Path) -> None:
     dtypes = {short: dtype for short, dtype in SHORT_NAMES.items() if short != "c128"}
     wanted = {short: sample(dtype, (2, 3)) for short, dtype in dtypes.items()}
@@ -342,9 +367,9 @@ def test_an_array_that_cannot_be_written_leaves_the_old_file(
     write_tensors(tmp_path / "f", {"a": np.zeros(3)}, "braces.test")
 
     def fail(*_: object) -> None:
-        raise safetensors.SafetensorError("no space left on device")
+        raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr(tensors, "serialize_file", fail)
+    monkeypatch.setattr(tensors, "_in_order", fail)
     with pytest.raises(OSError, match="no space left"):
         write_tensors(tmp_path / "f", {"a": np.ones(3)}, "braces.test")
     assert os.listdir(tmp_path) == ["f"]

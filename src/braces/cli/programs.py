@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from braces.cli.files import STDIN, Content, read_file
 from braces.errors import FileFormatError, UnknownNameError, suggest
-from braces.ir.files import write_atomically
+from braces.ir.atomic import write_atomically
 from braces.ir.program import Program
 from braces.storage.model import PREDICT
 

@@ -12,6 +12,7 @@ from braces.demo.model import Net, Settings, build
 from braces.demo.predict import predict_afresh
 from braces.demo.progress import shown_progress
 from braces.demo.train import Trained, accuracy_of, train
+from braces.ir.atomic import write_atomically
 from braces.passes.prune import prune
 from braces.storage.model import save_model
 from braces.viewer.html import program_html
@@ -83,7 +84,7 @@ def _write(trained: Trained, accuracy: float, out: Path) -> None:
     )
     title = f"{TITLE}: {accuracy:.1%} right"
     page = program_html(net.program, curve=trained.curve, title=title)
-    (out / PAGE_FILE).write_text(page, encoding="utf-8")
+    write_atomically(out / PAGE_FILE, page.encode())
 
 
 def _tell(stream: TextIO, text: str) -> None:

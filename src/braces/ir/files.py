@@ -1,49 +1,14 @@
-"""Files that are written at once or not at all, and read within bounds."""
+"""Files that are read within bounds, and the paths of source files."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import stat
-import tempfile
-from pathlib import Path, PurePath, PureWindowsPath
+from pathlib import PurePath, PureWindowsPath
 
 from braces.errors import FileFormatError
 from braces.ir.limits import LARGEST_FILE
-
-
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that nobody ever sees half of it; on failure the old one stays.
-
-    Raises:
-        OSError: The folder is missing, full, or must not be written to.
-    """
-    target = Path(os.path.realpath(path))
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode_for(target))
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _mode_for(target: Path) -> int:
-    """The mode of the file that is replaced, else that of any new file."""
-    try:
-        return stat.S_IMODE(target.stat().st_mode)
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> bytes:

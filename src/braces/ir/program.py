@@ -11,7 +11,6 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 from braces import late
@@ -259,7 +258,7 @@ class Program:
         Edges are laid out by elkjs, where `pip install "braces[pictures]"` has brought it;
         without it the page shows the blocks as nested lists.
         """
-        Path(path).write_text(late.call("program_html", self), encoding="utf-8")
+        serde.write_atomically(path, late.call("program_html", self).encode())
 
     def to_dot(self) -> str:
         """The program in Graphviz's DOT language."""

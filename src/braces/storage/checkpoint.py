@@ -24,7 +24,6 @@ from typing import Any, final
 from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
 from braces.scope import Scope
-from braces.storage.atomic import remove_abandoned
 from braces.storage.parameters import host_arrays, initialized, put_arrays
 from braces.storage.tensors import Array, open_tensors, write_tensors
 
@@ -178,7 +177,6 @@ class Checkpoint:
         return functools.partial(self._write, arrays, step, position)
 
     def _write(self, arrays: Mapping[str, Array], step: int, position: Any) -> None:
-        remove_abandoned(self.directory, _PREFIX)
         path = self.directory / f"{_PREFIX}{step:012}.safetensors"
         write_tensors(path, arrays, FORMAT, step=step, data_position=position)
         for old in self._superseded():

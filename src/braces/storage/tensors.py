@@ -3,11 +3,13 @@
     metadata := {"braces": record}
     record   := JSON {"format": "braces.…", "version": 1, …}        as a text
 
-The library of the format writes and reads the files, and holds whatever a header declares
-against the length of the file before anything is allocated. The same content gives the same
-bytes. The format has no complex128: such an array is an F64 with one more axis of size 2, and
-its name is in the record's `complex128`. The files of other libraries are read too; they have
-no record.
+The library of the format reads the files, and holds whatever a header declares against the
+length of the file before anything is allocated. What is written is byte for byte what the
+library writes. It is written here because the library would replace the file itself, and what
+is synchronised, locked and given a mode must be the very file that stays. The same content
+gives the same bytes. The format has no complex128: such an array is an F64 with one more axis
+of size 2, and its name is in the record's `complex128`. The files of other libraries are read
+too; they have no record.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ from math import prod
 from typing import Any, TypeGuard
 
 import numpy as np
-from safetensors import SafetensorError, TensorSpec, safe_open, serialize_file
+from safetensors import SafetensorError, safe_open
 
-from braces.dtypes import HIGHEST_RANK, SHORT_NAMES, TensorType
+from braces.dtypes import HIGHEST_RANK, SHORT_NAMES, TensorType, short_name
 from braces.errors import FileFormatError, UnknownNameError, suggest
+from braces.ir.atomic import replacing
 from braces.ir.limits import LARGEST_INT, readable_name
-from braces.storage.atomic import replacing
 
 VERSION = 1
 RESERVED = "__braces__"
@@ -36,8 +38,14 @@ RESERVED = "__braces__"
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _RECORD = "braces"
+_ALIGNMENT = 8
 _COMPLEX = SHORT_NAMES["c128"]
 _DTYPES = {short.upper(): dtype for short, dtype in SHORT_NAMES.items() if dtype != _COMPLEX}
+_ORDER = (
+    "u64", "i64", "f64", "c64", "f32", "u32", "i32",
+    "bf16", "f16", "u16", "i16", "i8", "u8", "bool",
+)  # fmt: skip
+"""Arrays lie in this order of their dtypes, so that each is aligned in a mapped file."""
 _DAMAGED = "The file may be damaged, or it is none that Braces wrote."
 
 
@@ -62,29 +70,38 @@ def write_tensors(
     whole = {"format": kind, "version": VERSION, **record}
     if wide:
         whole["complex128"] = wide
-    flat = {name: _in_order(array) for name, array in sorted(arrays.items())}
-    specs = {name: _spec(array) for name, array in flat.items()}
-    metadata = {_RECORD: json.dumps(whole, allow_nan=False)}
+    order = sorted(arrays, key=lambda name: (_ORDER.index(_form(arrays[name])[0]), name))
+    sorted_arrays = {name: arrays[name] for name in order}
+    header = _header(sorted_arrays, json.dumps(whole, allow_nan=False))
     with replacing(path) as file:
-        try:
-            serialize_file(specs, file.name, metadata)
-        except SafetensorError as error:
-            raise OSError(f"{os.fspath(path)}: {error}") from error
+        file.write(header)
+        for array in sorted_arrays.values():
+            file.write(_in_order(array))
 
 
-def _in_order(array: Array) -> Array:
-    """An array whose entries follow each other in memory; complex numbers as pairs."""
-    array = np.asarray(array, order="C")
-    return array.reshape(*array.shape, 1).view(np.float64) if array.dtype == _COMPLEX else array
+def _form(array: Array) -> tuple[str, tuple[int, ...]]:
+    """Dtype and shape as the format has them."""
+    if array.dtype == _COMPLEX:
+        return "f64", (*array.shape, 2)
+    return short_name(array.dtype), array.shape
 
 
-def _spec(array: Array) -> TensorSpec:
-    return TensorSpec(
-        dtype=array.dtype.name,
-        shape=list(array.shape),
-        data_ptr=array.ctypes.data,
-        data_len=array.nbytes,
-    )
+def _header(arrays: Mapping[str, Array], record: str) -> bytes:
+    """The length of the header, and where each array lies in what follows it."""
+    entries: dict[str, Any] = {"__metadata__": {_RECORD: record}}
+    end = 0
+    for name, array in arrays.items():
+        begin, end = end, end + array.nbytes
+        dtype, shape = _form(array)
+        entries[name] = {"dtype": dtype.upper(), "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    return len(text).to_bytes(_ALIGNMENT, "little") + text
+
+
+def _in_order(array: Array) -> memoryview:
+    """The bytes of an array whose entries follow each other, copied only where they do not."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 # ---- reading ---------------------------------------------------------------------------------

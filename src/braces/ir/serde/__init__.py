@@ -16,10 +16,8 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from braces.errors import FileFormatError, ProgramError
 from braces.ir import limits
-from braces.ir.files import (
-    read_bounded as read_bounded,
-    write_atomically as write_atomically,
-)
+from braces.ir.atomic import write_atomically as write_atomically
+from braces.ir.files import read_bounded as read_bounded
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Body, ProgramDef
 from braces.ir.serde.reading import Reader, source_of
