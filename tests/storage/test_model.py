@@ -149,7 +149,7 @@ def test_data_that_the_fetches_do_not_need_may_be_fed(net: Net, path: Path) -> N
         ({}, "needs data that was not fed: `x`: f32[b,3]"),
         ({"x": XS, "z": XS}, "has no data `z`"),
         ({"xx": XS}, "Did you mean `x`"),
-        ({"x": XS.astype("f8")}, "wrong dtype"),
+        ({"x": XS.astype("c8")}, "complex numbers are not real"),
         ({"x": XS[:, :2]}, "wrong shape"),
     ],
 )

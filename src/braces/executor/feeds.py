@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from braces.dtypes import TensorType, short_name
+from braces.dtypes import TensorType, is_float, is_integer, short_name
 from braces.errors import FeedError, suggest
 from braces.executor.attributes import Sizes, learn_sizes
 from braces.ir.records import VarInfo
+from braces.ops.scalars import converted
 
 PYTHON = (bool, int, float, complex, list, tuple, np.generic)
 
@@ -43,59 +44,85 @@ def check_names(
 
 
 def convert(info: VarInfo, value: Any) -> Any:
-    """A fed value as an array; numbers and lists take the declared dtype, arrays must have it.
+    """A fed value as an array of the declared dtype.
+
+    Another dtype is converted where nothing is lost that a user must know: floats are rounded
+    to the declared float, integers must lie in the range of the declared integers, bools become
+    0 and 1. So do arrays, of NumPy and of JAX, numbers and lists; whole numbers that are
+    written as numbers or lists may stand for floats too, where those are exact. An array of
+    integers may not: it was meant for another name, or is to be scaled.
 
     Raises:
-        FeedError: The dtype differs, or the value is no array.
+        FeedError: The value is no array, or does not become one of the declared dtype: floats
+            into integers, numbers into bools, complex into real numbers, an integer out of
+            range, a number that would become infinite.
     """
     declared = info.type
     assert isinstance(declared, TensorType)
-    if isinstance(value, PYTHON):
-        return _convert_python(info, declared, value)
-    if type(value) is not np.ndarray:
-        value = _as_array(info, value)
-    if value.dtype != declared.dtype:
-        raise FeedError(
-            f"Feed `{info.name}` has the wrong dtype.",
-            given=f"{info.name}: declared {declared}, fed {describe(value)}",
-            fix=f"Convert it: array.astype({declared.dtype.name!r}).",
-        )
-    return value
+    written = isinstance(value, PYTHON)
+    if type(value) is np.ndarray:
+        array = value
+    else:
+        array = _of_python(info, value) if written else _as_array(info, value)
+    if array.dtype == declared.dtype:
+        return array
+    return _converted(info, declared, np.asarray(array), written)
 
 
-def _convert_python(info: VarInfo, declared: TensorType, value: Any) -> Any:
+def _of_python(info: VarInfo, value: Any) -> Any:
     try:
-        found = np.asarray(value)
-        if found.dtype.kind not in "biufcV" or not _fits(found.dtype, declared.dtype):
-            raise ValueError(f"{found.dtype} does not become {declared.dtype}")
-        return _narrowed(found, declared.dtype)
+        return np.asarray(value)
     except (ValueError, TypeError, OverflowError) as error:
         raise FeedError(
-            f"Feed `{info.name}` cannot become {declared}.",
+            f"Feed `{info.name}` cannot become {info.type}.",
             given=f"{value!r:.80} ({error})",
             fix="Feed a NumPy array of the declared dtype.",
         ) from None
 
 
-def _fits(given: np.dtype[Any], declared: np.dtype[Any]) -> bool:
-    """Whether converting keeps the meaning: no fractions to integers, no numbers to bools."""
-    if declared.kind == "b":
-        return given.kind == "b"
-    if declared.kind in "iu":
-        return given.kind in "biu"
-    return given.kind != "c" or declared.kind == "c"
-
-
-def _narrowed(found: Any, dtype: np.dtype[Any]) -> Any:
-    """The same numbers in the declared dtype; no integer wraps, nothing becomes infinite."""
-    if found.dtype == dtype:
-        return found
-    with np.errstate(over="ignore"):
-        made = found.astype(dtype)
-    fits = made == found if dtype.kind in "iu" else np.isinf(made) <= np.isinf(found)
-    if not np.all(fits):
-        raise ValueError(f"it does not fit into {dtype}")
+def _converted(info: VarInfo, declared: TensorType, array: Any, written: bool) -> Any:
+    dtype = declared.dtype
+    problem = _forbidden(array.dtype, dtype, written)
+    made = None if problem else _kept(array, dtype)
+    if made is None:
+        why = problem or f"a number does not fit into {dtype}"
+        raise FeedError(
+            f"Feed `{info.name}` cannot become {declared}: {why}.",
+            given=f"{info.name}: declared {declared}, fed {describe(array)}{_extremes(array)}",
+            fix=f"Convert it: array.astype({dtype.name!r}), or declare another dtype.",
+        )
     return made
+
+
+def _kept(array: Any, dtype: Any) -> Any:
+    """The same numbers in another dtype, integers exactly; `None` where one does not fit."""
+    made = converted(array, dtype)
+    if made is None or not (is_integer(array.dtype) and is_float(dtype)):
+        return made
+    back = converted(made, array.dtype)
+    return made if back is not None and np.array_equal(back, array) else None
+
+
+def _forbidden(given: Any, declared: Any, written: bool) -> str:
+    """Why no value of a dtype may become another, or nothing."""
+    if given.kind not in "biu" and not is_float(given):
+        return "it holds no numbers"
+    if declared.kind == "b":
+        return "numbers are no bools"
+    if is_integer(declared) and is_float(given):
+        return "floats are no integers"
+    if is_integer(given) and is_float(declared) and not written:
+        return "an array of integers is not one of floats"
+    if given.kind == "c" and declared.kind != "c":
+        return "complex numbers are not real"
+    return ""
+
+
+def _extremes(array: Any) -> str:
+    """The smallest and the largest number, where there are any."""
+    if not array.size or array.dtype.kind not in "iuf":
+        return ""
+    return f", from {array.min()} to {array.max()}"
 
 
 def _as_array(info: VarInfo, value: Any) -> Any:

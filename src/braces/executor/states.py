@@ -38,6 +38,9 @@ def read_states(infos: Mapping[str, VarInfo], scope: Scope) -> dict[str, Any]:
 def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes: Sizes) -> None:
     """Refuse values that are not of the declared type.
 
+    Unlike feeds they are not converted: what a scope holds is changed by updates alone, and
+    another program may share it.
+
     Raises:
         ShapeError: It names the variable, what was declared, and what the scope has.
     """
@@ -50,7 +53,8 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
             raise ShapeError(
                 f"The value of `{name}` in the scope does not fit the program: {problem}.",
                 given=f"{name}: declared {info.type}, in the scope {describe(value)}",
-                fix="Set a value of the declared type, or run exe.init.",
+                fix="Run exe.init, or set a value of the declared type: "
+                f"scope.var({name!r}).set(array.astype({info.type.dtype.name!r})).",
             )
 
 

@@ -39,7 +39,7 @@ from braces.ir.program import default_program
 from braces.ir.records import DATA, Literal
 from braces.ops.build import Var, call, one, var_of
 from braces.ops.rules import axis_index
-from braces.ops.scalars import numbers
+from braces.ops.scalars import fitted, numbers
 from braces.ops.source import says_where
 
 Initializer: TypeAlias = "Callable[[tuple[int, ...], DType, str], Var]"
@@ -84,7 +84,7 @@ def constant(value: Any) -> Initializer:
                 given=f"{name}: {TensorType(dtype, shape)}   init: {Literal.of(array)}",
                 fix="An initial value has the parameter's shape.",
             )
-        return one("constant", value=Literal.of(array.astype(dtype)))
+        return one("constant", value=Literal.of(fitted(array, dtype)))
 
     return init
 

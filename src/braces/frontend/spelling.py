@@ -21,7 +21,7 @@ from braces.frontend.functions import FUNCTIONS
 from braces.frontend.random import sizes_of
 from braces.frontend.variables import constant
 from braces.ops.build import Var, as_var, call, one
-from braces.ops.scalars import as_array, numbers
+from braces.ops.scalars import as_array, literal, numbers
 from braces.ops.source import says_where
 
 __all__ = ["arange", "asarray", "einsum", "full", "ones", "zeros"]
@@ -53,11 +53,11 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
         raise DTypeError(
             f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
         )
-    kept = as_array(value).dtype if dtype is None else dtype_of(dtype)
+    kept = as_array(value) if dtype is None else literal(value, dtype_of(dtype))
     if given.dtype.kind == "c" or float(given) != given.item() == given.item():
-        exact = as_var(given.astype(kept))  # no float is this number; the attribute is one
-        return one("broadcast_to", exact, shape=sizes)
-    return one("full", shape=sizes, value=float(given), dtype=kept)
+        # No float is this number, and the attribute is one.
+        return one("broadcast_to", as_var(kept), shape=sizes)
+    return one("full", shape=sizes, value=float(given), dtype=kept.dtype)
 
 
 def zeros(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:

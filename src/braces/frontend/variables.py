@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-import numpy as np
-
 from braces.dims import Size
 from braces.dtypes import DType, TensorType, dtype_of, size_of
 from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError
@@ -17,7 +15,7 @@ from braces.ir.names import check_name
 from braces.ir.program import Program, default_program
 from braces.ir.records import DATA, PARAMETER, STATE, Literal
 from braces.ops.build import Operand, Var, one, var_of
-from braces.ops.scalars import as_array
+from braces.ops.scalars import as_array, literal
 from braces.ops.source import says_where
 
 
@@ -162,15 +160,13 @@ def _refuse_strangers(program: Program, name: str) -> None:
 
 
 def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
+    try:
+        array = literal(init, dtype)
+    except DTypeError as error:
+        error.fix = "Pass an initializer of br.init, or numbers that the parameter can hold."
+        raise
     if isinstance(init, bool | int | float):
         return one("full", shape=shape, value=float(init), dtype=dtype)
-    try:
-        array = np.asarray(init, dtype)
-    except (ValueError, TypeError) as error:
-        raise DTypeError(
-            f"{init!r:.80} cannot be an initial value: {error}.",
-            fix="Pass an initializer of br.init, a number, or an array.",
-        ) from None
     return one("constant", value=Literal.of(array))
 
 
@@ -201,19 +197,38 @@ def constant(
 ) -> Var:
     """A constant: a number, a nested list, or an array.
 
+    For all that is written into a program, here and beside variables, as in `x * 0.5`:
+
+    - A *number* is one of Python, a NumPy scalar, an array without axes, or a nested list of
+      Python numbers. Beside a variable it takes the variable's dtype: `x + np.float64(0.1)` is
+      what `x + 0.1` is. Where the variable's dtype is of a lesser kind, a fraction is a
+      float32, an integer an int64, a complex number a complex64 (complex128 beside float64).
+    - An *array* with axes keeps its dtype, and promotes as a variable does.
+    - *Alone*, as here, what has a dtype keeps it; Python's integers are int64, its floats
+      float32.
+    - A fraction is rounded to its dtype, and what would overflow is refused; so is what an
+      integer dtype cannot hold: 300 in int8, -1 in uint8, 0.5, NaN.
+
     Args:
-        value: The value; floats default to float32, integers to int64.
-        dtype: Another dtype.
+        value: The value.
+        dtype: Another dtype, that can hold the value.
         shape: Fill this shape with the number.
+
+    Raises:
+        DTypeError: The value is no number, or does not fit into its dtype.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.constant([1, 2]).type, br.constant(3, "i8").type)
+        i64[2] i8[]
     """
     if isinstance(value, Var):
         raise DTypeError(
             f"`{value.name}` is a variable, not a constant.",
             fix="Use it as it is, or br.cast it.",
         )
-    array = as_array(value, None if dtype is None else dtype_of(dtype))
-    if dtype is not None:
-        array = array.astype(dtype_of(dtype))
+    array = as_array(value) if dtype is None else literal(value, dtype_of(dtype))
     if shape is None:
         return one("constant", value=Literal.of(array))
     if array.ndim:

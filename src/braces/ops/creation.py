@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from braces.dims import Shape, Size, call
-from braces.dtypes import FLOAT32, INT64, DType, TensorType
+from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Literal
 from braces.lazy import jnp
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.scalars import literal
 
 # ---- constants -------------------------------------------------------------------------------
 
@@ -42,9 +45,9 @@ def infer_constant(context: Context, *, value: Literal) -> TensorType:
     return TensorType(value.dtype, value.shape)
 
 
-def of_shape(context: Context, *, shape: Shape, dtype: DType, **attrs: Any) -> TensorType:
-    """Inference: the shape and dtype that are asked for."""
-    del attrs
+def of_shape(context: Context, *, shape: Shape, value: float, dtype: DType) -> TensorType:
+    """Inference: the shape and dtype that are asked for; the dtype can hold the number."""
+    literal(value, dtype)
     return TensorType(dtype, tuple(map(context.unifier.resolve, shape)))
 
 
@@ -72,6 +75,9 @@ def full(*, shape: Shape, value: float, dtype: DType = FLOAT32) -> Tensor:
 
     Outputs:
         out: dtype[*shape].
+
+    Raises:
+        DTypeError: The dtype cannot hold the number.
     """
     return jnp.full(shape, value, dtype)
 
@@ -79,9 +85,11 @@ def full(*, shape: Shape, value: float, dtype: DType = FLOAT32) -> Tensor:
 def like(
     context: Context, x: TensorType, *, dtype: DType | None = None, **attrs: Any
 ) -> TensorType:
-    """Inference: the shape of `x`, and its dtype where none is said."""
-    del context, attrs
-    return x if dtype is None else x.with_dtype(dtype)
+    """Inference: the shape of `x`, and its dtype where none is said; it can hold `value`."""
+    del context
+    found = x if dtype is None else x.with_dtype(dtype)
+    literal(attrs.get("value", 0.0), found.dtype)
+    return found
 
 
 LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
@@ -144,6 +152,9 @@ def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:
 
     Outputs:
         out: dtype[*shape].
+
+    Raises:
+        DTypeError: The dtype cannot hold the number.
     """
     return jnp.full_like(x, value, dtype)
 
@@ -202,6 +213,7 @@ def arange(*, start: Size = 0, stop: Size, step: int = 1, dtype: DType = INT64) 
 
     Raises:
         ProgramError: `step` is zero.
+        DTypeError: The dtype cannot hold all of them.
     """
     return jnp.arange(start, stop, step, dtype=dtype)
 
@@ -215,7 +227,10 @@ def infer_arange(
         raise ProgramError("arange needs a step that is not 0.")
     way, length = (stop - start, step) if step > 0 else (start - stop, -step)
     way = context.unifier.resolve(way)
-    return TensorType(dtype, (call("max", (way + (length - 1)) // length, 0),))
+    count = call("max", (way + (length - 1)) // length, 0)
+    if isinstance(start, int) and isinstance(count, int) and count:
+        literal([start, start + (count - 1) * step], dtype)
+    return TensorType(dtype, (count,))
 
 
 @op(
@@ -244,14 +259,21 @@ def linspace(
 
     Outputs:
         out: dtype[num].
+
+    Raises:
+        DTypeError: The dtype cannot hold its ends.
     """
     return jnp.linspace(start, stop, int(num), endpoint=endpoint, dtype=dtype)
 
 
 @linspace.infer
-def infer_linspace(context: Context, *, num: Size, dtype: DType, **attrs: Any) -> TensorType:
-    """One axis of `num`."""
-    del attrs
+def infer_linspace(
+    context: Context, *, start: float, stop: float, num: Size, endpoint: bool, dtype: DType
+) -> TensorType:
+    """One axis of `num`; integers cut off what the ends have behind the point."""
+    del endpoint
+    ends = np.asarray([start, stop])
+    literal(ends if is_float(dtype) else np.trunc(ends), dtype)
     return TensorType(dtype, _made(context, num))
 
 

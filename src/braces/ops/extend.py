@@ -16,6 +16,7 @@ from braces.ops.inference import Context
 from braces.ops.kinds import KINDS
 from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index
+from braces.ops.scalars import literal
 
 Widths: TypeAlias = "tuple[tuple[Size, Size], ...]"
 
@@ -65,6 +66,7 @@ def pad(x: Tensor, *, widths: Widths, value: float = 0.0) -> Tensor:
 
     Raises:
         ShapeError: A width is negative, or the number of pairs is not that of axes.
+        DTypeError: The dtype cannot hold `value`.
     """
     margins: Any = for_each_axis(widths, x.ndim)
     return jnp.pad(x, margins, constant_values=value).astype(x.dtype)
@@ -77,8 +79,8 @@ def for_each_axis(widths: Widths, rank: int) -> Widths:
 
 @pad.infer
 def infer_pad(context: Context, x: TensorType, *, widths: Widths, value: float) -> TensorType:
-    """The sizes with their margins."""
-    del value
+    """The sizes with their margins, which the dtype can hold."""
+    literal(value, x.dtype)
     if len(widths) not in (1, x.rank):
         raise ShapeError(
             f"pad needs a pair of widths for each of {x.rank} axes, not {len(widths)}.",
