@@ -9,10 +9,8 @@ from braces.dtypes import FLOAT32, DType
 from braces.errors import ProgramError
 from braces.frontend.guard import building, operand
 from braces.frontend.parameters import Parameters, fixed_size
-from braces.frontend.variables import persistable
-from braces.ir.program import default_program
-from braces.ir.records import STATE
-from braces.ops.build import Var, call, one
+from braces.ir.program import Program, default_program
+from braces.ops.build import Var, call, one, var_of
 from braces.ops.rules import axis_indices, float_dtype, promote
 
 
@@ -33,6 +31,7 @@ def layer_norm(
     axis: int | Sequence[int] = -1,
     epsilon: float = 1e-5,
     name: str | None = None,
+    params: Sequence[str] | None = None,
     scale: bool = True,
     bias: bool = True,
 ) -> Var:
@@ -43,11 +42,13 @@ def layer_norm(
         axis: The axes that are normalised together, of known sizes.
         epsilon: Keeps the quotient finite where all numbers are equal.
         name: The layer's name; its parameters are `name.scale` and `name.bias`.
+        params: Names for the parameters, `[scale, bias]` or `[scale]`; those that exist are
+            shared.
         scale: Whether there is a scale.
         bias: Whether there is a bias.
     """
     x = operand(x, "layer_norm")
-    made = Parameters("layer_norm", name, roles=_roles(scale, bias))
+    made = Parameters("layer_norm", name, params, _roles(scale, bias))
     sizes = _sizes_along(x, axis, "layer_norm")
     given = _scale_and_bias(made, sizes, float_dtype(x.dtype))
     return one("layer_norm", x, *given, axis=axis, epsilon=epsilon, name=made.name)
@@ -60,7 +61,12 @@ def _sizes_along(x: Var, axis: int | Sequence[int], layer: str) -> list[int]:
 
 @building
 def rms_norm(
-    x: Any, *, axis: int | Sequence[int] = -1, epsilon: float = 1e-6, name: str | None = None
+    x: Any,
+    *,
+    axis: int | Sequence[int] = -1,
+    epsilon: float = 1e-6,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
 ) -> Var:
     """Mean square 1 along some axes of each example, then scaled.
 
@@ -69,9 +75,10 @@ def rms_norm(
         axis: The axes that are normalised together, of known sizes.
         epsilon: Keeps the quotient finite where all numbers are 0.
         name: The layer's name; its parameter is `name.scale`.
+        params: A name for the parameter, `[scale]`; it is shared where it exists.
     """
     x = operand(x, "rms_norm")
-    made = Parameters("rms_norm", name, roles=["scale"])
+    made = Parameters("rms_norm", name, params, ["scale"])
     sizes = _sizes_along(x, axis, "rms_norm")
     scale = made.get("scale", sizes, float_dtype(x.dtype), 1.0)
     return one("rms_norm", x, scale, axis=axis, epsilon=epsilon, name=made.name)
@@ -79,7 +86,13 @@ def rms_norm(
 
 @building
 def group_norm(
-    x: Any, groups: int, *, axis: int = 1, epsilon: float = 1e-5, name: str | None = None
+    x: Any,
+    groups: int,
+    *,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
 ) -> Var:
     """Mean 0 and variance 1 over groups of channels of each example, then scaled and shifted.
 
@@ -89,9 +102,11 @@ def group_norm(
         axis: The axis of the channels, of known size.
         epsilon: Keeps the quotient finite where all numbers are equal.
         name: The layer's name; its parameters are `name.scale` and `name.bias`.
+        params: Names for the parameters, `[scale, bias]` or `[scale]`; those that exist are
+            shared.
     """
     x = operand(x, "group_norm")
-    made = Parameters("group_norm", name, roles=["scale", "bias"])
+    made = Parameters("group_norm", name, params, ["scale", "bias"])
     channels = [fixed_size(x, axis, "group_norm")]
     given = _scale_and_bias(made, channels, float_dtype(x.dtype))
     attrs = {"groups": groups, "axis": axis, "epsilon": epsilon}
@@ -106,6 +121,7 @@ def batch_norm(
     momentum: float = 0.9,
     epsilon: float = 1e-5,
     name: str | None = None,
+    params: Sequence[str] | None = None,
     scale: bool = True,
     bias: bool = True,
 ) -> Var:
@@ -114,6 +130,11 @@ def batch_norm(
     Each run moves the running statistics towards those of its batch; `prog.for_test()` uses
     them in place of the batch's.
 
+    Layers that share running statistics move them one after the other, in the order in which
+    they are built, and a run commits what comes out. None of them reads what another one of the
+    run moved: each normalises with its own batch, and in a test program with the statistics
+    that the run began with, so that one of them can be run without the others.
+
     Args:
         x: The input.
         axis: The axis of the channels, of known size.
@@ -121,6 +142,8 @@ def batch_norm(
         epsilon: Keeps the quotient finite where all numbers are equal.
         name: The layer's name; its parameters are `name.scale` and `name.bias`, its states
             `name.mean` and `name.var`.
+        params: Names for both, `[scale, bias, mean, var]`, without those that there are not;
+            those that exist are shared. `[scale, bias]` shares no statistics.
         scale: Whether there is a scale.
         bias: Whether there is a bias.
 
@@ -136,16 +159,27 @@ def batch_norm(
             fix="Normalise outside of loops and branches, use br.layers.layer_norm, or carry "
             "the statistics as memories of the loop with the operator br.batch_norm.",
         )
-    made = Parameters("batch_norm", name, roles=_roles(scale, bias))
+    made = Parameters("batch_norm", name, params, _roles(scale, bias), ("mean", "var"))
     channels, dtype = [fixed_size(x, axis, "batch_norm")], float_dtype(x.dtype)
-    names = [f"{made.name}.mean", f"{made.name}.var"]
-    running = [
-        persistable(n, channels, value, promote(dtype, FLOAT32), kind=STATE, trainable=False)
-        for n, value in zip(names, (0.0, 1.0), strict=True)
-    ]
-    given = (x, *running, *_scale_and_bias(made, channels, dtype))
+    scales = _scale_and_bias(made, channels, dtype)
+    kept = promote(dtype, FLOAT32)
+    running = made.state("mean", channels, kept, 0.0), made.state("var", channels, kept, 1.0)
     attrs = {"axis": axis, "momentum": momentum, "epsilon": epsilon}
-    out, *moved = call("batch_norm", *given, name=made.name, **attrs)
-    for state, after in zip(names, moved, strict=True):
-        program.update(state, after.name)
+    out, *moved = call("batch_norm", x, *running, *scales, name=made.name, **attrs)
+    for state, after in zip(running, moved, strict=True):
+        _move(program, state, after, momentum)
     return out
+
+
+def _move(program: Program, state: Var, after: Var, momentum: float) -> None:
+    """Update a running statistic, after another layer that shares it did so.
+
+    `after` is where this layer alone takes it. One after the other they come to
+
+        momentum * before + (1 - momentum) * batch = after + momentum * (before - state)
+    """
+    so_far = program.updates.pop(state.name, None)
+    if so_far is not None:
+        before = var_of(program, program.table, so_far)
+        after = after + momentum * (before - state)
+    program.update(state.name, after.name)

@@ -15,7 +15,7 @@ from braces.errors import (
 )
 from braces.frontend.variables import persistable
 from braces.ir.program import default_program
-from braces.ir.records import PARAMETER
+from braces.ir.records import PARAMETER, STATE
 from braces.ops.build import Var, one, tensor_type, var_of
 from braces.ops.define import OPS
 from braces.ops.rules import axis_index
@@ -24,13 +24,15 @@ Activation: TypeAlias = "str | Callable[[Var], Var] | None"
 
 
 class Parameters:
-    """The parameters of one layer: what they are called, made where they are not there.
+    """The persistable variables of one layer: what they are called, made where there are none.
 
     Args:
         layer: What kind of layer it is.
         name: The layer's name; made up where it is `None`.
-        params: The parameters' own names, of which the ones that exist are shared.
+        params: The variables' own names, of which the ones that exist are shared.
         roles: What the parameters are for, as `("w", "b")`; `params` may leave out the last.
+        states: What those after them are for that no optimizer trains; `params` may leave out
+            all of them, and the layer then has its own.
     """
 
     def __init__(
@@ -39,25 +41,33 @@ class Parameters:
         name: str | None,
         params: Sequence[str] | None = None,
         roles: Sequence[str] = (),
+        states: Sequence[str] = (),
     ) -> None:
         self.layer = layer
         self.name = name or default_program().table.names.unique(layer)
-        self.shared = params is not None
-        self.names = {role: f"{self.name}.{role}" for role in roles}
+        self.names = {role: f"{self.name}.{role}" for role in (*roles, *states)}
+        self.shared = set[str]()
         if params is not None:
-            self.names = self._given(params, roles)
+            self._share(params, roles, states)
 
-    def _given(self, params: Sequence[str], roles: Sequence[str]) -> dict[str, str]:
-        least = max(len(roles) - 1, 1)
-        if isinstance(params, str) or not least <= len(params) <= len(roles):
+    def _share(
+        self, params: Sequence[Any], roles: Sequence[str], states: Sequence[str]
+    ) -> None:
+        every = (*roles, *states)
+        counts = {len(every), len(roles)} if states else {len(roles), max(len(roles) - 1, 1)}
+        wrong = isinstance(params, str) or not all(isinstance(one, str) for one in params)
+        if wrong or len(params) not in counts - {0}:
             raise ProgramError(
                 f"{self.layer} cannot take params={params!r}.",
-                fix=f"Give a list with a name for each of: {', '.join(roles)}.",
+                fix=f"Give a list with a name for each of: {', '.join(every)}.",
             )
-        return dict(zip(roles, params, strict=False))
+        given = dict(zip(every, params, strict=False))
+        self.shared = set(given)
+        own = {role: self.names[role] for role in states if role not in given}
+        self.names = given | own
 
     def find(self, role: str) -> Var | None:
-        """The parameter of this role where it exists and may be shared.
+        """The variable of this role where it exists and may be shared.
 
         Raises:
             DuplicateNameError: It exists, but the layer was to make its own.
@@ -68,25 +78,59 @@ class Parameters:
         if table is None:
             return None
         found = var_of(program, table, name)
-        if not self.shared:
+        if role not in self.shared:
             raise DuplicateNameError(
                 f"There is a parameter `{name}` already.",
                 given=f"{name}: {found.type}",
-                fix=f"Use another name, or share: params={list(self.names.values())}.",
+                fix=f"Use another name; to share, write params={list(self.names.values())} in "
+                "place of the name.",
             )
         return found
 
     def get(self, role: str, shape: Sequence[int], dtype: DType, init: Any) -> Var | None:
-        """The parameter of this role, made where it is not there; `None` where unwanted."""
+        """The parameter of this role, made where it is not there; `None` where unwanted.
+
+        Raises:
+            ShapeError: The one that is there has another shape.
+        """
         if role not in self.names:
             return None
         found = self.find(role)
+        if found is not None:
+            self._check_shape(found, shape)
         return self.new(role, shape, dtype, init) if found is None else found
+
+    def _check_shape(self, found: Var, shape: Sequence[int]) -> None:
+        if found.shape != tuple(shape):
+            raise ShapeError(
+                f"{self.layer} needs a parameter of {list(shape)}, and `{found.name}` is "
+                f"{found.type}.",
+                fix="Share with layers of the same sizes only.",
+            )
 
     def new(self, role: str, shape: Sequence[int], dtype: object, init: Any) -> Var:
         """A new parameter for this role."""
         name = self.names[role]
         return persistable(name, shape, init, dtype, kind=PARAMETER, trainable=True)
+
+    def state(self, role: str, shape: Sequence[int], dtype: DType, init: float) -> Var:
+        """The variable of this role that no optimizer trains, made where it is not there.
+
+        Raises:
+            ProgramError: The one that is there does not outlive a run.
+            ShapeError: It has another shape.
+        """
+        found, name = self.find(role), self.names[role]
+        if found is None:
+            return persistable(name, shape, init, dtype, kind=STATE, trainable=False)
+        if not found.persistable:
+            raise ProgramError(
+                f"{self.layer} cannot share `{name}`, which does not outlive a run.",
+                given=f"{name}: {found.type}",
+                fix="Share what br.state or another layer made.",
+            )
+        self._check_shape(found, shape)
+        return found
 
 
 def fixed_size(x: Var, axis: int, layer: str) -> int:

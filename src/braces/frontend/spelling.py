@@ -271,7 +271,7 @@ def missing(name: str) -> NoReturn:
     raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)
 
 
-_METHODS = {
+METHODS = {
     "contiguous": "the variable itself: layout is XLA's affair",
     "cpu": "br.Executor(device='cpu'): a run chooses, not a variable",
     "cuda": "br.Executor(device='cuda:0'): a run chooses, not a variable",
@@ -292,7 +292,7 @@ _METHODS = {
 def no_attribute(name: str) -> AttributeError:
     """The error for `x.NAME` of a variable, which says what to type."""
     near = suggest(name, [one for one in dir(Var) if not one.startswith("_")])
-    hint = _METHODS.get(name) or HINTS.get(name.lower())
+    hint = METHODS.get(name) or HINTS.get(name.lower())
     if name in FUNCTIONS:
         hint = f"br.{name}(x)"
     fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(br.Var)."
