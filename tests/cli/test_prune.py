@@ -67,6 +67,13 @@ def test_a_program_of_a_model_by_name(tmp_path: Path) -> None:
     assert "loss" in br.Program.load(out).vars
 
 
+def test_a_target_is_what_a_model_gives_under_a_name(tmp_path: Path) -> None:
+    path, out = model(tmp_path / "m.model"), str(tmp_path / "p.braces")
+    assert main(["prune", path, "--targets", "out", "-o", out]) == 0
+    (variable,) = br.load_model(path).entry().fetches.values()
+    assert variable in br.Program.load(out).vars
+
+
 def test_unknown_targets_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program, _, _ = training()
     path = saved(program, tmp_path / "p.braces")

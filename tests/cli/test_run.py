@@ -94,8 +94,44 @@ def test_a_model_runs_its_predict_program(
 ) -> None:
     path = model(tmp_path / "m.model")
     said = ran(capsys, path, "--feed", "x=[[1,2,3]]")
-    want = br.load_model(path).run(x=[[1, 2, 3]])
+    want = br.load_model(path).run(x=[[1, 2, 3]])["out"]
     assert said == {"out": {"type": "f32[1,1]", "value": want.tolist()}}
+
+
+def test_what_a_model_gives_can_be_fetched_by_the_name_that_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model(tmp_path / "m.model")
+    printed = ran(capsys, path, "--feed", "x=[[1,2,3]]")
+    (variable,) = br.load_model(path).entry().fetches.values()
+    for name in (*printed, variable):
+        said = ran(capsys, path, "--feed", "x=[[1,2,3]]", "--fetch", name)
+        assert said == {name: printed["out"]}
+    assert main(["run", path, "--feed", "x=[[1,2,3]]", "--fetch", "oot"]) == 1
+    assert "Did you mean `out`" in capsys.readouterr().err
+
+
+def test_the_training_program_of_a_model_gives_its_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = model(tmp_path / "m.model")
+    feeds = ["--feed", "x=[[1,2,3]]", "--feed", "y=[[0.5]]"]
+    (loss,) = ran(capsys, path, "--program", "train", *feeds).values()
+    want = br.load_model(path).run_program("train", x=[[1, 2, 3]], y=[[0.5]])
+    assert loss == {"type": "f32[]", "value": want.tolist()}
+
+
+def test_a_seed_draws_another_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with br.Program() as prog:
+        out = br.random.normal([2], name="out")
+    scope, path = br.Scope(), str(tmp_path / "m.model")
+    br.Executor().init(prog, scope, seed=3)
+    br.save_model(path, prog, scope, [], [out])
+    said = [ran(capsys, path, *seed) for seed in ([], ["--seed", "3"], ["--seed", "4"])]
+    assert said[0] == said[1] != said[2]
+    assert said[2]["out"]["value"] == br.load_model(path).run(seed=4).tolist()
 
 
 def test_against_the_other_mode_or_another_program(

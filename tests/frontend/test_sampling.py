@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.ops.define import OPS
 
 
 class Runs:
@@ -147,6 +148,107 @@ def test_a_copy_of_a_program_goes_on_with_the_same_state(mode: str) -> None:
     assert list(copy.updates) == ["random_state"]
     runs = Runs(mode, copy)
     np.testing.assert_array_equal(runs("a"), Runs(mode, noise())("a"))
+
+
+# ---- outside of training ---------------------------------------------------------------------
+
+
+def sampler() -> tuple[br.Program, br.Var]:
+    """A program that draws in training and out of it, at the main block and in a loop."""
+    with br.Program() as prog:
+        x = br.data("x", [3])
+        kept = br.dropout(x, 0.5)
+        _, noisy = br.scan(lambda c, row: (c, row + br.random.normal([])), None, kept)
+        out = br.add(noisy, br.random.uniform([3]), name="out")
+    return prog, out
+
+
+FORMS: dict[str, Callable[[br.Program, br.Var], br.Program]] = {
+    "whole": lambda prog, out: prog,
+    "for_test": lambda prog, out: prog.for_test(),
+    "pruned": lambda prog, out: br.prune(prog, [out]),
+    "pruned for_test": lambda prog, out: br.prune(prog.for_test(), [out]),
+    "read back": lambda prog, out: br.Program.from_bytes(prog.for_test().to_bytes()),
+}
+ONES = np.ones(3, "f4")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_program_draws_anew_in_each_run(form: str, mode: str) -> None:
+    prog, out = sampler()
+    runs = Runs(mode, prog, seed=5)
+    runs.prog = FORMS[form](prog, out)
+    drawn = [runs("out", x=ONES).tobytes() for _ in range(4)]
+    assert len(set(drawn)) == 4
+    np.testing.assert_array_equal(runs.scope.var("random_state").value, [5, 4])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_seed_repeats_a_run_and_changes_no_other(form: str, mode: str) -> None:
+    prog, out = sampler()
+    first, other = Runs(mode, prog, seed=5), Runs(mode, prog, seed=9)
+    chosen = FORMS[form](prog, out)
+    want = first.exe.run(chosen, first.scope, {"x": ONES}, "out")
+    for _ in range(2):
+        got = other.exe.run(chosen, other.scope, {"x": ONES}, "out", seed=5)
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(other.scope.var("random_state").value, [9, 0])
+    bare = br.Scope()
+    got = other.exe.run(chosen, bare, {"x": ONES}, "out", seed=np.uint8(5))
+    np.testing.assert_array_equal(got, want)
+    assert not bare.names()
+
+
+def test_a_seeded_step_still_trains(mode: str) -> None:
+    with br.Program() as prog:
+        w = br.parameter("w", [8], init=1.0)
+        loss = br.sum(br.dropout(w * w, 0.5))
+        br.optimizer.sgd(0.1).minimize(loss)
+    runs, again = Runs(mode, prog, seed=1), Runs(mode, prog, seed=2)
+    want = runs(loss)
+    assert again.exe.run(prog, again.scope, fetch=loss, seed=1) == want
+    np.testing.assert_array_equal(again.scope.var("w").value, runs.scope.var("w").value)
+    np.testing.assert_array_equal(again.scope.var("random_state").value, [2, 0])
+
+
+def test_a_seed_holds_where_a_run_is_repeated_with_more_room(mode: str) -> None:
+    with br.Program() as prog:
+        w = br.parameter("w", [], init=1.0)
+        n = br.data("n", [], "int32")
+        _, end = br.while_loop(
+            lambda s: s[0] < n,
+            lambda s: (s[0] + 1, s[1] + w * br.random.uniform([])),
+            (br.constant(0, dtype="int32"), br.constant(0.0)),
+        )
+        br.optimizer.sgd(0.1).minimize(end)
+    runs, again = Runs(mode, prog, seed=1), Runs(mode, prog, seed=2)
+    want = runs(end, n=100)
+    assert again.exe.run(prog, again.scope, {"n": 100}, end, seed=1) == want
+    assert again.scope.var("w").value == runs.scope.var("w").value
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.0, "1", True])
+def test_what_is_no_seed_is_refused(seed: Any, mode: str) -> None:
+    prog, out = sampler()
+    runs = Runs(mode, prog)
+    with pytest.raises(br.ProgramError, match="is not a seed"):
+        runs.exe.run(prog, runs.scope, {"x": ONES}, out, seed=seed)
+    np.testing.assert_array_equal(runs.scope.var("random_state").value, [0, 0])
+
+
+def test_a_test_program_that_draws_nothing_updates_nothing() -> None:
+    with br.Program() as prog:
+        br.dropout(br.data("x", [3]), 0.5, name="out")
+    assert not prog.for_test().updates
+    assert not br.prune(prog.for_test(), ["out"]).updates
+    assert list(br.prune(prog, ["out"]).updates) == ["random_state"]
+
+
+def test_whatever_draws_has_the_random_state_first() -> None:
+    for definition in OPS.definitions.values():
+        if definition.random:
+            first = definition.inputs[0].name
+            assert all(f"{first}=u32[2]" in e.split() for e in definition.examples)
 
 
 # ---- loops and branches ----------------------------------------------------------------------

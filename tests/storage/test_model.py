@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,17 @@ def test_fetches_may_be_given_names(net: Net, path: Path) -> None:
     }
 
 
+def test_a_dict_of_one_fetch_comes_back_as_a_dict(net: Net, path: Path, mode: str) -> None:
+    want = predicted(net)
+    save_model(path, net.program, net.scope, ["x"], {"best": net.logits})
+    (found,) = load_model(path, mode=mode).run(x=XS).items()
+    assert found[0] == "best"
+    np.testing.assert_allclose(found[1], want, rtol=1e-6)
+    for fetches in (net.logits, net.logits.name, [net.logits]):
+        save_model(path, net.program, net.scope, ["x"], fetches)
+        np.testing.assert_allclose(load_model(path, mode=mode).run(x=XS), want, rtol=1e-6)
+
+
 def test_data_that_the_fetches_do_not_need_may_be_fed(net: Net, path: Path) -> None:
     save_model(path, net.program, net.scope, ["y", "x"], [net.logits])
     model = load_model(path)
@@ -176,7 +188,8 @@ def test_training_goes_on_from_the_file(net: Net, path: Path) -> None:
     net.save(path, programs={"train": (net.program, ["x", "y"], {"loss": net.loss})})
     model = load_model(path)
     wanted = [net.step() for _ in range(5)]
-    assert [float(model.run_program("train", x=XS, y=YS)) for _ in range(5)] == wanted
+    told = [model.run_program("train", x=XS, y=YS) for _ in range(5)]
+    assert [float(one["loss"]) for one in told] == wanted
     np.testing.assert_array_equal(model.scope.var("w").value, net.scope.var("w").value)
     np.testing.assert_allclose(model.run(x=XS), predicted(net), rtol=1e-6)
 
@@ -247,6 +260,77 @@ def test_an_unknown_program_is_refused(net: Net, path: Path) -> None:
     for call in (model.program, model.run_program):
         with pytest.raises(UnknownNameError, match="Did you mean `train`"):
             call("trian")
+
+
+@pytest.mark.parametrize("fetches", ["list", "dict"])
+def test_the_training_form_gives_the_loss(fetches: str, path: Path, mode: str) -> None:
+    net = Net(train=False)
+    with net.program:
+        br.optimizer.adam(0.1).minimize(net.loss)
+    net.reset()
+    given = [net.logits] if fetches == "list" else {"score": net.logits}
+    save_model(path, net.program, net.scope, ["x"], given)
+    model = load_model(path, mode=mode)
+    got = [float(model.run_program("train", x=XS, y=YS)) for _ in range(4)]
+    np.testing.assert_allclose(got, [net.step() for _ in range(4)], rtol=1e-5)
+    again, given_names = path.with_name("again"), [net.logits.name]
+    save_model(again, model.program("train"), net.scope, ["x"], given_names)
+    assert tuple(load_model(again).entry("train").fetches) == (net.loss.name,)
+
+
+# ---- samplers --------------------------------------------------------------------------------
+
+
+def save_sampler(path: Path, feed: str = "x") -> None:
+    with br.Program() as prog:
+        x = br.data(feed, ["b"])
+        out = x + br.random.normal([x.shape[0]])
+    scope = br.Scope()
+    br.Executor().init(prog, scope, seed=3)
+    save_model(path, prog, scope, [feed], [out])
+
+
+ZEROS = np.zeros(4, "f4")
+
+
+def test_a_sampling_model_draws_anew_in_each_run(path: Path, mode: str) -> None:
+    save_sampler(path)
+    model, other = load_model(path, mode=mode), load_model(path, mode=mode)
+    drawn = [model.run(x=ZEROS) for _ in range(5)]
+    assert len({one.tobytes() for one in drawn}) == 5
+    np.testing.assert_array_equal(drawn, [other.run(x=ZEROS) for _ in range(5)])
+    assert list(model.programs) == ["predict"]
+
+
+def test_a_seed_makes_a_model_repeat_itself(path: Path, mode: str) -> None:
+    save_sampler(path)
+    model = load_model(path, mode=mode)
+    want = model.run(x=ZEROS, seed=7)
+    drawn = [model.run(x=ZEROS) for _ in range(2)]
+    np.testing.assert_array_equal(model.run(x=ZEROS, seed=7), want)
+    np.testing.assert_array_equal(model.run({"x": ZEROS}, 7), want)
+    np.testing.assert_array_equal(model.run_program("predict", x=ZEROS, seed=7), want)
+    np.testing.assert_array_equal(load_model(path, mode=mode).run(x=ZEROS), drawn[0])
+    assert not np.array_equal(model.run(x=ZEROS, seed=8), want)
+    with pytest.raises(ProgramError, match="is not a seed"):
+        model.run(x=ZEROS, seed="7")
+
+
+def test_a_feed_called_seed_is_fed(path: Path, mode: str) -> None:
+    save_sampler(path, "seed")
+    model = load_model(path, mode=mode)
+    want = model.run({"seed": ZEROS}, 7)
+    np.testing.assert_array_equal(model.run({"seed": ZEROS + 1}, 7), want + 1)
+    np.testing.assert_array_equal(want, load_model(path).run({"seed": ZEROS}, 7))
+    assert not np.array_equal(model.run(seed=ZEROS), model.run(seed=ZEROS))
+
+
+def test_threads_may_sample_from_one_model(path: Path) -> None:
+    save_sampler(path)
+    model, alone = load_model(path), load_model(path)
+    with ThreadPoolExecutor(8) as pool:
+        drawn = list(pool.map(lambda _: model.run(x=ZEROS).tobytes(), range(200)))
+    assert set(drawn) == {alone.run(x=ZEROS).tobytes() for _ in range(200)}
 
 
 # ---- the file --------------------------------------------------------------------------------

@@ -29,12 +29,15 @@ class Content:
         size_bytes: Of the whole file.
         programs: By name.
         arrays: The types of stored arrays by name.
+        gives: Of each program, what it gives where no fetch is named: a name, and the variable
+            that has it.
     """
 
     kind: str
     size_bytes: int
     programs: Mapping[str, Program]
     arrays: Mapping[str, TensorType] = field(default_factory=dict[str, TensorType])
+    gives: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
 
 
 def read_file(path: str) -> Content:
@@ -65,7 +68,9 @@ def _tensors(path: Path) -> Content:
         arrays = file.variables
     if not is_model:
         return Content("arrays", size, {}, arrays)
-    return Content("model", size, load_model(path).programs, arrays)
+    model = load_model(path)
+    gives = {name: model.entry(name).fetches for name in model.programs}
+    return Content("model", size, model.programs, arrays, gives)
 
 
 def _program(data: bytes) -> Content:
@@ -73,8 +78,13 @@ def _program(data: bytes) -> Content:
         raise FileFormatError(f"The standard input is longer than {LARGEST_FILE} bytes.")
     text = as_text(data)
     if text is None:
-        return Content("program", len(data), {"program": Program.from_bytes(data)})
-    return Content("text", len(data), {"program": parse(text)})
+        return _alone("program", len(data), Program.from_bytes(data))
+    return _alone("text", len(data), parse(text))
+
+
+def _alone(kind: str, size_bytes: int, program: Program) -> Content:
+    gives = {"program": {name: name for name in program.results}}
+    return Content(kind, size_bytes, {"program": program}, gives=gives)
 
 
 def as_text(data: bytes) -> str | None:

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from braces.cli.command import YES, Command
-from braces.cli.programs import add_file, add_output, read_program, split_names, write_program
+from braces.cli.programs import add_file, add_output, read_picked, split_names, write_program
 from braces.frontend import optimizer
 from braces.ops.build import Var
 from braces.passes.backward import append_backward, gradients
@@ -31,8 +31,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    program = read_program(options)
-    loss = program.var(options.loss)
+    picked = read_picked(options)
+    program = picked.program
+    loss = program.var(picked.variable(options.loss))
     wanted = [program.var(name) for name in split_names(options.wrt)] if options.wrt else None
     if options.optimizer:
         step = getattr(optimizer, options.optimizer)(learning_rate=options.learning_rate)

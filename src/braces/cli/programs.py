@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from braces.cli.files import STDIN, Content, read_file
 from braces.errors import FileFormatError, UnknownNameError, suggest
@@ -31,8 +32,8 @@ def add_output(parser: ArgumentParser) -> None:
     parser.add_argument("--text", action="store_true", help="write the text form")
 
 
-def read_program(options: Namespace) -> Program:
-    """The program that the options of `add_file` name.
+def read_picked(options: Namespace) -> Picked:
+    """The program that the options of `add_file` name, and what it gives.
 
     Raises:
         FileFormatError: The file has no programs.
@@ -41,7 +42,35 @@ def read_program(options: Namespace) -> Program:
     return pick(read_file(options.file), options.program)
 
 
-def pick(content: Content, name: str | None) -> Program:
+@dataclass(frozen=True)
+class Picked:
+    """One of the programs of a file.
+
+    Attributes:
+        program: The program.
+        gives: What it gives where no fetch is named: a name, and the variable that has it.
+    """
+
+    program: Program
+    gives: Mapping[str, str]
+
+    def variable(self, name: str) -> str:
+        """The variable of the main block that a user means: by what it is given as, or its own.
+
+        Raises:
+            UnknownNameError: There is neither.
+        """
+        known = {**{own: own for own in self.program.vars}, **self.gives}
+        if name not in known:
+            raise UnknownNameError(
+                f"There is no variable `{name}` in the main block, and nothing is given under"
+                " this name.",
+                fix=suggest(name, known),
+            )
+        return known[name]
+
+
+def pick(content: Content, name: str | None) -> Picked:
     """One of the programs of a file."""
     programs = content.programs
     if not programs:
@@ -50,7 +79,7 @@ def pick(content: Content, name: str | None) -> Program:
         name = PREDICT if PREDICT in programs else next(iter(programs))
     if name not in programs:
         raise UnknownNameError(f"There is no program `{name}`.", fix=suggest(name, programs))
-    return programs[name]
+    return Picked(programs[name], content.gives.get(name, {}))
 
 
 def write_program(program: Program, options: Namespace) -> None:

@@ -10,7 +10,7 @@ from braces.cli.programs import (
     add_file,
     add_output,
     count_ops,
-    read_program,
+    read_picked,
     split_names,
     write_program,
 )
@@ -26,8 +26,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    program = read_program(options)
-    small = prune(program, split_names(options.targets))
+    picked = read_picked(options)
+    program = picked.program
+    small = prune(program, list(map(picked.variable, split_names(options.targets))))
     write_program(small, options)
     print(
         f"{count_ops(program)} operators, {count_ops(small)} of them needed.", file=sys.stderr

@@ -7,6 +7,7 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,10 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--fetch", action="append", metavar="NAMES", help="as y or y,z")
     parser.add_argument("--params", metavar="FILE", help="safetensors with the parameters")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of all that is random"
+        "--seed",
+        type=int,
+        metavar="N",
+        help="of all that is random; without it a model draws what its file says",
     )
     parser.add_argument("--interpret", action="store_true", help="operator by operator")
     parser.add_argument(
@@ -95,7 +99,7 @@ def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:
         modes = (mode, options.against)
     else:
         other = make_ready(options.against, options)
-        other = Ready(other.program, _shared(ready, other), other.fetches)
+        other = replace(other, scope=_shared(ready, other))
     found = first_difference(ready, other, modes, feeds, (options.rtol, options.atol))
     said: dict[str, Any] = {"same": found is None}
     if found:

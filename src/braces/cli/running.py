@@ -22,7 +22,7 @@ from braces.ir.program import Program
 from braces.ir.records import Op
 from braces.ir.walk import producers
 from braces.scope import Scope
-from braces.storage.model import PREDICT, load_model
+from braces.storage.model import load_model
 from braces.storage.parameters import load_parameters
 
 COMPILE, INTERPRET = "compile", "interpret"
@@ -36,16 +36,18 @@ class Ready:
         program: The program.
         scope: Its variables; a run does not change the file.
         fetches: A name to the variable that is fetched under it.
+        seed: What its draws follow from; `None` for the random state of the file.
     """
 
     program: Program
     scope: Scope
     fetches: Mapping[str, str]
+    seed: int | None = None
 
     def run(self, mode: str, feeds: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
         """Run once, in a copy of the state; feeds that this program lacks are left out."""
         mine = {name: value for name, value in feeds.items() if name in self.program.vars}
-        return Executor(mode).run(self.program, self.copied(), mine, names)
+        return Executor(mode).run(self.program, self.copied(), mine, names, seed=self.seed)
 
     def copied(self) -> Scope:
         """The variables as they are before the run."""
@@ -64,22 +66,19 @@ def make_ready(file: str, options: Namespace) -> Ready:
         BracesError: The file, the parameters or the fetches do not fit.
     """
     content, fetches = read_file(file), split_names(options.fetch or [])
-    program, scope = pick(content, options.program), Scope()
-    named = {name: name for name in fetches}
+    picked, scope = pick(content, options.program), Scope()
+    program, named = picked.program, {name: picked.variable(name) for name in fetches}
     if content.kind == "model":
-        model = load_model(file)
-        scope = model.scope
-        if not fetches:
-            named = dict(model.entry(options.program or PREDICT).fetches)
-    named = named or {name: name for name in program.definition.main.results}
+        scope = load_model(file).scope
+    named = named or dict(picked.gives)
     if not named:
         raise ProgramError("Nothing is fetched.", fix=f"Say --fetch NAME; {_last(program)}")
     if options.params:
         load_parameters(scope, Path(options.params))
     needed = Plan.of(program.definition, named.values()).states
     if any(name not in scope.names() for name in needed) and program.startup.updates:
-        Executor(COMPILE).init(program, scope, options.seed, missing_only=True)
-    return Ready(program, scope, named)
+        Executor(COMPILE).init(program, scope, options.seed or 0, missing_only=True)
+    return Ready(program, scope, named, options.seed)
 
 
 def _last(program: Program) -> str:
@@ -90,7 +89,7 @@ def _last(program: Program) -> str:
 def feeds_for(ready: Ready, options: Namespace) -> dict[str, Any]:
     """What the options feed."""
     plan = Plan.of(ready.program.definition, ready.fetches.values())
-    feeds = read_feeds(options.feed or [], plan.data, options.seed)
+    feeds = read_feeds(options.feed or [], plan.data, options.seed or 0)
     missing = [name for name in plan.feeds if name not in feeds]
     if missing:
         listed = ", ".join(f"`{name}`: {plan.feeds[name].type}" for name in missing)

@@ -40,12 +40,16 @@ def _plain(file: str, content: Content) -> dict[str, Any]:
         "file": file,
         "kind": content.kind,
         "bytes": content.size_bytes,
-        "programs": {name: describe(one) for name, one in content.programs.items()},
+        "programs": _trees(content),
         "arrays": [
             {"name": name, "type": str(type_), **sizes(type_)}
             for name, type_ in content.arrays.items()
         ],
     }
+
+
+def _trees(content: Content) -> dict[str, dict[str, Any]]:
+    return {name: describe(one, content.gives[name]) for name, one in content.programs.items()}
 
 
 def _texts(content: Content) -> Iterator[str]:
@@ -57,7 +61,7 @@ def _texts(content: Content) -> Iterator[str]:
 def _lines(file: str, content: Content, style: Style) -> Iterator[str]:
     shown = "standard input" if file == STDIN else file
     yield f"{style.bold(shown)}  {content.kind}, {in_bytes(content.size_bytes)}"
-    trees = {name: describe(program) for name, program in content.programs.items()}
+    trees = _trees(content)
     for name, tree in trees.items():
         yield ""
         yield from program_lines(name, tree, style)

@@ -16,14 +16,20 @@ from braces.ir.walk import all_ops, free_names
 Tree = dict[str, Any]
 
 
-def describe(program: Program) -> Tree:
-    """A program as plain data: how many operators of which type, its data, its blocks."""
+def describe(program: Program, gives: Mapping[str, str]) -> Tree:
+    """A program as plain data: how many operators of which type, its data, its blocks.
+
+    Args:
+        program: The program.
+        gives: What it gives where no fetch is named: a name, and the variable that has it.
+    """
     main = program.definition.main
     counts = Counter(op.type for _, op in all_ops(main))
     return {
         "ops": sum(counts.values()),
         "op_counts": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         "data": {i.name: str(i.type) for i in main.vars.values() if i.kind == DATA},
+        "gives": {name: str(main.vars[var].type) for name, var in gives.items()},
         "updates": len(program.updates),
         "parameters": [_parameter(i.name, i.type, i.kind) for i in program.persistables],
         "blocks": _block("", main, None),
@@ -68,6 +74,8 @@ def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
     yield f"{style.bold(name)}  {tree['ops']} operators{updates}"
     for data, type_ in tree["data"].items():
         yield f"  data {data}: {style.dim(type_)}"
+    for given, type_ in tree["gives"].items():
+        yield f"  gives {given}: {style.dim(type_)}"
     yield f"  {{ {counted(tree['blocks']['ops'])}"
     yield from _block_lines(tree["blocks"], "    ", style)
     yield "  }"

@@ -21,7 +21,13 @@ from braces.executor.plan import Plan
 from braces.executor.recent import Notice, Recent
 from braces.executor.rooms import Known, Room
 from braces.executor.signals import Uninterrupted
-from braces.executor.states import check_states, commit, keep_on_device, read_states
+from braces.executor.states import (
+    NONE_GIVEN,
+    check_states,
+    commit,
+    keep_on_device,
+    read_states,
+)
 from braces.lazy import jax, jnp
 from braces.scope import Scope
 
@@ -100,13 +106,18 @@ class CompiledPlan:
         names = (*plan.states, *plan.updates, *plan.updates.values())
         self.shared = [name in names for name in plan.fetches]
 
-    def run(self, scope: Scope, feeds: Mapping[str, Any]) -> list[Any]:
-        """Run and commit; repeated where a history overflowed or a size was not as assumed."""
+    def run(
+        self, scope: Scope, feeds: Mapping[str, Any], given: Mapping[str, Any] = NONE_GIVEN
+    ) -> list[Any]:
+        """Run and commit; repeated where a history overflowed or a size was not as assumed.
+
+        What is `given` stands in place of persistable variables, which are left alone.
+        """
         for _ in range(MOST_REPEATS):
-            states = read_states(self.plan.states, scope)
+            states = read_states(self.plan.states, scope, given)
             executable = self._executable(states, feeds)
-            keep_on_device(executable.kept, states, scope)
-            fetches, found, good = self._transact(executable, scope, states, feeds)
+            keep_on_device((n for n in executable.kept if n not in given), states, scope)
+            fetches, found, good = self._transact(executable, scope, states, feeds, given)
             if good:
                 if self.known.large:
                     self.known.settle(executable.needed(found))
@@ -118,7 +129,7 @@ class CompiledPlan:
             if self._learn(failed):
                 continue
             if self.check_nan and found[-1]:
-                interpreted.find_nan(self.plan, scope, feeds, self.device)
+                interpreted.find_nan(self.plan, scope, feeds, self.device, given)
             raise _failure(*failed[0])
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
 
@@ -139,6 +150,7 @@ class CompiledPlan:
         scope: Scope,
         states: Mapping[str, Any],
         feeds: Mapping[str, Any],
+        given: Mapping[str, Any],
     ) -> tuple[list[Any], list[int], bool]:
         """Call and commit as one, also under Ctrl-C: donated buffers are gone then.
 
@@ -149,7 +161,7 @@ class CompiledPlan:
             found: list[int] = [] if status is None else np.asarray(status).tolist()
             good = executable.holds(found)
             names = updates if good else executable.donated
-            commit({name: updates[name] for name in names}, scope)
+            commit({name: updates[name] for name in names if name not in given}, scope)
         return fetches, found, good
 
     def _call(

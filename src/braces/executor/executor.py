@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from braces.errors import FeedError, ProgramError
 from braces.executor import interpreted
 from braces.executor.compiled import CompiledPlan
@@ -16,6 +14,7 @@ from braces.executor.feeds import check_names, convert
 from braces.executor.interpret import Listener, forget_kernels
 from braces.executor.plan import Plan
 from braces.executor.recent import MOST_EXECUTABLES, Notice, Recent
+from braces.executor.states import NONE_GIVEN, check_seed, seeded
 from braces.ir.program import Program
 from braces.ops.build import Var
 from braces.scope import Scope
@@ -83,14 +82,8 @@ class Executor:
         Raises:
             ProgramError: The seed is not an integer of 32 bits.
         """
-        if (
-            type(seed) is not int and not isinstance(seed, np.integer)
-        ) or not 0 <= seed < 2**32:
-            raise ProgramError(
-                f"seed={seed!r} is not a seed.", fix="Use an integer from 0 to 2**32 - 1."
-            )
-        startup = program.startup
-        feed = {"seed": np.uint32(seed)} if "seed" in startup.vars else {}
+        startup, number = program.startup, check_seed(seed)
+        feed = {"seed": number} if "seed" in startup.vars else {}
         before = {n: v.raw for n in startup.updates if missing_only and (v := _value(scope, n))}
         self.run(startup, scope, feed=feed)
         for name, raw in before.items():
@@ -103,6 +96,7 @@ class Executor:
         feed: Mapping[str, Any] | None = None,
         fetch: Any = (),
         *,
+        seed: int | None = None,
         listeners: Sequence[Listener] = (),
         keep_scopes: bool = False,
         check_nan: bool = False,
@@ -117,6 +111,8 @@ class Executor:
             scope: Where persistable variables live.
             feed: Name of a data variable, or the variable, to its value.
             fetch: A variable or name, a sequence of them, or a dict with them as values.
+            seed: Draw what the first run after `init` with this seed draws; the random state of
+                the scope is neither read nor changed. Without it, each run draws anew.
             listeners: Interpreting only: called after each operator with the path of its block,
                 the operator, and the values that it bound.
             keep_scopes: Interpreting only: keep the scope of every trip and branch; they are in
@@ -132,19 +128,21 @@ class Executor:
             UnknownNameError: A fetch does not exist.
             UninitializedError: A persistable variable has no value yet.
             NaNError: There is a NaN, and `check_nan` asked for it.
+            ProgramError: The seed is not an integer of 32 bits.
             RunError: The run failed.
         """
         _check_order(program, scope)
         names, shape_up = read_fetch(fetch)
         compiled_plan = self._plan(program, names, check_nan)
         feeds = self._feeds(compiled_plan.plan, {} if feed is None else feed)
+        given = NONE_GIVEN if seed is None else seeded(compiled_plan.plan.random_states, seed)
         if self.mode == "compile":
             if listeners or keep_scopes:
                 raise ProgramError(
                     "Listeners and kept scopes need interpreting.",
                     fix='Use br.Executor(mode="interpret").',
                 )
-            return shape_up(compiled_plan.run(scope, feeds))
+            return shape_up(compiled_plan.run(scope, feeds, given))
         results, self.step_scopes = interpreted.run(
             compiled_plan.plan,
             scope,
@@ -153,6 +151,7 @@ class Executor:
             listeners,
             keep_scopes,
             check_nan,
+            given,
         )
         return shape_up(results)
 

@@ -13,7 +13,7 @@ from braces.executor.feeds import check_shape
 from braces.executor.interpret import Interpreter, Listener
 from braces.executor.plan import Plan
 from braces.executor.signals import Uninterrupted
-from braces.executor.states import check_states, commit, read_states
+from braces.executor.states import NONE_GIVEN, check_states, commit, read_states
 from braces.ir.records import ProgramDef
 from braces.lazy import jax
 from braces.scope import Scope
@@ -27,12 +27,16 @@ def run(
     listeners: Sequence[Listener],
     keep_scopes: bool,
     check_nan: bool = False,
+    given: Mapping[str, Any] = NONE_GIVEN,
 ) -> tuple[list[Any], dict[str, Scope]]:
-    """Interpret a plan; the fetched values, and the step scopes where they are kept."""
+    """Interpret a plan; the fetched values, and the step scopes where they are kept.
+
+    What is `given` stands in place of persistable variables, which are left alone.
+    """
     sizes = Sizes()
     for name, array in feeds.items():
         check_shape(plan.data[name], array, sizes)
-    states = read_states(plan.states, scope)
+    states = read_states(plan.states, scope, given)
     check_states(plan.states, states, sizes)
     kept = {"": scope.new_scope()} if keep_scopes else None
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
@@ -44,16 +48,22 @@ def run(
         jax.block_until_ready(list(updates.values()))
     interpreter.keep("", env)
     with Uninterrupted():
-        commit(updates, scope)
+        commit({name: v for name, v in updates.items() if name not in given}, scope)
     return results, kept or {}
 
 
-def find_nan(plan: Plan, scope: Scope, feeds: Mapping[str, Any], device: Any) -> None:
+def find_nan(
+    plan: Plan,
+    scope: Scope,
+    feeds: Mapping[str, Any],
+    device: Any,
+    given: Mapping[str, Any] = NONE_GIVEN,
+) -> None:
     """Raise at the first operator that produces a NaN; the scope is only read.
 
     Raises:
         NaNError: It names operator, source line, block and trip.
     """
     still = Plan(ProgramDef(plan.definition.main, {}), plan.fetches, plan.body)
-    run(still, scope, feeds, device, (), False, check_nan=True)
+    run(still, scope, feeds, device, (), False, check_nan=True, given=given)
     raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from braces.errors import UnknownNameError, suggest
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
+from braces.passes.draws import random_states
 from braces.passes.prune import eliminate
 
 
@@ -60,6 +61,11 @@ class Plan:
     def states(self) -> dict[str, VarInfo]:
         """The persistable variables that the run reads."""
         return {name: info for name, info in self.reads.items() if info.persistable}
+
+    @cached_property
+    def random_states(self) -> set[str]:
+        """The persistable variables that draws follow from."""
+        return random_states(self.body)
 
     @cached_property
     def data(self) -> dict[str, VarInfo]:

@@ -8,22 +8,58 @@ from typing import Any
 import numpy as np
 
 from braces.dtypes import TensorType
-from braces.errors import ShapeError, UninitializedError
+from braces.errors import ProgramError, ShapeError, UninitializedError
 from braces.executor.attributes import Sizes, learn_sizes
 from braces.executor.feeds import describe
 from braces.ir.records import VarInfo
 from braces.lazy import jax
 from braces.scope import Scope
 
+NONE_GIVEN: Mapping[str, Any] = {}
 
-def read_states(infos: Mapping[str, VarInfo], scope: Scope) -> dict[str, Any]:
+
+def seeded(names: Iterable[str], seed: Any) -> dict[str, Any]:
+    """Random states by name, as `Executor.init` makes them of this seed.
+
+    Raises:
+        ProgramError: The seed is not an integer of 32 bits.
+    """
+    number = check_seed(seed)
+    return {name: np.array([number, 0], np.uint32) for name in names}
+
+
+def check_seed(seed: Any) -> np.uint32:
+    """A seed as a number.
+
+    Raises:
+        ProgramError: It is not an integer of 32 bits.
+    """
+    is_integer = type(seed) is int or isinstance(seed, np.integer)
+    if not is_integer or not 0 <= seed < 2**32:
+        raise ProgramError(
+            f"seed={seed!r:.80} is not a seed.", fix="Use an integer from 0 to 2**32 - 1."
+        )
+    return np.uint32(seed)
+
+
+def read_states(
+    infos: Mapping[str, VarInfo], scope: Scope, given: Mapping[str, Any] = NONE_GIVEN
+) -> dict[str, Any]:
     """The raw values of persistable variables.
+
+    Args:
+        infos: Their declarations.
+        scope: Where they live.
+        given: What a run has in place of the values in the scope.
 
     Raises:
         UninitializedError: One has no value.
     """
     found: dict[str, Any] = {}
     for name in infos:
+        if name in given:
+            found[name] = given[name]
+            continue
         variable = scope.find_var(name)
         if variable is None or not variable.initialized:
             raise UninitializedError(

@@ -8,11 +8,10 @@ from braces.dtypes import Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.program import Program, default_program
 from braces.ir.table import SymbolTable
-from braces.ir.walk import producers
+from braces.ir.walk import ancestors, producers
 from braces.ops.build import Var, as_var, var_of
 from braces.ops.lists import INDEX_TYPE
 from braces.ops.source import says_where, user_source
-from braces.passes.prune import ancestors
 
 FURTHEST = 1000
 """How many trips back a memory can look."""

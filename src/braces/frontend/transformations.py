@@ -217,6 +217,8 @@ class Optimizer:
     ) -> dict[Var, Var]:
         """Make every run of the loss's program move its parameters down the gradient.
 
+        The loss becomes one of the program's `results`, which a saved model's `train` fetches.
+
         Args:
             loss: A scalar.
             parameters: Only these, or their names; all trainable ones by default.
@@ -245,6 +247,7 @@ class Optimizer:
             if not pairs:
                 raise _unreachable(loss, chosen)
             self._apply(pairs)
+            program.give(loss.name)
         return pairs
 
     @says_where

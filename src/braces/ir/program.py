@@ -34,7 +34,9 @@ class Program:
 
     Attributes:
         updates: Persistable name to the variable that holds its next value.
-        results: What a program written by hand returns; `braces run` fetches it.
+        results: What the program gives where no fetch is named, as a program written by hand
+            returns it and `minimize` adds its loss; `braces run` fetches it, and so does the
+            `train` of a model.
 
     Example:
         >>> with Program() as prog:
@@ -116,6 +118,12 @@ class Program:
             )
         self.updates[persistable] = value
         self.table.touch()
+
+    def give(self, name: str) -> None:
+        """Add a variable of the main block to what the program gives."""
+        if name not in self.results:
+            self.results = (*self.results, name)
+            self.table.touch()
 
     # ---- blocks ------------------------------------------------------------------------------
 
@@ -222,11 +230,13 @@ class Program:
         root = self.table
         shared = (root.names.copy(), dict(root.unifier.known), root.unifier.count)
         startup = self._startup.snapshot() if self._startup else None
-        return self.current, tables, shared, dict(self.updates), startup
+        moved = dict(self.updates), self.results
+        return self.current, tables, shared, moved, startup
 
     def restore(self, snapshot: Any) -> None:
         """Come back to the moment of a snapshot."""
-        self.current, tables, (names, known, count), self.updates, startup = snapshot
+        self.current, tables, (names, known, count), moved, startup = snapshot
+        self.updates, self.results = moved
         for table, params, variables, ops, read_outside in tables:
             table.params, table.vars, table.ops = params, variables, ops
             table.read_outside = read_outside

@@ -78,6 +78,15 @@ def producers(ops: Iterable[Op]) -> dict[str, Op]:
     return {name: op for op in ops for name in op.binds()}
 
 
+def ancestors(ops: Iterable[Op], names: Iterable[str]) -> set[str]:
+    """All names that these names are computed from, themselves included."""
+    found = set(names)
+    for op in reversed(list(ops)):
+        if not found.isdisjoint(op.binds()):
+            found.update(op.reads())
+    return found
+
+
 def rename_slots(slots: Slots, names: Mapping[str, str]) -> Slots:
     """Slots with names replaced."""
     return {slot: tuple(names.get(n, n) for n in given) for slot, given in slots.items()}

@@ -121,6 +121,7 @@ def op(
     cheap: bool = False,
     costly: bool = False,
     lists: bool = False,
+    separable: bool = False,
     examples: tuple[str, ...] = (),
     version: int = 1,
 ) -> Any:
@@ -140,11 +141,13 @@ def op(
             `"scatter"`: rows of `updates` are added up in `x`. Or a function, as in
             `braces.ops.row_rules`.
         differentiable: False where there is no gradient.
-        random: Whether it draws random numbers.
+        random: Whether it draws random numbers; its first input is then the random state.
         cheap: Whether recomputing beats keeping the result.
         costly: Whether there is much more to compute than numbers to keep, as in a product of
             matrices.
         lists: Whether it handles lists, which are no arrays.
+        separable: Whether it does the same, on its own, at each place of `*xs` and of the list
+            that it returns.
         examples: As `"x=f32[b,4] axis=1"`; tests run each of them.
         version: Raised when stored programs would change their meaning.
 
@@ -185,6 +188,7 @@ def op(
             cheap=cheap,
             costly=costly,
             lists=lists,
+            separable=separable,
             examples=examples,
             version=version,
         )

@@ -65,10 +65,12 @@ class OpDef:
         masked_rule: What takes its place where masking its inputs is not enough.
         differentiable: False where gradients are zero or make no sense.
         check: What is an error at run time.
-        random: Whether it draws random numbers.
+        random: Whether it draws random numbers; its first input is then the random state.
         cheap: Whether recomputing beats keeping the result.
         costly: Whether there is much more to compute than numbers to keep.
         lists: Whether it handles lists, which are no arrays.
+        separable: Whether it does the same, on its own, at each place of its slots that hold
+            many, so that places that nobody wants can go.
         examples: Types and attributes that documentation and tests use.
         version: Raised when the meaning of stored programs would change.
         suffix: Of a derivative: what the slot of a cotangent or tangent has after the name of
@@ -96,6 +98,7 @@ class OpDef:
     cheap: bool = False
     costly: bool = False
     lists: bool = False
+    separable: bool = False
     examples: tuple[str, ...] = ()
     version: int = 1
     suffix: str = ""

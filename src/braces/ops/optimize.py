@@ -292,7 +292,9 @@ def clip_by_value(*, max_delta: float = 1.0) -> Any:
     return optax.clip(max_delta)
 
 
-@transformation(examples=("f32[3] f32[2,2] max_norm=0.25", "f32[3] max_norm=100.0"))
+@transformation(
+    separable=False, examples=("f32[3] f32[2,2] max_norm=0.25", "f32[3] max_norm=100.0")
+)
 def clip_by_global_norm(*, max_norm: float = 1.0) -> Any:
     """Shorten all gradients together where they are too long.
 

@@ -69,13 +69,18 @@ class Transformation(Grouped):
 
 
 def transformation(
-    *state: str, params: bool = False, examples: Sequence[str] = (), differentiable: bool = True
+    *state: str,
+    params: bool = False,
+    separable: bool = True,
+    examples: Sequence[str] = (),
+    differentiable: bool = True,
 ) -> Callable[[Callable[..., Any]], Transformation]:
     """Define a transformation by a function from its numbers to what optax has for it.
 
     Args:
         *state: The names of its state in optax; `NAME*` is kept for each parameter.
         params: Whether it reads the parameters too.
+        separable: Whether each parameter's update follows from its own gradient and state.
         examples: Types of gradients, and attributes: `"f32[2] f32[b,4] b1=0.5"`.
         differentiable: Whether its derivative makes sense.
     """
@@ -87,7 +92,7 @@ def transformation(
         definition = Transformation(
             build.__name__, inputs, read_signature(build)[1], outputs,
             _kernel(build, inputs), _document(build, inputs, outputs),
-            infer_rule=_inference(inputs), differentiable=differentiable,
+            infer_rule=_inference(inputs), differentiable=differentiable, separable=separable,
             examples=tuple(_spread(e, inputs) for e in (*EXAMPLES, *examples)), state=slots,
         )  # fmt: skip
         OPS.add(definition)

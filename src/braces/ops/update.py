@@ -15,6 +15,7 @@ from braces.ops.transformation import PARAMS, UPDATES, Grouped, Tensors, check_g
 
 @op(
     outputs=("updates",),
+    separable=True,
     examples=(
         "learning_rate=f32[] grads=f32[2,3] grads=f32[]",
         "learning_rate=f32[] grads=f32[b,4]",
@@ -81,6 +82,7 @@ Inputs:
 Outputs:
     next_params: f[*shape]. The parameters that the next run begins with.""",
     infer_rule=_infer_apply_updates,
+    separable=True,
     examples=(
         "params=f32[2,3] params=f32[] updates=f32[2,3] updates=f32[]",
         "params=f32[b,4] updates=f32[b,4]",

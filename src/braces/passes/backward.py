@@ -15,6 +15,7 @@ from braces.errors import GradientError
 from braces.ir.program import Program
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.table import SymbolTable
+from braces.ir.walk import ancestors
 from braces.ops.build import Var, append, as_var, check_visible, one, tensor_type, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import Lists, differentiable, history_of
@@ -23,7 +24,7 @@ from braces.ops.lists import EMPTY, add_lists, begun, zero_list
 from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
 from braces.ops.source import says_where
-from braces.passes.prune import ancestors, eliminate
+from braces.passes.prune import eliminate
 from braces.passes.verify import verified_at_end
 
 

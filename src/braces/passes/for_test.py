@@ -1,4 +1,4 @@
-"""The inference form of a program: no updates, and nothing that only training does.
+"""The inference form of a program: without updates, and without what only training does.
 
 An operator that behaves differently in training says so with an attribute that is annotated
 `Training`; this pass sets it to false, in every block.
@@ -6,10 +6,13 @@ An operator that behaves differently in training says so with an attribute that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies
 from braces.ops.define import OPS
+from braces.passes.draws import random_states
 from braces.passes.verify import verified
 
 
@@ -17,16 +20,26 @@ def for_test(program: Program) -> Program:
     """A copy of a program for inference.
 
     Dropout passes its input through, normalisation uses running statistics, and no persistable
-    variable changes. Gradients and losses stay as variables; prune to what is wanted.
+    variable changes but `random_state`, where something is drawn in inference too: each run
+    draws anew. Gradients and losses stay as variables; prune to what is wanted.
 
     Raises:
         VerifyError: The program is not well formed.
     """
     definition = program.definition
-    calm = definition.with_(main=_calm(definition.main), updates={})
-    test = Program(verified(calm))
+    main = _calm(definition.main)
+    updates = _random_updates(main, definition.updates)
+    test = Program(verified(definition.with_(main=main, updates=updates)))
     test.startup = program.startup
     return test
+
+
+def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
+    """The updates of the states that draws follow from, beside the update's own operator."""
+    steps = {updates[name] for name in random_states(main, drawing=True) if name in updates}
+    others = main.with_(ops=tuple(op for op in main.ops if steps.isdisjoint(op.binds())))
+    drawn_from = random_states(others, drawing=True)
+    return {name: value for name, value in updates.items() if name in drawn_from}
 
 
 def _calm(body: Body) -> Body:

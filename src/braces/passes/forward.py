@@ -13,7 +13,7 @@ from braces.errors import GradientError
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
-from braces.ir.walk import producers
+from braces.ir.walk import ancestors, producers
 from braces.ops.build import Var, append, as_var, var_of
 from braces.ops.control.base import BlockOp
 from braces.ops.control.keeping import differentiable
@@ -21,7 +21,6 @@ from braces.ops.control.tangents import zero_tangent
 from braces.ops.define import OPS, OpDef
 from braces.ops.source import says_where
 from braces.passes.backward import as_list, as_vars, check_differentiable, reachable
-from braces.passes.prune import ancestors
 from braces.passes.verify import verified_at_end
 
 

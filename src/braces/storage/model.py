@@ -3,18 +3,24 @@
     file   := safetensors (see `tensors`): every variable by its name, and for each program the
               bytes of its `ProgramDesc`, as u8, under "__braces__/" and the program's name
     record := {"format": "braces.model", "version": 1, "programs": {name: program, …}}
-    program := {"feeds": [data variable, …], "fetches": {name: variable, …}}
+    program := {"feeds": [data variable, …], "fetches": {name: variable, …}, "dict": bool}
 
-`predict` is the program for inference: cut down to its fetches, without updates. Where there is
-something to train, `train` is the whole program; its startup program lies inside its bytes, and
-is `startup` once loaded. Neither running nor training a model needs the code that built it.
+`dict` says that a run gives a dict even of one fetch; where it is absent, it does not.
+
+`predict` is the program for inference: cut down to its fetches, without updates but that of the
+random state, where something is drawn. Where there is something to train, `train` is the whole
+program, which fetches its own results, such as the loss of `minimize`; its startup program lies
+inside its bytes, and is `startup` once loaded. Neither running nor training a model needs the
+code that built it.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -52,6 +58,7 @@ from braces.storage.tensors import (
 
 FORMAT = "braces.model"
 PREDICT, TRAIN, STARTUP = "predict", "train", "startup"
+SEED = "seed"
 
 Path: TypeAlias = "str | os.PathLike[str]"
 Given: TypeAlias = "tuple[Program, Sequence[Any], Any]"
@@ -65,11 +72,18 @@ class NamedProgram:
         program: The program.
         feeds: What it is fed, in the order that the writer chose.
         fetches: What it gives: a name, and the variable that has it.
+        as_dict: Whether a run gives a dict even of one fetch: the writer gave them as a dict.
     """
 
     program: Program
     feeds: tuple[str, ...]
     fetches: Mapping[str, str]
+    as_dict: bool = False
+
+    def signature(self) -> dict[str, Any]:
+        """How it is called, as the file's record has it."""
+        marked = {"dict": True} if self.as_dict else {}
+        return {"feeds": list(self.feeds), "fetches": dict(self.fetches), **marked}
 
 
 @final
@@ -90,6 +104,7 @@ class Model:
         self.executor = executor
         self.programs = {name: entry.program for name, entry in entries.items()}
         self._entries = dict(entries)
+        self._moving = Lock()
         if TRAIN in entries:
             self.programs[STARTUP] = entries[TRAIN].program.startup
 
@@ -115,32 +130,52 @@ class Model:
             )
         return self.programs[name]
 
-    def run(self, feed: Mapping[str, Any] | None = None, /, **feeds: Any) -> Any:
+    def run(
+        self, feed: Mapping[str, Any] | None = None, seed: int | None = None, /, **feeds: Any
+    ) -> Any:
         """Predict: `model.run(x=xs)`.
+
+        A model that draws random numbers draws anew in each run. With a seed,
+        `model.run(x=xs, seed=7)`, it draws what that seed gives, whatever ran before.
 
         Args:
             feed: Feeds by name, for names that are no Python words.
+            seed: As `seed=`, for models with a feed of that name: `model.run({"seed": s}, 7)`.
             feeds: Feeds by name.
 
         Returns:
-            An array where the model has one fetch, else a dict of arrays by name.
+            A dict of arrays by name; an array where there is one fetch that was not saved in a
+            dict.
 
         Raises:
             FeedError: A feed is missing, unknown, or of another type.
+            ProgramError: The seed is not an integer of 32 bits.
         """
-        return self.run_program(PREDICT, feed, **feeds)
+        return self.run_program(PREDICT, feed, seed, **feeds)
 
     def run_program(
-        self, name: str, feed: Mapping[str, Any] | None = None, /, **feeds: Any
+        self,
+        name: str,
+        feed: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        /,
+        **feeds: Any,
     ) -> Any:
         """Run one of the programs as `run` does: `model.run_program("train", x=xs, y=ys)`.
 
-        What the program updates is in `scope` afterwards.
+        What the program updates is in `scope` afterwards. Threads may run one model: runs that
+        update something wait for each other.
         """
         entry = self.entry(name)
+        if seed is None and SEED in feeds and SEED not in entry.program.vars:
+            seed = feeds.pop(SEED)
         given = feeds if feed is None else {**feed, **feeds} if feeds else feed
-        results = self.executor.run(entry.program, self.scope, given, dict(entry.fetches))
-        return next(iter(results.values())) if len(results) == 1 else results
+        with self._moving if entry.program.updates else nullcontext():
+            results = self.executor.run(
+                entry.program, self.scope, given, dict(entry.fetches), seed=seed
+            )
+        alone = len(results) == 1 and not entry.as_dict
+        return next(iter(results.values())) if alone else results
 
     def entry(self, name: str = PREDICT) -> NamedProgram:
         """The program of this name, and how it is called.
@@ -173,16 +208,18 @@ def save_model(
     """Write a model to one file, at once or not at all.
 
     The file holds `predict`, the form of the program for inference that gives the fetches, and
-    the parameters that it reads. Where the program updates anything, the file also holds the
-    whole program as `train`, its startup program, and all its persistable variables: training
-    can go on from the file.
+    the parameters that it reads. Where the program updates more than that, the file also holds
+    the whole program as `train`, its startup program, and all its persistable variables:
+    training can go on from the file. `train` gives the losses that `minimize` was given; where
+    there is none, because the updates are hand-written, it gives what `predict` does.
 
     Args:
         path: The file; what was there before is replaced.
         program: The program, with or without updates.
         scope: Where its persistable variables have their values.
         feeds: The data that `predict` is fed: variables or their names.
-        fetches: What `predict` gives: variables or names, or a dict that gives them names.
+        fetches: What `predict` gives: variables or names, or a dict that gives them names; of
+            a dict, a run gives a dict, also where it has one entry.
         programs: More programs by name, each with its feeds and fetches; `train` among them
             says what training is fed and gives, as `{"train": (program, ["x", "y"], [loss])}`.
 
@@ -208,18 +245,15 @@ def save_model(
         array([[32.]], dtype=float32)
     """
     entries = {PREDICT: _predicting(program, feeds, fetches)}
-    if program.updates:
-        entries[TRAIN] = _whole(program, entries[PREDICT].fetches)
+    if program.updates.keys() - entries[PREDICT].program.updates.keys():
+        entries[TRAIN] = _whole(program, entries[PREDICT])
     for name, (other, its_feeds, its_fetches) in (programs or {}).items():
         _check_program_name(name)
         entries[name] = _named(other, its_feeds, its_fetches)
     arrays = _states(entries.values(), scope)
     for name, entry in entries.items():
         arrays[_tensor(name)] = np.frombuffer(entry.program.to_bytes(), np.uint8)
-    signatures = {
-        name: {"feeds": list(entry.feeds), "fetches": dict(entry.fetches)}
-        for name, entry in entries.items()
-    }
+    signatures = {name: entry.signature() for name, entry in entries.items()}
     write_tensors(path, arrays, FORMAT, programs=signatures)
 
 
@@ -232,9 +266,13 @@ def _predicting(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedPr
     return replace(entry, program=Program(small.with_(main=main)))
 
 
-def _whole(program: Program, fetches: Mapping[str, str]) -> NamedProgram:
-    needed = Plan.of(program.definition, fetches.values()).feeds
-    return NamedProgram(program, tuple(needed), fetches)
+def _whole(program: Program, predict: NamedProgram) -> NamedProgram:
+    """The program as it is; it gives its own results, or else what `predict` does."""
+    own = {name: name for name in program.results}
+    needed = Plan.of(program.definition, (own or predict.fetches).values()).feeds
+    return NamedProgram(
+        program, tuple(needed), own or predict.fetches, predict.as_dict and not own
+    )
 
 
 def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
@@ -243,7 +281,7 @@ def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram
     feeds = [feeds] if isinstance(feeds, str | Var) else feeds
     fed = tuple(one.name if isinstance(one, Var) else one for one in feeds)
     _check_feeds(fed, Plan.of(program.definition, named.values()))
-    return NamedProgram(program, fed, named)
+    return NamedProgram(program, fed, named, isinstance(fetches, Mapping))
 
 
 def _fetch_names(fetches: Any) -> dict[str, str]:
@@ -359,13 +397,13 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
     except (FileFormatError, VerifyError) as error:
         raise error.located(f"program `{name}` of {file.path}") from None
     given = signature if is_object(signature) else {}
-    feeds, fetches = given.get("feeds"), given.get("fetches")
-    if not is_list(feeds) or not is_object(fetches):
+    feeds, fetches, as_dict = given.get("feeds"), given.get("fetches"), given.get("dict", False)
+    if not is_list(feeds) or not is_object(fetches) or not isinstance(as_dict, bool):
         raise FileFormatError(f"The program `{name}` has no lists of feeds and fetches.")
     data = {one for one, info in program.vars.items() if info.kind == DATA}
     _check_known(feeds, data, f"feed of `{name}`")
     _check_known(fetches.values(), program.vars, f"fetch of `{name}`")
-    return NamedProgram(program, tuple(feeds), fetches)
+    return NamedProgram(program, tuple(feeds), fetches, as_dict)
 
 
 def _check_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:
