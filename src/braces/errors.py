@@ -28,7 +28,35 @@ Each error says what is wrong, where, what was given and the way out.
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
+
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Categories of characters that a terminal obeys: cursor, direction of text, ends of lines."""
+
+
+def visible(text: str) -> str:
+    r"""A text with escapes in place of what a terminal obeys instead of showing it.
+
+    All text of files goes through this on its way to people; `BracesError` does it for what
+    it says.
+
+    Example:
+        >>> print(visible("a\x1b[31mb\u202ec\n"))
+        a\x1b[31mb\u202ec\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in _HIDDEN else c for c in text)
+
+
+def visible_lines(text: str) -> str:
+    """`visible`, but the text keeps its lines."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 class BracesError(Exception):
@@ -63,7 +91,7 @@ class BracesError(Exception):
             lines.append(f"  given: {self.given}")
         if self.fix:
             lines.append(f"  {self.fix}")
-        return "\n".join(lines)
+        return visible_lines("\n".join(lines))
 
     def located(self, at: str) -> BracesError:
         """This error with its place filled in, where it had none."""

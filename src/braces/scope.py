@@ -20,7 +20,6 @@ from __future__ import annotations
 import html
 import reprlib
 import threading
-import unicodedata
 import weakref
 from typing import Any, NoReturn, TypeGuard, final
 
@@ -36,6 +35,7 @@ from braces.errors import (
     UninitializedError,
     UnknownNameError,
     suggest,
+    visible,
 )
 
 
@@ -405,9 +405,6 @@ class Scope:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-_UNFIT = ("Cc", "Cs", "Zl", "Zp")  # control, lone surrogate, line and paragraph separator
-
-
 def _shown(given: object) -> str:
     return " ".join(reprlib.repr(given).split())
 
@@ -423,7 +420,7 @@ def _check_name(name: object) -> None:
     text = _text_of(name)
     if not text:
         raise InvalidNameError("A name cannot be empty.", fix="Use a word, as `w`.")
-    if not text.isprintable() and any(unicodedata.category(one) in _UNFIT for one in text):
+    if visible(text) != text:
         what = "A name cannot have control characters in it."
         raise InvalidNameError(what, given=_shown(text), fix="Use printable text.")
 

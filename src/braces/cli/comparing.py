@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from braces.errors import visible
 from braces.ir import fingerprint
 from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, VarInfo
@@ -208,7 +209,7 @@ def _attr_shown(value: Attr) -> str:
         if value is None
         else str(value).lower()
         if isinstance(value, bool)
-        else str(value)
+        else visible(str(value))
     )
 
 

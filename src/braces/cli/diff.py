@@ -32,7 +32,7 @@ def _run(options: Namespace) -> int:
         print(json.dumps({"same": not any(changes.values()), "programs": said}, indent=2))
     else:
         for line in _lines(
-            changes, f"{shown_name(options.a)} and {options.b}", Style(sys.stdout)
+            changes, f"{shown_name(options.a)} and {shown_name(options.b)}", Style(sys.stdout)
         ):
             print(line)
     return NO if any(changes.values()) else YES

@@ -14,7 +14,7 @@ from importlib import metadata
 from braces.cli import check, completion, demo, diff, grad, ops, params, prune, run, show
 from braces.cli.command import BAD_USAGE, NO, Command
 from braces.cli.terminal import Style
-from braces.errors import BracesError
+from braces.errors import BracesError, visible_lines
 
 COMMANDS: tuple[Command, ...] = (
     demo.COMMAND,
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _said(text: str, status: int) -> int:
-    first, newline, rest = text.partition("\n")
+    first, newline, rest = visible_lines(text).partition("\n")
     print(Style(sys.stderr).paint(first, "red") + newline + rest, file=sys.stderr)
     return status
 

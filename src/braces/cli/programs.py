@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from braces.cli.files import STDIN, Content, read_file
-from braces.errors import FileFormatError, UnknownNameError, suggest
+from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.atomic import write_atomically
 from braces.ir.program import Program
 from braces.storage.model import PREDICT
@@ -98,7 +98,7 @@ def write_bytes(data: bytes, path: str) -> None:
 
 def shown_name(path: str) -> str:
     """What messages call a file."""
-    return "standard input" if path == STDIN else path
+    return "standard input" if path == STDIN else visible(path)
 
 
 def split_names(given: Sequence[str]) -> list[str]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from braces.cli.command import YES, Command
-from braces.cli.files import STDIN, Content, read_file
+from braces.cli.files import Content, read_file
+from braces.cli.programs import shown_name
 from braces.cli.terminal import Style, columns, in_bytes
 from braces.cli.tree import describe, program_lines, sizes
 
@@ -59,8 +60,7 @@ def _texts(content: Content) -> Iterator[str]:
 
 
 def _lines(file: str, content: Content, style: Style) -> Iterator[str]:
-    shown = "standard input" if file == STDIN else file
-    yield f"{style.bold(shown)}  {content.kind}, {in_bytes(content.size_bytes)}"
+    yield f"{style.bold(shown_name(file))}  {content.kind}, {in_bytes(content.size_bytes)}"
     trees = _trees(content)
     for name, tree in trees.items():
         yield ""

@@ -23,6 +23,7 @@ import numpy as np
 
 from braces.dims import Dim
 from braces.dtypes import DType, Type, dtype_of, short_name
+from braces.errors import visible
 
 Attr: TypeAlias = (
     "bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...] | None"
@@ -44,7 +45,7 @@ class Source:
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{visible(self.file)}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)

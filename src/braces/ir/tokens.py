@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from braces.errors import FileFormatError, ParseError
+from braces.errors import FileFormatError, ParseError, visible
 from braces.ir import limits
 
 T = TypeVar("T")
@@ -28,15 +28,16 @@ def parse_error(text: str, at: int, what: str, fix: str | None = None) -> ParseE
     end = text.find("\n", at)
     line = text[start : end if end >= 0 else len(text)].rstrip()
     first = max(len(line) - len(line.lstrip()), column - 61)
+    before = len(visible(line[first : column - 1]))
     error = ParseError(
         what,
         at=f"line {row}, column {column}",
-        given=f"{line[first : first + 80]}\n{' ' * (len('  given: ') + column - 1 - first)}^",
+        given=f"{visible(line[first : first + 80])}\n{' ' * (len('  given: ') + before)}^",
         fix=fix,
     )
     # Python shows a syntax error by these, not by its text.
-    error.lineno, error.offset, error.text = row, column, line
-    error.msg = f"{what} {fix}" if fix else what
+    error.lineno, error.offset = row, len(visible(line[: column - 1])) + 1
+    error.text, error.msg = visible(line), visible(f"{what} {fix}" if fix else what)
     return error
 
 

@@ -403,7 +403,8 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
     data = {one for one, info in program.vars.items() if info.kind == DATA}
     _check_known(feeds, data, f"feed of `{name}`")
     _check_known(fetches.values(), program.vars, f"fetch of `{name}`")
-    return NamedProgram(program, tuple(feeds), fetches, as_dict)
+    named = {readable_name(key): variable for key, variable in fetches.items()}
+    return NamedProgram(program, tuple(feeds), named, as_dict)
 
 
 def _check_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:

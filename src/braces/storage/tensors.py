@@ -27,7 +27,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from braces.dtypes import HIGHEST_RANK, SHORT_NAMES, TensorType, short_name
-from braces.errors import FileFormatError, UnknownNameError, suggest
+from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.atomic import replacing
 from braces.ir.limits import LARGEST_INT, readable_name
 
@@ -154,7 +154,9 @@ class TensorFile:
         """
         found = self.record.get("format", "safetensors of another library")
         if found != kind:
-            raise FileFormatError(f"This is no {kind} file.", given=f"{found:.80}", fix=fix)
+            raise FileFormatError(
+                f"This is no {kind} file.", given=f"{visible(found):.80}", fix=fix
+            )
 
 
 @contextmanager
