@@ -19,6 +19,12 @@ class Unifier:
         self.known: dict[str, Size] = {}
         self.count = 0
 
+    def copy(self) -> Unifier:
+        """The same knowledge, independent from now on."""
+        other = Unifier()
+        other.known, other.count = dict(self.known), self.count
+        return other
+
     def fresh(self) -> Dim:
         """A new unnamed dimension."""
         self.count += 1

@@ -47,8 +47,7 @@ class Branch(SubBlock):
 
     def select(self, side: bool) -> None:
         """See only the rows of one side."""
-        names = self.table.names
-        self.rows = Dim.named(names.unique("true_rows" if side else "false_rows"))
+        self.rows = self.new_dim("true_rows" if side else "false_rows")
         self.valid = self.param("valid", TensorType(BOOL, (self.rows,)))
 
     def close(self) -> None:

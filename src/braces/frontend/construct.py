@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self, cast
 
-from braces.dtypes import Type, unifies
+from braces.dims import Dim
+from braces.dtypes import ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.program import Program, default_program
 from braces.ir.table import SymbolTable
@@ -76,6 +77,15 @@ class SubBlock:
     def param(self, stem: str, type_: Type) -> Var:
         """A variable that the construct binds before each run of the block."""
         return self.local(self.table.add_param(self.table.names.unique(stem), type_).name)
+
+    def new_dim(self, stem: str) -> Dim:
+        """A dimension of this block's own, called as no other that is visible."""
+        types = [info.type for table in self.table.chain() for info in table.vars.values()]
+        shapes = (t.element.shape if isinstance(t, ListType) else t.shape for t in types)
+        taken = {size for shape in shapes for size in shape if isinstance(size, Dim)}
+        while (dim := Dim.named(self.table.names.unique(stem))) in taken:
+            pass
+        return dim
 
     def hoist(self, name: str) -> bool:
         """Move a value that needs nothing of this block, a constant say, in front of it."""

@@ -294,7 +294,9 @@ def create_rnn(
             than its length, also under `reverse`. After that its memories stay and its outputs
             are zero, and what lies in the padding reaches no value and no gradient. Memories
             and outputs lead with rows. Give the batch dimension a name: a captured array that
-            leads with it has a row for each row too, where a number says nothing.
+            leads with it has a row for each row too. Where it is a number, a captured array
+            has so if it comes of the same batch, and what matches rows with a number is
+            refused.
         steps: The number of steps, needed where there is no input.
         checkpoint_every: Keep memories at every so many steps only, and run the steps between
             them again for the gradient: less memory for one more forward computation.

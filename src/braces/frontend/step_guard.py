@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ShapeError
+from braces.frontend.fixed_rows import ADVICE, Tracked, captured_rows, name_rows
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.table import SymbolTable
-from braces.ir.walk import rename_body
+from braces.ir.walk import rename_op
 from braces.ops.build import Var, apply, one, tensor_type, var_of
-from braces.ops.control.rows import mask_rows
+from braces.ops.control.rows import blank_columns, mask_rows
 from braces.ops.rules import zeros_of
 
 if TYPE_CHECKING:
@@ -115,32 +116,26 @@ def _by_switch(
 def _by_rows(
     net: StepNet, body: SymbolTable, params: Sequence[str], results: Sequence[str]
 ) -> Guarded:
-    rows = _row_count(net)
-    stop, start, running = _row_stop(net, rows), [], None
+    total = _row_count(net)
+    step = _named(net, total, params, results)
+    start: list[Var] = []
+    running: Var | None = None
     with net.program.building(body):
         active = _active(net, body)
-        if stop is not None:
-            first, running = _running(net, body, (rows,))
+        if net.stop is not None:
+            first, running = _running(net, body, (total,))
             start = [first]
             active = running if active is None else active & running
     assert active is not None
-    inner, slices = net.table, [slice_.name for _, slice_ in net.inputs]
-    valid = net.param("valid", TensorType(BOOL, (rows,)))
-    mask_rows(net.program, inner, rows, valid.name)
-    given = [
-        *results,
-        *(v.name for v in net.outputs),
-        *([stop.name] if stop is not None else []),
-    ]
-    for name in given:
-        _check_leads(net, name, rows)
-    context = _captured_rows(net, rows, given)
-    names = (valid.name, *params, *slices, *context.values())
-    case = Body(names, tuple(given), dict(inner.vars), tuple(inner.ops))
-    case = rename_body(case, context)
+    case = _case(net, step)
     with net.program.building(body):
-        operands = [_var(net, body, name) for name in (*params, *slices, *context)]
-        attrs = {"cases": (case,), "counts": (rows,), "outs": len(given), "compact": False}
+        operands = [_var(net, body, name) for name in step.given]
+        attrs = {
+            "cases": (case,),
+            "counts": (step.rows,),
+            "outs": len(case.results),
+            "compact": False,
+        }
         out = apply("partition", {"masks": (active,), "rows": operands}, attrs)["out"]
         memories = [
             _kept(active, *pair) for pair in zip(out[: len(results)], operands, strict=False)
@@ -152,20 +147,89 @@ def _by_rows(
     return Guarded(body, start, named, [v.name for v in memories[:n]], added, outputs)
 
 
-def _captured_rows(net: StepNet, rows: Size, results: Sequence[str]) -> dict[str, str]:
-    """The captures that have a row of their own for each row of the batch, to parameters.
+@dataclass
+class _Step:
+    """A step block whose rows have a name.
+
+    Attributes:
+        rows: The name.
+        own: Whether the name is the block's own, where the batch is a number.
+        given: What the block gets row by row, captures included, as it is called outside.
+        params: The same, as it is called inside.
+        results: What the block gives row by row.
+        stop: The condition that it stops at, which may be one for all rows.
+    """
+
+    rows: Dim
+    own: bool
+    given: list[str]
+    params: list[str]
+    results: list[str]
+    stop: str | None
+
+
+def _named(net: StepNet, total: Size, params: Sequence[str], results: Sequence[str]) -> _Step:
+    """Take captures that have a row for each row of the batch as parameters; name the rows.
 
     As captures they would be whole in the gradient of the step, which meets rows of them that
-    do not run: 0 times what may be infinite. A fixed number of rows does not tell captures.
+    do not run: 0 times what may be infinite.
     """
-    inner, found = net.table, dict[str, str]()
-    read = [name for op in inner.ops for name in op.reads()]
-    for name in dict.fromkeys([*read, *results]):
-        type_ = inner.type_of(name)
-        leads = isinstance(type_, TensorType) and isinstance(rows, Dim) and type_.shape[:1]
-        if leads == (rows,) and name not in inner.vars:
-            found[name] = net.param(f"{name}.rows", type_).name
-    return found
+    inner, own = net.table, [*params, *(slice_.name for _, slice_ in net.inputs)]
+    given = [*results, *(v.name for v in net.outputs)]
+    stop = net.stop.name if net.stop is not None else None
+    fixed = not isinstance(total, Dim) or total.name is None
+    rows = net.new_dim("rows") if fixed else total
+    assert isinstance(rows, Dim)
+    leading = _leading(net, total, [*given, *([stop] if stop else [])])
+    if fixed:
+        tracked = Tracked(inner.unifier.copy(), total, rows)
+        leading = captured_rows(net.outer, leading, _sources(net), tracked) if leading else []
+    context = {n: net.param(f"{n}.rows", inner.type_of(n)).name for n in leading}
+    inner.ops = [rename_op(op, context) for op in inner.ops]
+    if fixed:
+        name_rows(inner, [*own, *context.values()], total, rows)
+    return _Step(
+        rows,
+        fixed,
+        [*own, *context],
+        [*own, *context.values()],
+        [context.get(n, n) for n in given],
+        context.get(stop, stop) if stop else None,
+    )
+
+
+def _leading(net: StepNet, total: Size, results: Sequence[str]) -> list[str]:
+    """The captures whose leading axis is as long as the batch."""
+    inner = net.table
+    read = [*(name for op in inner.ops for name in op.reads()), *results]
+    return [
+        name
+        for name in dict.fromkeys(read)
+        if name not in inner.vars
+        and isinstance(type_ := inner.type_of(name), TensorType)
+        and type_.shape[:1] == (total,)
+    ]
+
+
+def _sources(net: StepNet) -> dict[str, int]:
+    """What tells rows outside of the step: each variable with its axis of rows."""
+    found = {outer.name: 1 for outer, _ in net.inputs}
+    inits = [*(init for memory in net.memories for init in memory.inits), net.rnn.lengths]
+    return found | {init.name: 0 for init in inits if init is not None}
+
+
+def _case(net: StepNet, step: _Step) -> Body:
+    """The step block on its rows, which leaves those out that do not run."""
+    inner, results = net.table, list(step.results)
+    if step.stop is not None:
+        results.append(_row_stop(net, step.stop, step.rows))
+    valid = net.param("valid", TensorType(BOOL, (step.rows,)))
+    mask_rows(net.program, inner, step.rows, valid.name)
+    for i, name in enumerate(results):
+        _check_leads(net, name, step)
+        results[i] = blank_columns(net.program, inner, name, step.rows, valid.name)
+    names = (valid.name, *step.params)
+    return Body(names, tuple(results), dict(inner.vars), tuple(inner.ops))
 
 
 def _row_count(net: StepNet) -> Size:
@@ -175,12 +239,13 @@ def _row_count(net: StepNet) -> Size:
     return net.stop.shape[0]
 
 
-def _row_stop(net: StepNet, rows: Size) -> Var | None:
+def _row_stop(net: StepNet, name: str, rows: Dim) -> str:
     """The condition of stopping, one entry a row."""
-    if net.stop is None or net.stop.ndim:
-        return net.stop
+    stop = _var(net, net.table, name)
+    if stop.ndim:
+        return name
     with net.program.building(net.table):
-        return one("broadcast_to", net.stop, shape=(rows,))
+        return one("broadcast_to", stop, shape=(rows,)).name
 
 
 def _active(net: StepNet, body: SymbolTable) -> Var | None:
@@ -196,13 +261,20 @@ def _kept(active: Var, new: Var, old: Var) -> Var:
     return one("where", one("reshape", active, shape=shape), new, old)
 
 
-def _check_leads(net: StepNet, name: str, rows: Size) -> None:
-    found = net.table.type_of(name)
-    leading = found.shape[:1] if isinstance(found, TensorType) else ()
-    if not leading or net.table.unifier.unify(leading[0], rows) is None:
+def _check_leads(net: StepNet, name: str, step: _Step) -> None:
+    found, rows = net.table.type_of(name), step.rows
+    shape = found.shape if isinstance(found, TensorType) else ()
+    if not shape or net.table.unifier.unify(shape[0], rows) is None:
         raise ShapeError(
             f"`{name}` does not lead with the rows of the batch.",
             given=f"{name}: {found}   rows: {rows}",
             fix="With lengths= or a stop for each row, memories and outputs have the batch as "
-            "their leading axis.",
+            "their leading axis." + (f" {ADVICE}" if step.own else ""),
+        )
+    others = [size for size in shape[1:] if isinstance(size, Dim)]
+    if step.own and any(str(rows) in size.names() for size in others):
+        raise ShapeError(
+            f"`{name}` mixes the rows of the batch: another axis is as long because of them.",
+            given=f"{name}: {found}   rows: {rows}",
+            fix=ADVICE,
         )

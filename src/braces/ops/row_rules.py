@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from braces.dims import Dim, Shape, Size
+from braces.dims import Dim, Shape
 from braces.dtypes import ListType, Type
 from braces.errors import OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Op
@@ -34,8 +34,7 @@ class RowView:
 
     op: Op
     types: Mapping[str, Type]
-    rows: Size
-    follows: Container[str]
+    rows: Dim
     cotangents: Container[str] = ()
 
     def shape(self, name: str) -> Shape:
@@ -44,15 +43,8 @@ class RowView:
         return type_.element.shape if isinstance(type_, ListType) else type_.shape
 
     def axes(self, name: str) -> list[int]:
-        """The axes of a variable that are rows.
-
-        A number of rows that is fixed may be the size of other axes too: then it is the leading
-        axis of what follows from the block's parameters.
-        """
-        shape = self.shape(name)
-        if not isinstance(self.rows, Dim):
-            return [0] if name in self.follows and shape[:1] == (self.rows,) else []
-        return [i for i, size in enumerate(shape) if size == self.rows]
+        """The axes of a variable that are rows."""
+        return [i for i, size in enumerate(self.shape(name)) if size == self.rows]
 
     def tangled(self, name: str) -> bool:
         """Whether the number of rows is part of a larger expression."""
@@ -60,8 +52,7 @@ class RowView:
 
     def mentioned(self, size: Any) -> bool:
         """Whether the number of rows is part of a size."""
-        rows = self.rows
-        return isinstance(size, Dim) and isinstance(rows, Dim) and str(rows) in size.names()
+        return isinstance(size, Dim) and str(self.rows) in size.names()
 
     @property
     def base(self) -> str:
@@ -212,22 +203,11 @@ def along_axis(*others: str) -> RowRule:
 
 def contraction(view: RowView) -> Fills:
     """Products are summed along what the result does not have."""
-    if not isinstance(view.rows, Dim):
-        apart = view.keeps() and not _leads_contracted(view)
-        return {} if apart else dict.fromkeys(view.op.inputs, 0)
     counts = [len(view.axes(n)) for n in view.op.reads()]
     kept = sum(len(view.axes(n)) for n in view.op.binds())
     if any(view.tangled(n) for n in (*view.op.reads(), *view.op.binds())):
         raise refused(view)
     return {} if kept >= sum(counts) else dict.fromkeys(view.op.inputs, 0)
-
-
-def _leads_contracted(view: RowView) -> bool:
-    """Whether a product sums over rows that cannot be told by their size."""
-    right = view.op.inputs.get("y", ())
-    left = view.op.inputs.get("x", ())
-    vectors = [n for n in left if view.axes(n) and len(view.shape(n)) == 1]
-    return bool(vectors) or any(view.axes(n) and len(view.shape(n)) <= 2 for n in right)
 
 
 def scatter(view: RowView) -> Fills:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Container, Mapping, Sequence, Set
 from typing import Any, final
 
 from braces.dims import Size
-from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer
+from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
@@ -104,7 +104,7 @@ class Loop(BlockOp):
         init = types.get("init", ())
         results = result_types(body, outer, context)
         for param, before, after in zip(body.params[1:], init, results, strict=False):
-            _check_memory(param, before, after)
+            _check_memory(context, param, before, after)
         counted = attrs["cond"] is None and not types.get("count")
         if not counted:
             self._refuse_rows(types, results[len(init) :], attrs, outer, context)
@@ -240,8 +240,8 @@ def _limit_text(limit: object) -> str:
 # ---- types -----------------------------------------------------------------------------------
 
 
-def _check_memory(param: str, before: Type, after: Type) -> None:
-    if before != after:
+def _check_memory(context: Context, param: str, before: Type, after: Type) -> None:
+    if not unifies(before, after, context.unifier):
         raise ShapeError(
             f"Memory `{param}` changes its type from one trip to the next.",
             given=f"init: {before}   update: {after}",

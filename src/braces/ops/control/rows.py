@@ -7,63 +7,49 @@ masked with what changes nothing. What cannot be masked so is refused when the b
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from braces.dims import Dim, Size, Unifier
-from braces.dtypes import TensorType, Type, is_float
-from braces.errors import BracesError
+from braces.dims import Dim
+from braces.dtypes import is_float
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import map_bodies, with_captures
 from braces.ops.build import Var, one, var_of
 from braces.ops.define import OPS
-from braces.ops.inference import infer_op
-from braces.ops.row_rules import HIGHEST, LOWEST, Fills, RowView, refused, undeclared
+from braces.ops.row_rules import HIGHEST, LOWEST, Fills, RowView, undeclared
 
 
-def mask_rows(program: Program, table: SymbolTable, rows: Size, valid: str) -> None:
+def mask_rows(program: Program, table: SymbolTable, rows: Dim, valid: str) -> None:
     """Leave padding out of everything in a block that mixes rows.
 
     Args:
         program: The program that is built.
         table: The block; operators are put into it.
-        rows: The size that rows have, and nothing else where it is symbolic.
+        rows: The size that rows have, and nothing else.
         valid: The variable that tells rows from padding.
 
     Raises:
-        ProgramError: An operator mixes rows in a way that has no mask, or may do so where the
-            number of rows is fixed, so that they cannot be told from other axes.
+        ProgramError: An operator mixes rows in a way that has no mask.
     """
-    done, follows = list[Op](), set(table.params)
+    done = list[Op]()
     pending, table.ops = table.ops, done
     for op in pending:
-        if not follows.isdisjoint(op.reads()):
-            follows.update(op.binds())
-        done.extend(_masked(program, table, op, rows, valid, follows))
+        done.extend(_masked(program, table, op, rows, valid))
     table.touch()
 
 
-def _masked(
-    program: Program,
-    table: SymbolTable,
-    op: Op,
-    rows: Size,
-    valid: str,
-    follows: Container[str],
-) -> list[Op]:
+def _masked(program: Program, table: SymbolTable, op: Op, rows: Dim, valid: str) -> list[Op]:
     """The operators that take the place of one operator."""
     op = _inside(program, table, op, rows, valid)
     types = {n: table.type_of(n) for n in (*op.reads(), *op.binds())}
-    view = RowView(op, types, rows, follows, OPS.get(op.type).cotangents)
+    view = RowView(op, types, rows, OPS.get(op.type).cotangents)
     if not view.touches():
         return [op]
     fills = fills_of(view)
-    if not isinstance(rows, Dim) and (fills or not _leading(view)):
-        raise refused(view, f"It may mix the {rows} rows; give the batch dimension a name.")
     if not fills:
         return [op]
     before = len(table.ops)
@@ -80,33 +66,6 @@ def _masked(
     extra = table.ops[before:]
     del table.ops[before:]
     return [*extra, made]
-
-
-def _leading(view: RowView) -> bool:
-    """Whether rows that are a fixed number lead the outputs as they lead the inputs.
-
-    Another axis may be as long; a name in place of the number tells them apart. Where inference
-    then fails, something else is matched with the rows, and stays where it is.
-    """
-    op, name = view.op, Dim.named("rows")
-    if op.bodies():
-        return True
-    try:
-        found = infer_op(op, {n: _renamed(view, n, name) for n in op.reads()}, Unifier())
-    except BracesError:
-        return True
-    return all(
-        [i for i, size in enumerate(type_.shape) if size == name] == view.axes(n)
-        for n, type_ in found.items()
-        if isinstance(type_, TensorType)
-    )
-
-
-def _renamed(view: RowView, variable: str, name: Dim) -> Type:
-    type_ = view.types[variable]
-    if isinstance(type_, TensorType) and view.axes(variable):
-        return type_.with_shape((name, *type_.shape[1:]))
-    return type_
 
 
 def fills_of(view: RowView) -> Fills:
@@ -127,7 +86,7 @@ def _owner(table: SymbolTable, name: str) -> SymbolTable:
     return owner
 
 
-def _inside(program: Program, table: SymbolTable, op: Op, rows: Size, valid: str) -> Op:
+def _inside(program: Program, table: SymbolTable, op: Op, rows: Dim, valid: str) -> Op:
     """The operator with its sub-blocks masked."""
 
     def change(body: Body) -> Body:
@@ -147,15 +106,29 @@ def _fill(
     axes = view.axes(name)
     if fill is None or not axes:
         return name
-    var = var_of(program, _owner(table, name), name)
-    if var.dtype == bool:
-        for axis in axes:
-            condition = _along(mask, axis, var.ndim)
-            var = var & condition if fill in (False, LOWEST) else var | ~condition
-        return var.name
+    return _filled(var_of(program, _owner(table, name), name), axes, fill, mask).name
+
+
+def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
     for axis in axes:
-        var = one("where", _along(mask, axis, var.ndim), var, _number(fill, var))
-    return var.name
+        condition = _along(mask, axis, var.ndim)
+        if var.dtype == bool:
+            var = var & condition if fill in (False, LOWEST) else var | ~condition
+        else:
+            var = one("where", condition, var, _number(fill, var))
+    return var
+
+
+def blank_columns(
+    program: Program, table: SymbolTable, name: str, rows: Dim, valid: str
+) -> str:
+    """A result whose further axes that are rows too are zero where those rows are padding."""
+    var = var_of(program, _owner(table, name), name)
+    axes = [axis for axis, size in enumerate(var.shape) if axis and size == rows]
+    if not axes:
+        return name
+    with program.building(table):
+        return _filled(var, axes, 0, var_of(program, _owner(table, valid), valid)).name
 
 
 def _along(mask: Var, axis: int, rank: int) -> Var:
