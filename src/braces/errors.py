@@ -188,6 +188,17 @@ class ParseError(FileFormatError, SyntaxError):
     """A text that is not a program; the message shows the place with a caret."""
 
 
+def array_fix(error: Exception, otherwise: str) -> str:
+    """The way out where NumPy makes no array of a thing: a tensor of another library says so.
+
+    Example:
+        >>> array_fix(RuntimeError("Can't call numpy() on Tensor that requires grad."), "")
+        'Give tensor.detach().cpu().numpy().'
+    """
+    tensor = "tensor" in str(error).lower()
+    return "Give tensor.detach().cpu().numpy()." if tensor else otherwise
+
+
 def suggest(name: str, names: Iterable[str]) -> str:
     """A way out that names the nearest of `names`.
 

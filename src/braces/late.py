@@ -15,6 +15,7 @@ ENTRIES = {
     "no_attribute": "braces.frontend.spelling:no_attribute",
     "call_function": "braces.frontend.numpy_calls:call_function",
     "call_ufunc": "braces.frontend.numpy_calls:call_ufunc",
+    "op_modules": "braces.passes.admit:op_modules",
     "op_versions": "braces.passes.admit:op_versions",
     "run_block": "braces.executor.block:run_block",
     "eval_block": "braces.executor.block:eval_block",

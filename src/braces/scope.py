@@ -34,6 +34,7 @@ from braces.errors import (
     ShapeError,
     UninitializedError,
     UnknownNameError,
+    array_fix,
     suggest,
     visible,
 )
@@ -484,9 +485,9 @@ def _stored(given: object, at: str) -> Any:
     except ValueError as error:
         what, fix = "These lists differ in length and make no array.", "Pad or cut them."
         raise ShapeError(what, at=at, given=_shown(given), fix=fix) from error
-    except (TypeError, ArithmeticError) as error:
+    except (TypeError, ArithmeticError, RuntimeError) as error:
         what = f"This makes no array of {dtype or 'numbers'}."
-        fix = "Give a NumPy array of the dtype that is wanted; it is kept."
+        fix = array_fix(error, "Give a NumPy array of the dtype that is wanted; it is kept.")
         raise DTypeError(what, at=at, given=_shown(given), fix=fix) from error
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype not in _KNOWN:

@@ -11,6 +11,7 @@ import numpy as np
 
 from braces.dims import Dim
 from braces.dtypes import is_float
+from braces.errors import BracesError
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
 from braces.ir.records import Attr, Body, Op
 from braces.lazy import jax, jnp
@@ -108,7 +109,10 @@ class Lowerer:
         if definition.check is not None:
             wrong = definition.check.kernel(*definition.arrange(values), **attrs)
             state = fail(state, here, wrong)
-        return definition.compute(values, attrs, op.outputs.keys()), state
+        try:
+            return definition.compute(values, attrs, op.outputs.keys()), state
+        except BracesError as error:
+            raise error.located(op.describe()) from None
 
     def _measured(self, results: Mapping[str, Sequence[Any]], state: State) -> State:
         """Note how many values the lists have that began in the block that has this state.

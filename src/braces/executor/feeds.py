@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.dtypes import TensorType, is_float, is_integer, short_name
-from braces.errors import FeedError, suggest
+from braces.errors import FeedError, array_fix, suggest
 from braces.executor.attributes import Sizes, learn_sizes
 from braces.ir.records import VarInfo
 from braces.ops.scalars import converted
@@ -72,12 +72,16 @@ def convert(info: VarInfo, value: Any) -> Any:
 def _of_python(info: VarInfo, value: Any) -> Any:
     try:
         return np.asarray(value)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise FeedError(
-            f"Feed `{info.name}` cannot become {info.type}.",
-            given=f"{value!r:.80} ({error})",
-            fix="Feed a NumPy array of the declared dtype.",
-        ) from None
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        raise _unreadable(info, f"{value!r:.80}", error) from None
+
+
+def _unreadable(info: VarInfo, shown: str, error: Exception) -> FeedError:
+    return FeedError(
+        f"Feed `{info.name}` cannot become {info.type}.",
+        given=f"{shown} ({error})",
+        fix=array_fix(error, "Feed a NumPy array of the declared dtype."),
+    )
 
 
 def _converted(info: VarInfo, declared: TensorType, array: Any, written: bool) -> Any:
@@ -133,7 +137,12 @@ def _as_array(info: VarInfo, value: Any) -> Any:
             fix="Feed array.filled(value), and the mask as data of its own.",
         )
     if hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__"):
-        return value if type(value).__module__.startswith("jax") else np.asarray(value)
+        if type(value).__module__.startswith("jax"):
+            return value
+        try:
+            return np.asarray(value)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise _unreadable(info, type(value).__name__, error) from None
     raise FeedError(
         f"Feed `{info.name}` is no array.",
         given=f"{type(value).__name__}: {value!r:.60}",

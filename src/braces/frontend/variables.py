@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from braces.dims import Size
 from braces.dtypes import DType, TensorType, dtype_of, size_of
-from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError
+from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError, array_fix
 from braces.frontend import init as initializers
 from braces.frontend.guard import building
 from braces.frontend.init import Initializer as Initializer, salt_of as salt_of
@@ -163,7 +163,8 @@ def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
     try:
         array = literal(init, dtype)
     except DTypeError as error:
-        error.fix = "Pass an initializer of br.init, or numbers that the parameter can hold."
+        usual = "Pass an initializer of br.init, or numbers that the parameter can hold."
+        error.fix = array_fix(ValueError(error.given), usual)
         raise
     if isinstance(init, bool | int | float):
         return one("full", shape=shape, value=float(init), dtype=dtype)

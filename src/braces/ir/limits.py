@@ -26,6 +26,7 @@ LARGEST_UNKNOWN = 1 << 20
 
 T = TypeVar("T")
 
+_MODULE = re.compile(r"[\w./<>() -]{1,200}")
 _GROUP = re.compile(r"(?<![\w.$])(\w*)\(")
 
 
@@ -41,6 +42,13 @@ def readable_name(name: str) -> str:
         return check_name(name)
     except BracesError as error:
         raise FileFormatError(error.what, fix=error.fix) from None
+
+
+def readable_module(text: str) -> str:
+    """`text`, if a module or the file of a script may be called so."""
+    if not _MODULE.fullmatch(text):
+        raise FileFormatError(f"{text!r:.80} is no name of a module.")
+    return text
 
 
 def readable_size(text: str) -> Size:

@@ -98,12 +98,19 @@ class Program:
         self._unknown = definition.unknown
         return self
 
-    def update(self, persistable: str, value: str) -> None:
+    def update(self, persistable: Any, value: Any) -> None:
         """Give a persistable variable its value after the run.
 
+        Args:
+            persistable: A parameter or state of the main block, or its name.
+            value: A variable of the main block, or its name.
+
         Raises:
-            ProgramError: The variable is not persistable, or it has an update already.
+            ProgramError: The variable is not persistable, or it has an update already; or what
+                is given is no variable of this program.
+            UnknownNameError: There is no such variable.
         """
+        persistable, value = self._name_of(persistable), self._name_of(value)
         info = self.table.get_var(persistable)
         if not info.persistable:
             raise ProgramError(
@@ -124,6 +131,18 @@ class Program:
         if name not in self.results:
             self.results = (*self.results, name)
             self.table.touch()
+
+    def _name_of(self, given: Any) -> str:
+        """The name of a variable of the main block, which is given itself or by name."""
+        name = given if isinstance(given, str) else getattr(given, "name", None)
+        other = getattr(given, "program", self) is not self
+        if not isinstance(name, str) or other:
+            raise ProgramError(
+                f"{given!r:.80} is no variable of this program.",
+                fix="Give a variable of it or its name: prog.update(counter, counter + 1).",
+            )
+        self.table.get_var(name)
+        return name
 
     # ---- blocks ------------------------------------------------------------------------------
 
@@ -277,7 +296,8 @@ class Program:
     def to_bytes(self) -> bytes:
         """The program, its startup program included, as one protobuf `ProgramDesc`."""
         startup = self._startup.definition if self._startup else None
-        return serde.program_to_bytes(self.definition, startup, late.call("op_versions"))
+        versions, modules = late.call("op_versions"), late.call("op_modules")
+        return serde.program_to_bytes(self.definition, startup, versions, modules)
 
     @staticmethod
     def from_bytes(data: bytes) -> Program:

@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.dims import Dim
-from braces.dtypes import DType, Type, dtype_of, short_name
-from braces.errors import visible
+from braces.dims import Dim, Shape
+from braces.dtypes import DType, TensorType, Type, dtype_of, short_name
+from braces.errors import DTypeError, visible
 
 Attr: TypeAlias = (
     "bool | int | float | str | DType | Dim | Literal | Body | tuple[Attr, ...] | None"
@@ -76,6 +76,25 @@ class VarInfo:
     def persistable(self) -> bool:
         """Whether the value outlives a run."""
         return self.kind in (PARAMETER, STATE)
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each axis; symbolic ones are `Dim`s."""
+        return self._tensor.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype, a `numpy.dtype`."""
+        return self._tensor.dtype
+
+    @property
+    def _tensor(self) -> TensorType:
+        if isinstance(self.type, TensorType):
+            return self.type
+        raise DTypeError(
+            f"`{self.name}` is a list ({self.type}), not an array.",
+            fix="A list has a type with an element: info.type.element.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +212,13 @@ class ProgramDef:
         main: Block 0.
         updates: Persistable name to the variable that holds its next value.
         unknown: Fields of a later schema; no part of the program's meaning.
+        modules: Operator type to what its file says of where it was defined; for messages.
     """
 
     main: Body
     updates: Mapping[str, str]
     unknown: bytes = field(default=b"", compare=False)
+    modules: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
     def with_(self, **changes: Any) -> ProgramDef:
         """A copy with some fields replaced."""

@@ -16,6 +16,7 @@ from braces.ops.kinds import held, normalise
 from braces.ops.offence import told
 from braces.ops.row_rules import RowRule
 from braces.ops.signature import AttrSpec, Slot, read_signature
+from braces.ops.traced import reads_values
 
 Tensor: TypeAlias = Any
 """What a kernel computes with: an array of JAX. An annotation, no more."""
@@ -192,7 +193,13 @@ class OpDef:
     def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
         """Run the kernel: values by slot to results by slot."""
         del wanted
-        return self.by_slot(self.kernel(*self.arrange(values), **attrs))
+        try:
+            return self.by_slot(self.kernel(*self.arrange(values), **attrs))
+        except Exception as error:
+            found = reads_values(self.type, self.kernel, error)
+            if found is None:
+                raise
+            raise found from None
 
     # ---- completing a definition -------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from braces.dtypes import BOOL, FLOAT32, FLOAT64, INT64, SHORT_NAMES, DType, is_float
-from braces.errors import BracesError, DTypeError
+from braces.errors import BracesError, DTypeError, array_fix
 
 PYTHON = (bool, int, float, complex)
 
@@ -47,8 +47,11 @@ def numbers(value: Any) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except BracesError:
         raise
-    except (ValueError, TypeError) as error:
-        raise DTypeError(f"{value!r:.80} cannot become an array: {error}") from None
+    except (ValueError, TypeError, RuntimeError) as error:
+        fix = array_fix(error, "Pass a number, a nested list of numbers, or a NumPy array.")
+        raise DTypeError(
+            f"{value!r:.80} cannot become an array.", given=str(error), fix=fix
+        ) from None
     if array.dtype.kind not in "biuf" and not is_float(array.dtype):
         raise DTypeError(
             f"{value!r:.80} is not a number, nor an array of numbers.",

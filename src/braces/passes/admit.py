@@ -6,9 +6,13 @@ short and one of an older version may lack what it did not know. Then its struct
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from braces.errors import BracesError
+from braces.ir.files import stored_path
 from braces.ir.records import Attr, Body, Op, ProgramDef
 from braces.ir.walk import map_bodies
 from braces.ops.define import OPS
@@ -30,6 +34,28 @@ def admit(main: ProgramDef, startup: ProgramDef | None) -> tuple[ProgramDef, Pro
 def op_versions() -> dict[str, int]:
     """The version of each operator type; derived types have that of their base."""
     return {type_: definition.version for type_, definition in OPS.definitions.items()}
+
+
+def op_modules() -> dict[str, str]:
+    """Where each operator was defined that does not come with Braces; a script by its file."""
+    kernels = {type_: definition.kernel for type_, definition in OPS.definitions.items()}
+    return {
+        type_: _module_of(kernel)
+        for type_, kernel in kernels.items()
+        if kernel.__module__.partition(".")[0] != "braces"
+    }
+
+
+def _module_of(kernel: Callable[..., Any]) -> str:
+    name = kernel.__module__
+    if name == "__main__":
+        code = getattr(inspect.unwrap(kernel), "__code__", None)
+        name = name if code is None else stored_path(code.co_filename)
+    return _STRANGE.sub("_", name)[:200] or "_"
+
+
+_STRANGE = re.compile(r"[^\w./<>() -]")
+"""What a file cannot hold of a name."""
 
 
 def complete(program: ProgramDef) -> ProgramDef:

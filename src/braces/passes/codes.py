@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from braces.errors import VerifyError
@@ -49,10 +50,12 @@ class Report:
 
     Attributes:
         errors: In program order.
+        modules: Where the file of the program says that operators were defined.
     """
 
-    def __init__(self, all: bool) -> None:
+    def __init__(self, all: bool, modules: Mapping[str, str] | None = None) -> None:
         self.all = all
+        self.modules = modules or {}
         self.errors: list[VerifyError] = []
 
     def say(

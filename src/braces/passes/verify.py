@@ -58,7 +58,7 @@ def check(
     main: ProgramDef, startup: ProgramDef | None, all: bool, types: bool | None
 ) -> list[VerifyError]:
     """`verify` for descriptions."""
-    report = Report(all)
+    report = Report(all, main.modules)
     _Checking(report, "", types).check(main)
     if startup is not None:
         _Checking(report, "startup, ", types).check(startup)

@@ -24,13 +24,24 @@ def check_definition(op: Op, report: Report, at: str) -> Op | None:
     """
     definition, before = OPS.find(op.type), len(report.errors)
     if definition is None:
-        what = f"There is no operator `{op.type}`."
-        report.say("B101", what, at=at, fix=suggest(op.type, OPS.definitions))
+        _say_unknown(op, report, at)
         return None
     _check_slots("input", op.inputs, definition.inputs, op, report, at)
     _check_slots("output", op.outputs, definition.outputs, op, report, at)
     whole = _with_attrs(op, definition, report, at)
     return whole if len(report.errors) == before else None
+
+
+def _say_unknown(op: Op, report: Report, at: str) -> None:
+    """An operator that nobody has defined: one of another process, or a misspelt one."""
+    module = report.modules.get(op.type.partition(".")[0])
+    given, fix = None, suggest(op.type, OPS.definitions)
+    if module is not None:
+        given = f"{op.type} does not come with Braces; it was defined in {module}"
+        fix = f"Import {module} first, or whatever defines the operator now."
+    elif not fix.startswith("Did"):
+        fix = "If it is an operator of your own, import the module that defines it first."
+    report.say("B101", f"There is no operator `{op.type}`.", at=at, given=given, fix=fix)
 
 
 def check_captures(op: Op, report: Report, at: str) -> None:

@@ -57,7 +57,7 @@ DTYPE_C64: DType
 DTYPE_C128: DType
 
 class ProgramDesc(_message.Message):
-    __slots__ = ("format", "format_version", "producer", "main", "updates", "startup", "locations", "op_versions", "complete")
+    __slots__ = ("format", "format_version", "producer", "main", "updates", "startup", "locations", "op_versions", "op_modules", "complete")
     class OpVersionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,13 @@ class ProgramDesc(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class OpModulesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     PRODUCER_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +80,7 @@ class ProgramDesc(_message.Message):
     STARTUP_FIELD_NUMBER: _ClassVar[int]
     LOCATIONS_FIELD_NUMBER: _ClassVar[int]
     OP_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    OP_MODULES_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     format: str
     format_version: int
@@ -82,8 +90,9 @@ class ProgramDesc(_message.Message):
     startup: ProgramDesc
     locations: _containers.RepeatedCompositeFieldContainer[LocationDesc]
     op_versions: _containers.ScalarMap[str, int]
+    op_modules: _containers.ScalarMap[str, str]
     complete: bool
-    def __init__(self, format: _Optional[str] = ..., format_version: _Optional[int] = ..., producer: _Optional[str] = ..., main: _Optional[_Union[BlockDesc, _Mapping]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., startup: _Optional[_Union[ProgramDesc, _Mapping]] = ..., locations: _Optional[_Iterable[_Union[LocationDesc, _Mapping]]] = ..., op_versions: _Optional[_Mapping[str, int]] = ..., complete: bool = ...) -> None: ...
+    def __init__(self, format: _Optional[str] = ..., format_version: _Optional[int] = ..., producer: _Optional[str] = ..., main: _Optional[_Union[BlockDesc, _Mapping]] = ..., updates: _Optional[_Iterable[_Union[UpdateDesc, _Mapping]]] = ..., startup: _Optional[_Union[ProgramDesc, _Mapping]] = ..., locations: _Optional[_Iterable[_Union[LocationDesc, _Mapping]]] = ..., op_versions: _Optional[_Mapping[str, int]] = ..., op_modules: _Optional[_Mapping[str, str]] = ..., complete: bool = ...) -> None: ...
 
 class UpdateDesc(_message.Message):
     __slots__ = ("persistable", "value")

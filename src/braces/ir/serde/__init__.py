@@ -33,7 +33,10 @@ FORMAT_VERSION = 1
 
 
 def program_to_bytes(
-    main: ProgramDef, startup: ProgramDef | None, versions: Mapping[str, int] | None = None
+    main: ProgramDef,
+    startup: ProgramDef | None,
+    versions: Mapping[str, int] | None = None,
+    modules: Mapping[str, str] | None = None,
 ) -> bytes:
     """A program and its startup program as one `ProgramDesc`.
 
@@ -42,6 +45,7 @@ def program_to_bytes(
         startup: What sets its persistable variables, where there is such a program.
         versions: The version of each operator type; those of the types used are stored, derived
             ones by the type that they come from.
+        modules: Where operators were defined that do not come with Braces.
 
     Raises:
         ProgramError: It holds something that has no stored form, or nests too deep.
@@ -55,6 +59,7 @@ def program_to_bytes(
         desc.locations.add(file=source.file, line=source.line)
     used = {_base(op.type) for one in (main, startup) if one for _, op in all_ops(one.main)}
     desc.op_versions.update({t: n for t, n in (versions or {}).items() if t in used})
+    desc.op_modules.update({t: m for t, m in (modules or {}).items() if t in used})
     # The last field goes last by itself: that is how a reader notices a file cut short.
     data = _encoded(desc) + _encoded(pb.ProgramDesc(complete=True))
     if len(data) > limits.LARGEST_FILE:
@@ -88,7 +93,10 @@ def program_from_bytes(
     _check_versions(desc, known or {})
     reader = Reader(desc, [source_of(one) for one in desc.locations])
     startup = reader.program(desc.startup) if desc.HasField("startup") else None
-    return reader.program(desc), startup
+    modules = {type_: limits.readable_module(m) for type_, m in desc.op_modules.items()}
+    if startup is not None:
+        startup = startup.with_(modules=modules)
+    return reader.program(desc).with_(modules=modules), startup
 
 
 def _base(op_type: str) -> str:

@@ -1,0 +1,58 @@
+"""What a kernel must not ask for: values, which only a run has."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from braces.errors import OpDefinitionError
+from braces.lazy import jax
+
+
+def reads_values(
+    op_type: str, kernel: Callable[..., Any], error: Exception
+) -> OpDefinitionError | None:
+    """The error for a kernel that turns an array into a number, a bool or a NumPy array.
+
+    Kernels are traced: they compute with arrays whose shapes are known, and not their values.
+
+    Args:
+        op_type: The operator.
+        kernel: What failed.
+        error: How it failed; `None` is returned where it is of another kind.
+    """
+    kinds = jax.errors
+    if not isinstance(
+        error,
+        kinds.ConcretizationTypeError
+        | kinds.TracerArrayConversionError
+        | kinds.TracerIntegerConversionError,
+    ):
+        return None
+    branches = isinstance(error, kinds.TracerBoolConversionError)
+    use = "asks whether a value is true" if branches else "needs the value of an array"
+    return OpDefinitionError(
+        f"The kernel of {op_type} {use}, which only a run knows.",
+        given=_line(kernel, error),
+        fix="Choose with jnp.where(condition, x, y) or jax.lax.cond, repeat with "
+        "jax.lax.while_loop, compute with jax.numpy; Python's `if`, `while`, bool(), int() and "
+        "float() take attributes, which are plain values.",
+    )
+
+
+def _line(kernel: Callable[..., Any], error: Exception) -> str:
+    """The innermost line of the user's that the error passed: that of the kernel mostly."""
+    libraries = tuple(str(Path(one).parent) for one in (jax.__file__, np.__file__))
+    frames = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(libraries)
+    ]
+    file, line = frames[-1] if frames else (kernel.__module__, 0)
+    text = linecache.getline(file, line).strip()
+    return f"{file}:{line}" + (f": {text}" if text else "")
