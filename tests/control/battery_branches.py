@@ -32,6 +32,7 @@ def one_branch_only(x: br.Var, w: br.Var) -> br.Var:
     with choice.true_block() as t:
         a, b = t.add_input(x), t.add_input(w)
         t.add_output(br.sin(a) * b, b * b)
+    choice.pass_through(x, w)
     first, second = choice()
     return br.sum(first * second)
 
@@ -200,6 +201,7 @@ def row_wise_branch_of_one_side(x: br.Var, w: br.Var) -> br.Var:
     choice = br.create_if_else(x[:, 0] > 0.0)
     with choice.true_block() as t:
         t.add_output(br.tanh(t.add_input(x) @ w))
+    choice.pass_through(x)
     return br.sum(choice() ** 2)
 
 

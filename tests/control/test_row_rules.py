@@ -140,6 +140,7 @@ def test_the_derived_gradient_follows_the_rule(mode: str) -> None:
         choice = br.create_if_else(x[:, 0] > 0.0)
         with choice.true_block() as positive:
             positive.add_output(scaled(positive.add_input(x), w))
+        choice.pass_through(x)
         (slope,) = br.gradients(br.sum(choice()), w)
     feed = {"x": VALUES, "w": np.ones(3)}
     got = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=slope)

@@ -249,20 +249,15 @@ class _Writer(Functional):
         kinds, sides = self.kinds(place, 1, 2), self.sides(choice)
         for open_side in sides:
             with open_side() as block:
-                if len(sides) == 1:
-                    self.pass_through(place, block, kinds)
                 self.case(place, block, kinds)
+        if len(sides) == 1:
+            choice.pass_through(*self.picks(place, kinds))
         self.take(place, kinds, choice())
 
     def sides(self, choice: Any) -> list[Callable[[], Any]]:
         """Both blocks of an if-else, in any order, or now and then only one."""
         both = [choice.true_block, choice.false_block]
         return self.draw.sample(both, 1 if self.draw.random() < 0.15 else 2)
-
-    def pass_through(self, place: Place, block: Any, kinds: Sequence[str]) -> None:
-        """What the side that is not written returns."""
-        for value in self.picks(place, kinds):
-            block.add_input(value)
 
     def case(self, place: Place, block: Any, kinds: Sequence[str]) -> None:
         inner = place.inside()
@@ -294,11 +289,14 @@ class _Writer(Functional):
             return
         deciding = self.pick(place, MATRIX)
         choice = br.create_if_else(deciding[:, 0] > self.number() * 0.5)
-        sides = self.sides(choice)
+        sides, first = self.sides(choice), self.pick(place, MATRIX)
+        if len(sides) == 1:
+            choice.pass_through(first)
         for open_side in sides:
             with open_side() as block:
-                inner = place.selected([block.add_input(self.pick(place, MATRIX))])
-                if len(sides) == 2 and self.draw.random() < 0.6:
+                inner = place.selected([block.add_input(first)])
+                first = self.pick(place, MATRIX)
+                if self.draw.random() < 0.6:
                     other = block.add_input(self.pick(place, MATRIX))
                     inner.values[MATRIX].append(other)
                 self.statements(inner, self.draw.randint(1, 3))

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.dims import Dim
-from braces.dtypes import BOOL, TensorType, is_integer
-from braces.errors import ProgramError, ShapeError
-from braces.frontend.construct import SubBlock, located, outer_var
+from braces.dtypes import BOOL, ListType, TensorType, Type, is_integer
+from braces.errors import BracesError, ProgramError, ShapeError
+from braces.frontend.construct import SubBlock, located, outer_var, same_type
 from braces.ir.program import default_program
-from braces.ir.records import Body
+from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
 from braces.ops.build import Var, apply, as_var, one, tensor_type
 from braces.ops.control.rows import mask_rows
-from braces.ops.source import says_where
+from braces.ops.source import says_where, user_source
 
 
 class Branch(SubBlock):
@@ -38,7 +38,11 @@ class Branch(SubBlock):
         leading axis that belong to this branch, in their order.
         """
         self.require_open("add_input")
-        var = outer_var(self, x, "add_input")
+        return self.take(x, "add_input")
+
+    def take(self, x: Any, action: str) -> Var:
+        """An outer variable as this branch sees it; the action is what asks for it."""
+        var = outer_var(self, x, action)
         inner = var
         if self.rows is not None:
             inner = self.param("rows", rows_type(self, var, self.owner.predicate, self.rows))
@@ -103,6 +107,8 @@ class IfElse(_Branches):
         super().__init__()
         self.predicate = predicate
         self.row_wise = predicate.ndim == 1
+        self.passed: tuple[Any, ...] = ()
+        self.passed_at: Source | None = None
 
     def true_block(self) -> Branch:
         """The block that runs where the predicate holds."""
@@ -112,11 +118,49 @@ class IfElse(_Branches):
         """The block that runs where the predicate does not hold."""
         return self._side(False)
 
+    @says_where
+    def pass_through(self, *values: Any) -> None:
+        """Say what the outputs are where the block that is not written would run.
+
+        With a predicate of rows, those rows of each value are handed on; so
+        `choice.pass_through(x)` keeps the rows of `x` that the written block does not see.
+
+        Args:
+            *values: Variables from outside of the blocks, one for each output of the written
+                block, of its type; with a scalar predicate also numbers and arrays.
+
+        Raises:
+            ProgramError: Nothing is passed, it was said before, or both blocks are written.
+        """
+        if not values:
+            raise ProgramError("Nothing passes through.", fix="Name a value for each output.")
+        if self.passed:
+            raise ProgramError("What passes through is said twice.", fix="Say it once.")
+        if self.results is not None:
+            raise ProgramError(f"This {self.what} was called already.", fix="Create another.")
+        self._check_one_sided(len(self.branches))
+        self.passed, self.passed_at = values, user_source()
+
+    def _check_one_sided(self, written: int) -> None:
+        if written > 1:
+            raise located(
+                ProgramError(
+                    "Both blocks are written, so nothing passes through.",
+                    fix="Leave out one of the blocks, or pass_through.",
+                ),
+                self.what,
+            )
+
     def _side(self, side: bool) -> Branch:
         if any(branch.key is side for branch in self.branches):
             raise located(
                 ProgramError(f"The {str(side).lower()} block is written twice."), self.what
             )
+        if self.passed:
+            self._check_one_sided(len(self.branches) + 1)
+        return self._opened(side)
+
+    def _opened(self, side: bool) -> Branch:
         branch = self._open(side)
         if self.row_wise:
             branch.select(side)
@@ -128,26 +172,45 @@ class IfElse(_Branches):
             raise located(ProgramError("The if-else is used before its blocks end."), self.what)
         for side in (True, False):
             if side not in sides:
-                sides[side] = self._pass_through(sides[not side], side)
+                sides[side] = self._passing(sides[not side], side)
         if self.row_wise:
             return self._finish_rows(sides[False], sides[True])
         index = one("cast", self.predicate, dtype="int32")
         return self._finish(index, [sides[False], sides[True]], total=True)
 
-    def _pass_through(self, written: Branch, side: bool) -> Branch:
-        """The side that nobody wrote: it returns what the other one takes in."""
-        if len(written.inputs) != len(written.outputs):
+    def _passing(self, written: Branch, side: bool) -> Branch:
+        """The side that nobody wrote, which returns what passes through."""
+        if not self.passed:
             raise located(
                 ProgramError(
-                    f"The {str(side).lower()} block is missing, and the other one has "
-                    f"{len(written.inputs)} inputs for {len(written.outputs)} outputs.",
-                    fix="Write both blocks, or give one input for each output to pass through.",
+                    f"The {str(side).lower()} block is missing.",
+                    given=f"outputs of the other block: {len(written.outputs)}",
+                    fix="Write both blocks, or say what the outputs are where it would run: "
+                    "choice.pass_through(a, ...).",
                 ),
                 self.what,
             )
-        missing = self._side(side)
+        branches = list(self.branches)
+        try:
+            with written.program.at(self.passed_at):
+                return self._passed_on(written, self._opened(side))
+        except BracesError as error:
+            at = f", at {self.passed_at}" if self.passed_at else ""
+            raise error.located(f"pass_through{at}") from None
+        finally:
+            self.branches = branches
+
+    def _passed_on(self, written: Branch, missing: Branch) -> Branch:
+        outputs = written.outputs
+        if len(self.passed) != len(outputs):
+            raise ProgramError(
+                f"The written block has {len(outputs)} outputs, and {len(self.passed)} values "
+                "pass through.",
+                fix="Pass one value for each output, in their order.",
+            )
         with missing:
-            missing.add_output(*(missing.add_input(x) for x in written.inputs))
+            for value, output in zip(self.passed, outputs, strict=True):
+                missing.add_output(_passed(missing, value, output))
         return missing
 
     def _finish_rows(self, no: Branch, yes: Branch) -> tuple[Var, ...]:
@@ -159,6 +222,29 @@ class IfElse(_Branches):
             "outs": len(yes.outputs),
         }
         return apply("partition", operands, attrs)["out"]
+
+
+def _passed(missing: Branch, value: Any, output: Var) -> Var:
+    """A value in place of an output of the written block, as the missing one sees it."""
+    if not isinstance(value, Var):
+        beside = None if isinstance(output.type, ListType) else output.dtype
+        with missing.program.building(missing.outer):
+            value = as_var(value, beside)
+    given = missing.take(value, "pass_through")
+    if not same_type(missing, _of_a_row(missing, given.type), _of_a_row(missing, output.type)):
+        raise ShapeError(
+            f"`{value.name}` passes through in place of an output of another type.",
+            given=f"{value.name}: {value.type}   output {output.name}: {output.type}",
+            fix="It must have the dtype and shape of the output of the written block.",
+        )
+    return given
+
+
+def _of_a_row(block: Branch, type_: Type) -> Type:
+    """The type itself, or that of one row where there are rows."""
+    if block.rows is None or not isinstance(type_, TensorType) or not type_.rank:
+        return type_
+    return type_.with_shape(type_.shape[1:])
 
 
 class Switch(_Branches):
@@ -290,7 +376,8 @@ def create_if_else(predicate: Any) -> IfElse:
 
     With a bool scalar one block runs. With a bool vector each block runs on its own rows: what
     `add_input` gives are the selected rows, and the outputs come back in the original order.
-    A block without rows runs nothing.
+    A block without rows runs nothing. Both blocks are written; or one of them, and
+    `choice.pass_through(a, ...)` says what the outputs are where the other one would run.
 
     Args:
         predicate: A bool scalar, or a bool vector with one entry a row.
@@ -306,6 +393,18 @@ def create_if_else(predicate: Any) -> IfElse:
         ...         f.add_output(f.add_input(x) * 0.5)
         ...     print(choice().type)
         f32[]
+
+        Only the rows that need it are changed:
+
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["rows"])
+        ...     choice = br.create_if_else(x > 1.0)
+        ...     with choice.true_block() as t:
+        ...         t.add_output(br.sqrt(t.add_input(x)))
+        ...     choice.pass_through(x)
+        ...     out = choice()
+        >>> br.Executor().run(prog, br.Scope(), {"x": [4.0, -1.0, 9.0]}, out)
+        array([ 2., -1.,  3.], dtype=float32)
     """
     return IfElse(predicate_of(predicate, "if-else", rows=True))
 

@@ -165,6 +165,7 @@ def op(
         ...     choice = br.create_if_else(x > 1.0)
         ...     with choice.true_block() as large:
         ...         large.add_output(halved(large.add_input(x)))
+        ...     choice.pass_through(x)
         ...     out = choice()
         >>> br.Executor().run(program, br.Scope(), feed={"x": [4.0, 1.0, 6.0]}, fetch=out)
         array([2., 1., 3.], dtype=float32)
