@@ -16,6 +16,7 @@ from braces.executor.device import open_device
 from braces.executor.feeds import check_shape, convert
 from braces.executor.plan import Plan
 from braces.executor.states import commit
+from braces.executor.watch import Watch
 from braces.ir.block import Block
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import resolve_body
@@ -81,7 +82,7 @@ def _run(block: Block, names: list[str], scope: Scope, device: str) -> list[Any]
     compiled = _prepared(block, tuple(names), device)
     infos = compiled.plan.feeds
     return compiled.run(
-        scope, {n: convert(info, _read(scope, info)) for n, info in infos.items()}
+        scope, {n: convert(info, _read(scope, info)) for n, info in infos.items()}, Watch()
     )
 
 

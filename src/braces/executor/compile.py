@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -12,9 +13,10 @@ import numpy as np
 from braces.dims import Dim
 from braces.dtypes import is_float
 from braces.errors import BracesError
+from braces.executor.asking import first_trips, next_end, repeat, scan
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
-from braces.ir.records import Attr, Body, Op
-from braces.lazy import jax, jnp
+from braces.ir.records import Attr, Body, Op, VarInfo
+from braces.lazy import jax, jnp, lax
 from braces.ops.control.base import BlockOp
 from braces.ops.define import OPS, OpDef
 from braces.ops.lists import Buffer
@@ -22,6 +24,8 @@ from braces.ops.offence import worst
 
 NAN = "@nan"
 """The site that says whether any operator produced a NaN."""
+STOP = "@stop"
+"""The site that says whether a loop was told to stop."""
 
 
 class State(NamedTuple):
@@ -74,12 +78,23 @@ def find_sites(body: Body, path: str = "") -> dict[str, Site]:
 
 @dataclass
 class Lowerer:
-    """Lowers blocks, for one set of sizes and capacities."""
+    """Lowers blocks, for one set of sizes and capacities.
+
+    Attributes:
+        infos: The variables of the main block.
+        ticket: What loops show when they ask whether to go on; `None` where they cannot ask.
+        timed: Whether all loops ask, not just those that may be endless.
+        loops: Those that ask, by number: where they are, and their operators.
+    """
 
     sizes: Sizes
     sites: dict[str, Site]
     capacities: Mapping[str, int] = field(default_factory=dict[str, int])
     check_nan: bool = False
+    infos: Mapping[str, VarInfo] = field(default_factory=dict[str, VarInfo])
+    ticket: Any = None
+    timed: bool = False
+    loops: list[tuple[str, Op]] = field(default_factory=list[tuple[str, Op]])
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
@@ -220,11 +235,38 @@ class OpLowering:
         state = lowerer.run(body, env, f"{self.path}/{label}", state)
         return [env[name] for name in body.results], state
 
+    def repeat(
+        self, check: Callable[[Any], Any], step: Callable[[Any], Any], carry: Any, endless: bool
+    ) -> Any:
+        """A while loop, which asks now and then whether to go on."""
+        lowerer = self.lowerer
+        if lowerer.ticket is None or not (endless or lowerer.timed):
+            return lax.while_loop(check, step, carry)
+        lowerer.loops.append((self.path.rpartition("/")[0], self.op))
+        loop = len(lowerer.loops) - 1
+
+        def ask(end: Any, trip: Any, state: State) -> tuple[Any, State]:
+            end = lax.cond(
+                trip < end, lambda: end, lambda: next_end(trip, lowerer.ticket, loop)
+            )
+            return end, fail(state, STOP, end == 0)
+
+        first = first_trips(self.op, lowerer.infos, lowerer.sizes)
+        return repeat(check, step, carry, ask, first)
+
+    def scan(
+        self, step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
+    ) -> Any:
+        """A `lax.scan`, which asks whether to go on where the run has a limit of time."""
+        if self.lowerer.ticket is None or not self.lowerer.timed or not length:
+            return lax.scan(step, carry, xs, length=length, reverse=reverse)
+        return scan(step, carry, xs, length, reverse, partial(self.repeat, endless=False))
+
     def state(self, *labels: str) -> State:
         """The state that enters these sub-blocks."""
         prefixes = tuple(f"{self.path}/{label}/" for label in labels)
         zero = jnp.asarray(0, "int32")
-        own = (self.path, NAN)
+        own = (self.path, NAN, STOP)
         sites = {p: zero for p in self.outer.sites if p.startswith(prefixes) or p in own}
         return State(self.outer.running, sites)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import le
 from typing import Any
@@ -12,9 +12,10 @@ import numpy as np
 
 from braces.errors import BracesError, RunError
 from braces.executor import interpreted
+from braces.executor.asking import ticket
 from braces.executor.attributes import Sizes
-from braces.executor.compile import NAN, Lowerer, Site, find_sites, histories, start_state
-from braces.executor.device import compute_in_calling_thread
+from braces.executor.compile import NAN, STOP, Lowerer, Site, find_sites, histories, start_state
+from braces.executor.device import compute_in_calling_thread, is_cpu
 from braces.executor.feeds import check_shape
 from braces.executor.interpret import place
 from braces.executor.plan import Plan
@@ -28,6 +29,8 @@ from braces.executor.states import (
     keep_on_device,
     read_states,
 )
+from braces.executor.watch import Watch
+from braces.ir.records import Op
 from braces.lazy import jax, jnp
 from braces.scope import Scope
 
@@ -44,6 +47,7 @@ class Executable:
         kept: Those that it only reads.
         sites: What may fail, in the order of the status vector.
         limits: What the status says at most where nothing failed.
+        loops: Those that ask whether to go on: where they are, and their operators.
         used: When it was called last, by the clock of the executor.
     """
 
@@ -52,6 +56,7 @@ class Executable:
     kept: tuple[str, ...]
     sites: tuple[Site, ...]
     limits: tuple[int, ...]
+    loops: tuple[tuple[str, Op], ...]
     used: int = 0
 
     def holds(self, status: list[int]) -> bool:
@@ -105,9 +110,14 @@ class CompiledPlan:
         self.used = 0
         names = (*plan.states, *plan.updates, *plan.updates.values())
         self.shared = [name in names for name in plan.fetches]
+        self.asks = is_cpu(device) and any(op.bodies() for op in plan.body.ops)
 
     def run(
-        self, scope: Scope, feeds: Mapping[str, Any], given: Mapping[str, Any] = NONE_GIVEN
+        self,
+        scope: Scope,
+        feeds: Mapping[str, Any],
+        watch: Watch,
+        given: Mapping[str, Any] = NONE_GIVEN,
     ) -> list[Any]:
         """Run and commit; repeated where a history overflowed or a size was not as assumed.
 
@@ -115,9 +125,14 @@ class CompiledPlan:
         """
         for _ in range(MOST_REPEATS):
             states = read_states(self.plan.states, scope, given)
-            executable = self._executable(states, feeds)
+            executable = self._executable(states, feeds, watch.deadline is not None)
             keep_on_device((n for n in executable.kept if n not in given), states, scope)
-            fetches, found, good = self._transact(executable, scope, states, feeds, given)
+            watch.check()
+            fetches, found, good = self._transact(
+                executable, scope, states, feeds, watch, given
+            )
+            if watch.error is not None:
+                raise _ended(watch.error, *executable.loops[watch.loop])
             if good:
                 if self.known.large:
                     self.known.settle(executable.needed(found))
@@ -150,28 +165,48 @@ class CompiledPlan:
         scope: Scope,
         states: Mapping[str, Any],
         feeds: Mapping[str, Any],
+        watch: Watch,
         given: Mapping[str, Any],
     ) -> tuple[list[Any], list[int], bool]:
         """Call and commit as one, also under Ctrl-C: donated buffers are gone then.
 
         Where the run failed, it returned the values that they had before it.
         """
-        with Uninterrupted() if self.plan.updates else nullcontext():
-            fetches, updates, status = self._call(executable, states, feeds)
-            found: list[int] = [] if status is None else np.asarray(status).tolist()
-            good = executable.holds(found)
-            names = updates if good else executable.donated
-            commit({name: updates[name] for name in names if name not in given}, scope)
+        if not self.plan.updates and not executable.loops:
+            return self._compute(executable, scope, states, feeds, watch, given)
+        with Uninterrupted() as watch.held:
+            return self._compute(executable, scope, states, feeds, watch, given)
+
+    def _compute(
+        self,
+        executable: Executable,
+        scope: Scope,
+        states: Mapping[str, Any],
+        feeds: Mapping[str, Any],
+        watch: Watch,
+        given: Mapping[str, Any],
+    ) -> tuple[list[Any], list[int], bool]:
+        fetches, updates, status = self._call(executable, states, feeds, watch)
+        found: list[int] = [] if status is None else np.asarray(status).tolist()
+        good = watch.error is None and executable.holds(found)
+        names = updates if good else executable.donated
+        commit({name: updates[name] for name in names if name not in given}, scope)
         return fetches, found, good
 
     def _call(
-        self, executable: Executable, states: Mapping[str, Any], feeds: Mapping[str, Any]
+        self,
+        executable: Executable,
+        states: Mapping[str, Any],
+        feeds: Mapping[str, Any],
+        watch: Watch,
     ) -> Any:
         arguments = (
             [states[name] for name in executable.donated],
             [states[name] for name in executable.kept],
             [feeds[name] for name in self.plan.feeds],
         )
+        if self.asks:
+            arguments[2].append(self._ticket(watch))
         with jax.enable_x64(True):
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
@@ -185,9 +220,22 @@ class CompiledPlan:
                     fix="Give each thread a scope of its own, or hold a lock around exe.run.",
                 ) from None
 
-    def _executable(self, states: Mapping[str, Any], feeds: Mapping[str, Any]) -> Executable:
+    def _ticket(self, watch: Watch) -> Any:
+        """What the loops of this run show when they ask."""
+        mine = ticket()
+        mine.begin(watch)
+        return mine.array
+
+    def _executable(
+        self, states: Mapping[str, Any], feeds: Mapping[str, Any], timed: bool
+    ) -> Executable:
         arrays = (*states.values(), *feeds.values())
-        key = (*feeds, *((a.shape, a.dtype) for a in arrays), self.known.key)
+        key = (
+            *feeds,
+            *((a.shape, a.dtype) for a in arrays),
+            self.known.key,
+            timed and self.asks,
+        )
         found = self.executables.get(key)
         if found is None:
             self.notice.compiling({**states, **feeds})
@@ -196,52 +244,62 @@ class CompiledPlan:
                 check_shape(self.plan.data[name], array, sizes)
             check_states(self.plan.states, states, sizes)
             self.recent.make_room()
-            found = self.executables[key] = self._compile(states, feeds, sizes)
+            found = self.executables[key] = self._compile(states, feeds, sizes, timed)
         found.used = self.recent.now()
         return found
 
     def _compile(
-        self, states: Mapping[str, Any], feeds: Mapping[str, Any], sizes: Sizes
+        self, states: Mapping[str, Any], feeds: Mapping[str, Any], sizes: Sizes, timed: bool
     ) -> Executable:
         plan, sites = self.plan, self.sites
         donated = tuple(name for name in plan.updates if name in plan.states)
         kept = tuple(name for name in plan.states if name not in plan.updates)
         names = (*donated, *kept, *plan.feeds)
         rooms = self.known.capacities()
-        lowerer = Lowerer(sizes | self.known.sizes, sites, rooms, self.check_nan)
+        infos = plan.definition.main.vars
+        lowerer = Lowerer(sizes | self.known.sizes, sites, rooms, self.check_nan, infos)
+        lowerer.timed = timed
         flags = [*sites, NAN] if self.check_nan else list(sites)
         limits = (*(rooms.get(site.history or "", 0) for site in sites.values()), 0)
         limits = limits[: len(flags)]
 
         def function(*groups: Any) -> Any:
-            env = dict(zip(names, (v for group in groups for v in group), strict=True))
+            given = [value for group in groups for value in group]
+            lowerer.ticket, lowerer.loops = given.pop() if self.asks else None, []
+            env = dict(zip(names, given, strict=True))
             before = dict(env)
-            state = lowerer.run(plan.body, env, "", start_state(flags))
+            state = lowerer.run(plan.body, env, "", start_state([*flags, STOP]))
             after = {name: env[source] for name, source in plan.updates.items()}
             fetches = [env[name] for name in plan.fetches]
-            if not flags:
+            if not flags and not lowerer.loops:
                 return fetches, after, None
-            status = jnp.stack([state.sites[flag] for flag in flags])
-            good = jnp.all(status <= jnp.asarray(limits, "int32"))
+            status = jnp.stack([state.sites[flag] for flag in (*flags, STOP)])
+            good = jnp.all(status <= jnp.asarray((*limits, 0), "int32"))
             committed = {n: jnp.where(good, v, before.get(n, v)) for n, v in after.items()}
-            return fetches, committed, status
+            return fetches, committed, status[:-1] if flags else None
 
         call = jax.jit(function, donate_argnums=0)
         values = {**states, **feeds}
         arguments = [[values[n] for n in group] for group in (donated, kept, plan.feeds)]
+        arguments[2] += [ticket().array] if self.asks else []
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
             settings.enter_context(jax.threefry_partitionable(True))
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
-            return Executable(
-                call.lower(*arguments).compile(), donated, kept, tuple(sites.values()), limits
-            )
+            code = call.lower(*arguments).compile()
+        told = tuple(sites.values()), limits, tuple(lowerer.loops)
+        return Executable(code, donated, kept, *told)
 
 
 def is_deleted(value: Any) -> bool:
     """Whether a run took the buffer of this value over."""
     return not isinstance(value, np.ndarray) and value.is_deleted()
+
+
+def _ended(error: BaseException, path: str, op: Op) -> BaseException:
+    """Why a run was ended, and in which loop."""
+    return error.located(place(path, op)) if isinstance(error, BracesError) else error
 
 
 def _failure(site: Site, told: int) -> BracesError:

@@ -23,6 +23,11 @@ def open_device(name: str | None) -> Any:
         raise DeviceError(f"There is no device {name!r}.", fix=f"There is {there}.") from None
 
 
+def is_cpu(device: Any) -> bool:
+    """Whether this device of JAX, or where it is `None` the default one, is a CPU."""
+    return (jax.default_backend() if device is None else device.platform) == "cpu"
+
+
 @cache
 def compute_in_calling_thread() -> None:
     """Let a CPU compute in the thread that calls, once for the process.

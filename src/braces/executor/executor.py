@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from braces.errors import FeedError, ProgramError
+from braces.errors import DeviceError, FeedError, ProgramError
 from braces.executor import interpreted
 from braces.executor.compiled import CompiledPlan
-from braces.executor.device import open_device
+from braces.executor.device import is_cpu, open_device
 from braces.executor.feeds import check_names, convert
 from braces.executor.interpret import Listener, forget_kernels
 from braces.executor.plan import Plan
 from braces.executor.recent import MOST_EXECUTABLES, Notice, Recent
 from braces.executor.states import NONE_GIVEN, check_seed, seeded
+from braces.executor.watch import Watch
 from braces.ir.program import Program
 from braces.ops.build import Var
 from braces.scope import Scope
@@ -100,6 +101,7 @@ class Executor:
         listeners: Sequence[Listener] = (),
         keep_scopes: bool = False,
         check_nan: bool = False,
+        timeout_s: float | None = None,
     ) -> Any:
         """Run what the fetches and all updates of a program need.
 
@@ -119,6 +121,12 @@ class Executor:
                 `step_scopes` by path, as `"loop_0/body[2]"`.
             check_nan: Fail at the first operator that produces a NaN, and say which one, its
                 source line, its block and its trip; in both modes.
+            timeout_s: How long the run may take, in seconds; compiling and waiting for other
+                threads count. Interpreting, the time is looked at between operators; compiled,
+                on a CPU, before the computation and every few milliseconds of a loop. One
+                operator is never interrupted, and a run that is done by then counts. The first
+                run with a limit compiles a program with loops anew. `braces run --timeout`
+                ends a process instead, whatever it does.
 
         Returns:
             NumPy arrays: one for a single fetch, a list for a sequence, a dict for a dict.
@@ -128,10 +136,17 @@ class Executor:
             UnknownNameError: A fetch does not exist.
             UninitializedError: A persistable variable has no value yet.
             NaNError: There is a NaN, and `check_nan` asked for it.
-            ProgramError: The seed is not an integer of 32 bits.
-            RunError: The run failed.
+            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` no time.
+            RunError: The run failed, or took longer than `timeout_s`.
+            DeviceError: `timeout_s` with a compiled run on another device than a CPU.
         """
+        watch = Watch(timeout_s)
         _check_order(program, scope)
+        if timeout_s is not None and self.mode == "compile" and not is_cpu(self.device):
+            raise DeviceError(
+                "timeout_s ends compiled runs on a CPU only.",
+                fix='Leave it out, or use br.Executor(mode="interpret").',
+            )
         names, shape_up = read_fetch(fetch)
         compiled_plan = self._plan(program, names, check_nan)
         feeds = self._feeds(compiled_plan.plan, {} if feed is None else feed)
@@ -142,7 +157,7 @@ class Executor:
                     "Listeners and kept scopes need interpreting.",
                     fix='Use br.Executor(mode="interpret").',
                 )
-            return shape_up(compiled_plan.run(scope, feeds, given))
+            return shape_up(compiled_plan.run(scope, feeds, watch, given))
         results, self.step_scopes = interpreted.run(
             compiled_plan.plan,
             scope,
@@ -152,6 +167,7 @@ class Executor:
             keep_scopes,
             check_nan,
             given,
+            watch,
         )
         return shape_up(results)
 

@@ -10,6 +10,7 @@ from typing import Any
 from braces.errors import BracesError, NaNError
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
 from braces.executor.compile import bind, has_nan
+from braces.executor.watch import Watch
 from braces.ir.records import Body, Op
 from braces.lazy import jax
 from braces.ops.control.base import BlockOp
@@ -30,6 +31,7 @@ class Interpreter:
         sizes: The named dimensions of the run.
         listeners: Called after each operator.
         check_nan: Whether to stop at the first operator that produces a NaN.
+        watch: Ends the run where its time is over.
         kept: Where step scopes stay after the run: path to scope; `None` lets them go.
     """
 
@@ -38,12 +40,14 @@ class Interpreter:
     kept: dict[str, Scope] | None = None
     trips: dict[str, int] = field(default_factory=dict[str, int])
     check_nan: bool = False
+    watch: Watch = field(default_factory=Watch)
 
     def run(self, body: Body, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains what they bind."""
         for op in body.ops:
             before = set(env) if self.listeners else set[str]()
             try:
+                self.watch.check()
                 self._step(op, env, path)
                 if self.check_nan:
                     refuse_nan(op, env)

@@ -14,6 +14,7 @@ from braces.executor.interpret import Interpreter, Listener
 from braces.executor.plan import Plan
 from braces.executor.signals import Uninterrupted
 from braces.executor.states import NONE_GIVEN, check_states, commit, read_states
+from braces.executor.watch import Watch
 from braces.ir.records import ProgramDef
 from braces.lazy import jax
 from braces.scope import Scope
@@ -28,6 +29,7 @@ def run(
     keep_scopes: bool,
     check_nan: bool = False,
     given: Mapping[str, Any] = NONE_GIVEN,
+    watch: Watch | None = None,
 ) -> tuple[list[Any], dict[str, Scope]]:
     """Interpret a plan; the fetched values, and the step scopes where they are kept.
 
@@ -41,7 +43,9 @@ def run(
     kept = {"": scope.new_scope()} if keep_scopes else None
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in {**states, **feeds}.items()}
-        interpreter = Interpreter(sizes, listeners, kept, check_nan=check_nan)
+        interpreter = Interpreter(
+            sizes, listeners, kept, check_nan=check_nan, watch=watch or Watch()
+        )
         interpreter.run(plan.body, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {name: env[source] for name, source in plan.updates.items()}

@@ -16,12 +16,19 @@ class Uninterrupted:
 
     __slots__ = ("before", "pending")
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Uninterrupted:
         self.pending: tuple[int, FrameType | None] | None = None
         here = current_thread() is main_thread()
         self.before = _signals.getsignal(_signals.SIGINT) if here else None
         if callable(self.before):
             _signals.signal(_signals.SIGINT, self._later)
+        return self
+
+    def deliver(self) -> None:
+        """Run the handler now, if Ctrl-C came."""
+        pending, self.pending = self.pending, None
+        if pending is not None and callable(self.before):
+            self.before(*pending)
 
     def _later(self, number: int, frame: FrameType | None) -> None:
         self.pending = number, frame
@@ -29,5 +36,4 @@ class Uninterrupted:
     def __exit__(self, *error: object) -> None:
         if callable(self.before):
             _signals.signal(_signals.SIGINT, self.before)
-            if self.pending is not None:
-                self.before(*self.pending)
+            self.deliver()

@@ -76,6 +76,22 @@ class Lowering(Protocol):
         """
         ...
 
+    def repeat(
+        self, check: Callable[[Any], Any], step: Callable[[Any], Any], carry: Any, endless: bool
+    ) -> Any:
+        """`step` while `check` holds; carried are the trip, anything, and the run's state.
+
+        A run that is ended from outside leaves the loop. `endless` says that the number of
+        trips is not known when the loop begins.
+        """
+        ...
+
+    def scan(
+        self, step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
+    ) -> Any:
+        """`lax.scan`; carried are anything and the run's state."""
+        ...
+
     def state(self, *labels: str) -> Any:
         """The state of the run that enters these sub-blocks, a pytree for loops to carry."""
         ...

@@ -24,7 +24,7 @@ from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
 from braces.ir.walk import with_captures
-from braces.lazy import jnp, lax
+from braces.lazy import jnp
 from braces.ops.control.base import BlockOp, Follow, Frame, Interface, Lowering, result_types
 from braces.ops.control.loop_gradient import loop_gradient
 from braces.ops.control.loop_parts import Parts, slice_type, trip_count
@@ -313,12 +313,12 @@ def _lower_counted(lowering: Lowering) -> dict[str, tuple[Any, ...]]:
         results, state = lowering.run("body", parts.body, arguments, state)
         return (tuple(results[: parts.memories]), state), tuple(results[parts.memories :])
 
-    (memories, state), rows = lax.scan(
+    (memories, state), rows = lowering.scan(
         step,
         (lowering.values("init"), lowering.state("body")),
         (jnp.arange(length, dtype=INT64), *sliced),
-        length=length,
-        reverse=bool(attrs["reverse"]),
+        length,
+        bool(attrs["reverse"]),
     )
     lowering.leave(state)
     return {"final": memories, "stacked": rows, "trips": (jnp.asarray(length, INT64),)}
@@ -347,7 +347,7 @@ def _lower_while(lowering: Lowering) -> dict[str, tuple[Any, ...]]:
         return trip + 1, tuple(results), state
 
     start = (jnp.asarray(0, INT64), lowering.values("init"), lowering.state("cond", "body"))
-    trips, memories, state = end = lax.while_loop(check, step, start)
+    trips, memories, state = end = lowering.repeat(check, step, start, isinstance(cond, Body))
     if isinstance(limit, int):
         state = lowering.flag(state, goes_on(end)[0])
     lowering.leave(state)
