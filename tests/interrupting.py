@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 
-def interrupted(action: Callable[[], Any], count: int, *files: str) -> bool:
-    """Whether an action that is interrupted at its `count`-th line in these files had so many.
+def interrupted(action: Callable[[], Any], count: int, *places: str | CodeType) -> bool:
+    """Whether an action that is interrupted at its `count`-th line in these places had so many.
+
+    A place is a file, or one function.
 
     Only this thread is interrupted, as Ctrl-C interrupts only the main one.
     """
@@ -17,7 +19,7 @@ def interrupted(action: Callable[[], Any], count: int, *files: str) -> bool:
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal lines
-        if frame.f_code.co_filename not in files:
+        if frame.f_code not in places and frame.f_code.co_filename not in places:
             return None
         if event == "line":
             lines += 1

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import threading
+import os
 from pathlib import Path
 from typing import Any
 
 import kill_test
 import numpy as np
 import pytest
+from tests.storage.checkpoints import state, steps
 
 import braces as br
-from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
-from braces.storage import checkpoint as module
+from braces.errors import DTypeError, FileFormatError, ProgramError
 from braces.storage.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -27,14 +27,7 @@ from braces.storage.tensors import write_tensors
 
 @pytest.fixture
 def scope() -> br.Scope:
-    scope = br.Scope()
-    scope.var("w").set([1.0, 2.0])
-    scope.var("random_state").set(np.array([3, 4], np.uint32))
-    return scope
-
-
-def steps(folder: Path) -> list[int]:
-    return sorted(int(path.stem.removeprefix("step-")) for path in folder.iterdir())
+    return state()
 
 
 # ---- writing and reading ---------------------------------------------------------------------
@@ -225,125 +218,50 @@ def test_a_damaged_checkpoint_leaves_the_scope_as_it_was(
     assert scope.var("w").value == 7.0
 
 
-# ---- in the background -----------------------------------------------------------------------
-
-
-class Gate:
-    """Stands for `write_tensors`: writes when it is opened."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.entered, self.opened = threading.Event(), threading.Event()
-        self.error: Exception | None = None
-        monkeypatch.setattr(module, "write_tensors", self)
-
-    def __call__(self, *args: Any, **record: Any) -> None:
-        self.entered.set()
-        assert self.opened.wait(30)
-        if self.error is not None:
-            raise self.error
-        write_tensors(*args, **record)
-
-
-@pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
-    return Gate(monkeypatch)
-
-
-def test_training_goes_on_while_a_checkpoint_is_written(
-    scope: br.Scope, tmp_path: Path, gate: Gate
+def test_a_damaged_checkpoint_names_itself_and_those_that_can_be_read(
+    scope: br.Scope, tmp_path: Path
 ) -> None:
-    position = [1]
-    with Checkpoint(tmp_path) as job:
-        job.save(scope, 1, position)
-        assert gate.entered.wait(30)
-        scope.var("w").raw[:] = 9.0  # as a run does that reuses the memory
-        position[0] = 9
-        assert not list(tmp_path.iterdir())
-        gate.opened.set()
-    assert load_checkpoint(tmp_path, scope).data_position == [1]
-    np.testing.assert_array_equal(scope.var("w").value, [1.0, 2.0])
+    for step in range(1, 8):
+        save_checkpoint(tmp_path, scope, step, keep=None)
+    paths = {step: tmp_path / f"step-{step:012}.safetensors" for step in range(1, 8)}
+    content = paths[7].read_bytes()
+    for damaged in (content[:-1], content[:9], b"", bytes(len(content)), content + b"0"):
+        for step in (7, 5):
+            paths[step].write_bytes(damaged)
+        with pytest.raises(FileFormatError) as caught:
+            Checkpoint(tmp_path).restore(scope)
+        assert caught.value.at == str(paths[7])
+        assert "these steps can be read: 6, 4, 3, 2." in str(caught.value)
+        assert "`restore(scope, step=6)`" in str(caught.value)
+        paths[7].write_bytes(content)
+        with pytest.raises(FileFormatError, match="can be read: 7, 6, 4, 3"):
+            load_checkpoint(tmp_path, scope, step=5)
+    assert load_checkpoint(tmp_path, scope, step=6).step == 6
 
 
-def test_donated_memory_does_not_reach_a_checkpoint(tmp_path: Path, gate: Gate) -> None:
-    with br.Program() as program:
-        w = br.parameter("w", [4], init=[1.0] * 4)
-        program.update("w", (w * 2.0).name)
-    scope, executor = br.Scope(), br.Executor()
-    executor.init(program, scope)
-    executor.run(program, scope)
-    with Checkpoint(tmp_path) as job:
-        job.save(scope, 1)
-        for _ in range(5):
-            executor.run(program, scope)
-        gate.opened.set()
-    load_checkpoint(tmp_path, scope)
-    np.testing.assert_array_equal(scope.var("w").value, [2.0] * 4)
+def test_the_only_checkpoint_that_is_damaged_says_so(scope: br.Scope, tmp_path: Path) -> None:
+    (tmp_path / "step-000000000001.safetensors").write_bytes(b"")
+    with pytest.raises(FileFormatError, match="No other checkpoint of this folder"):
+        load_checkpoint(tmp_path, scope)
 
 
-def test_one_write_is_under_way_at_a_time(scope: br.Scope, tmp_path: Path, gate: Gate) -> None:
-    job = Checkpoint(tmp_path)
-    job.save(scope, 1)
-    threading.Timer(0.2, gate.opened.set).start()
-    job.save(scope, 2)
-    assert (tmp_path / "step-000000000001.safetensors").exists()
-    job.close()
-    assert steps(tmp_path) == [1, 2]
-
-
-@pytest.mark.parametrize("then", ["save", "wait", "close", "restore", "steps"])
-def test_an_error_in_the_background_is_raised_by_the_next_call(
-    then: str, scope: br.Scope, tmp_path: Path, gate: Gate
+def test_only_a_file_that_is_called_like_a_step_is_a_checkpoint(
+    scope: br.Scope, tmp_path: Path
 ) -> None:
-    gate.error = OSError(28, "No space left on device")
-    gate.opened.set()
-    job = Checkpoint(tmp_path)
-    job.save(scope, 1)
-    calls = {
-        "save": lambda: job.save(scope, 2),
-        "wait": job.wait,
-        "close": job.close,
-        "restore": lambda: job.restore(scope),
-        "steps": lambda: job.steps,
-    }
-    with pytest.raises(OSError, match="No space left") as caught:
-        calls[then]()
-    assert "in the background" in caught.value.__notes__[0]
-    gate.error = None
-    job.save(scope, 3)  # it was told, and can go on
-    job.close()
-    assert steps(tmp_path) == [3]
-
-
-def test_leaving_raises_the_error_of_the_last_write(
-    scope: br.Scope, tmp_path: Path, gate: Gate
-) -> None:
-    gate.error = OSError(28, "No space left on device")
-    gate.opened.set()
-    with pytest.raises(OSError, match="No space left"), Checkpoint(tmp_path) as job:
-        job.save(scope, 1)
-
-
-def test_an_error_of_the_job_itself_comes_first(
-    scope: br.Scope, tmp_path: Path, gate: Gate
-) -> None:
-    gate.error = OSError(28, "No space left on device")
-    gate.opened.set()
-
-    def train() -> None:
-        with Checkpoint(tmp_path) as job:
-            job.save(scope, 1)
-            raise KeyError("mine")
-
-    with pytest.raises(KeyError) as caught:
-        train()
-    assert "was not written either" in caught.value.__notes__[0]
-
-
-def test_what_cannot_be_saved_is_refused_at_once(scope: br.Scope, tmp_path: Path) -> None:
-    scope.var("two words").set(1.0)
-    with Checkpoint(tmp_path) as job, pytest.raises(BracesError):
-        job.save(scope, 1)
-    assert not list(tmp_path.iterdir())
+    (tmp_path / "step-000000000009.safetensors").mkdir()
+    os.mkfifo(tmp_path / "step-000000000008.safetensors")
+    (tmp_path / "step-000000000007.safetensors").symlink_to(tmp_path / "none")
+    with Checkpoint(tmp_path, keep=1) as job:
+        assert job.steps == []
+        assert job.restore(scope) is None
+        with pytest.raises(CheckpointError, match="steps: none"):
+            load_checkpoint(tmp_path, scope)
+        job.save_now(scope, 5)
+        job.save_now(scope, 6)
+        assert job.restore(scope) == CheckpointInfo(6)
+        with pytest.raises(IsADirectoryError):
+            job.save_now(scope, 9)
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 # ---- killed jobs -----------------------------------------------------------------------------

@@ -10,14 +10,14 @@ the last one whole. The folder is one history: steps only grow, and one job writ
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import operator
 import os
 import re
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -25,10 +25,12 @@ from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
 from braces.scope import Scope
 from braces.storage.parameters import host_arrays, initialized, put_arrays
-from braces.storage.tensors import Array, open_tensors, write_tensors
+from braces.storage.tensors import Array, TensorFile, open_tensors, write_tensors
+from braces.storage.writing import Writing
 
 FORMAT = "braces.checkpoint"
 LARGEST_POSITION = 1 << 20
+_MOST_NAMED = 4
 
 _PREFIX = "step-"
 _NAME = re.compile(_PREFIX + r"(\d{12,19})\.safetensors")
@@ -58,7 +60,8 @@ class Checkpoint:
     """The checkpoints of a job in a folder, written while training goes on.
 
     `save` copies the variables and returns; a thread writes them. One write is under way at a
-    time: `save` waits for the one before. Where a write failed, the next call raises its error.
+    time: `save` waits for the one before. Where a write failed, the next call raises its error;
+    where there is no next call, the process tells it when it ends, and its status is 120.
 
     Args:
         directory: The folder; made where it is not there.
@@ -89,7 +92,7 @@ class Checkpoint:
         self.directory = Path(directory)
         self.keep = _positive(keep, "keep")
         self.keep_every = _positive(keep_every, "keep_every")
-        self._writing: _Writing | None = None
+        self._writing: Writing | None = None
         os.makedirs(self.directory, exist_ok=True)
 
     @property
@@ -112,7 +115,7 @@ class Checkpoint:
             OSError: The write before failed.
         """
         self.wait()
-        self._writing = _Writing(self._prepare(scope, step, data_position, copy=True))
+        self._writing = Writing(self._prepare(scope, step, data_position, copy=True))
         self._writing.start()
 
     def save_now(self, scope: Scope, step: int, data_position: Any = None) -> None:
@@ -132,7 +135,8 @@ class Checkpoint:
 
         Raises:
             CheckpointError: There is none of this step.
-            FileFormatError: The file is damaged or of a newer format.
+            FileFormatError: The file is damaged or of a newer format; the error names the
+                checkpoints that are whole.
         """
         if not self.steps and step is None:
             return None
@@ -141,10 +145,10 @@ class Checkpoint:
     def wait(self) -> None:
         """Wait until nothing is being written; raise the error of a write that failed."""
         if self._writing is not None:
-            self._writing.join()
-            writing, self._writing = self._writing, None
-            if writing.error is not None:
-                raise writing.error
+            error = self._writing.finish()
+            self._writing = None
+            if error is not None:
+                raise error
 
     def close(self) -> None:
         """The same as `wait`: nothing is lost after it."""
@@ -189,22 +193,6 @@ class Checkpoint:
         return [path for step, path in found.items() if step not in newest and step % every]
 
 
-class _Writing(threading.Thread):
-    """A write in the background; the interpreter waits for it before it ends."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        super().__init__(name="braces-checkpoint", daemon=False)
-        self.work = work
-        self.error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self.work()
-        except Exception as error:
-            error.add_note("This happened while a checkpoint was written in the background.")
-            self.error = error
-
-
 def save_checkpoint(
     directory: str | os.PathLike[str],
     scope: Scope,
@@ -230,7 +218,8 @@ def load_checkpoint(
 
     Raises:
         CheckpointError: There is none, or none of this step.
-        FileFormatError: The file is damaged or of a newer format.
+        FileFormatError: The file is damaged or of a newer format; the error names the
+            checkpoints that are whole.
     """
     found = _found(Path(directory))
     if not found or (step is not None and step not in found):
@@ -240,21 +229,57 @@ def load_checkpoint(
             given=f"steps: {', '.join(map(str, found)) or 'none'}",
             fix="Checkpoint(directory).restore(scope) gives None where there is none.",
         )
-    with open_tensors(found[max(found) if step is None else step]) as file:
-        file.expect(FORMAT, "Write checkpoints with br.Checkpoint.")
-        stored = file.record.get("step")
-        if type(stored) is not int or not 0 <= stored <= LARGEST_INT:
-            raise FileFormatError("The checkpoint does not say its step.")
-        held = initialized(scope)
-        put_arrays(scope, {name: file.read(name) for name in file.variables})
-    missing = tuple(name for name in held if name not in file.variables)
-    return CheckpointInfo(stored, file.record.get("data_position"), missing)
+    step = max(found) if step is None else step
+    held = initialized(scope)
+    try:
+        info, arrays = _read(found[step])
+    except FileFormatError as error:
+        error.fix = " ".join(filter(None, (error.fix, _others(found, step))))
+        raise
+    put_arrays(scope, arrays)
+    return replace(info, missing=tuple(name for name in held if name not in arrays))
+
+
+def _read(path: Path) -> tuple[CheckpointInfo, dict[str, Array]]:
+    with open_tensors(path) as file:
+        info = _info(file)
+        return info, {name: file.read(name) for name in file.variables}
+
+
+def _info(file: TensorFile) -> CheckpointInfo:
+    file.expect(FORMAT, "Write checkpoints with br.Checkpoint.")
+    stored = file.record.get("step")
+    if type(stored) is not int or not 0 <= stored <= LARGEST_INT:
+        raise FileFormatError("The checkpoint does not say its step.")
+    return CheckpointInfo(stored, file.record.get("data_position"))
+
+
+def _others(found: dict[int, Path], damaged: int) -> str:
+    """Which checkpoints can take the place of a damaged one."""
+    others = (step for step in reversed(found) if step != damaged and _is_readable(found[step]))
+    readable = list(itertools.islice(others, _MOST_NAMED))
+    if not readable:
+        return "No other checkpoint of this folder can be read."
+    return (
+        f"Checkpoints of these steps can be read: {', '.join(map(str, readable))}. Restore one "
+        f"with `restore(scope, step={readable[0]})`; remove the damaged file to go on from it."
+    )
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        with open_tensors(path) as file:
+            _info(file)
+    except (FileFormatError, OSError):
+        return False
+    return True
 
 
 def _found(directory: Path) -> dict[int, Path]:
     """The complete checkpoints of a folder by step, in order."""
     try:
-        names = os.listdir(directory)
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries if entry.is_file()]
     except FileNotFoundError:
         return {}
     matches = filter(None, map(_NAME.fullmatch, names))
