@@ -337,7 +337,11 @@ def program_in_with() -> Program | None:
 
 
 def default_program() -> Program:
-    """The program that building goes to: the innermost `with`, else one per thread."""
+    """The program that building goes to: the innermost `with`, else one per thread.
+
+    Outside of all, data, parameters and constants go to the one of the thread, and operators to
+    the program of their variables; an operator that is given no variable is refused there.
+    """
     stack = _stack.get()
     if stack:
         return stack[-1]

@@ -236,9 +236,11 @@ def apply(
 
     Raises:
         BracesError: It does not fit; the message names operator, file and line.
+        ProgramError: It has operands, none is a variable, and there is no `with br.Program()`.
     """
     definition = OPS.get(op_type)
     source = user_source()
+    _check_place(op_type, inputs)
     program = program_of(inputs)
     table = program.current
     mark = table.mark()
@@ -273,6 +275,21 @@ def _apply(
         for var in values:
             check_visible(program, var)
     return append(program, definition, operands, bound, wanted, name, source)
+
+
+def _check_place(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse an operator on values alone where no program is being built."""
+    given = [value for values in inputs.values() for value in values]
+    if program_in_with() is not None or not given:
+        return
+    if not any(isinstance(value, Var) for value in given):
+        raise ProgramError(
+            f"{op_type} builds a program, and is given values outside of any.",
+            at=user_line(),
+            given="   ".join(" ".join(repr(value).split())[:40] for value in given[:4]),
+            fix="To compute at once, use NumPy. To build, write `with br.Program() as prog:` "
+            "around it, or give it a variable: br.data(...), br.constant(...).",
+        )
 
 
 def program_of(operands: Mapping[str, Sequence[Any]]) -> Program:
