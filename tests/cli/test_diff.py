@@ -120,3 +120,48 @@ def test_models_are_compared_program_by_program(
 def test_a_missing_file_is_bad_usage(tmp_path: Path) -> None:
     path = saved(forward()[0], tmp_path / "a.braces")
     assert main(["diff", path, str(tmp_path / "none")]) == 2
+
+
+# ---- a model and a program -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_model_is_compared_by_its_program_that_is_meant(
+    tmp_path: Path, text: bool, turned: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = model(tmp_path / "m")
+    stored = br.load_model(file)
+    for name in ("predict", "train"):
+        program = stored.programs[name]
+        path = tmp_path / name
+        path.write_bytes(str(program).encode() if text else program.to_bytes())
+        pair = [str(path), file] if turned else [file, str(path)]
+        assert main(["diff", *pair]) == 0
+        assert "mean the same" in capsys.readouterr().out
+
+
+def test_a_model_and_a_changed_program_tell_the_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = model(tmp_path / "m")
+    text = str(br.load_model(file).programs["predict"])
+    (tmp_path / "p").write_text(text.replace("tanh", "sigmoid"), encoding="utf-8")
+    assert main(["diff", file, str(tmp_path / "p")]) == 1
+    said = capsys.readouterr().out
+    assert "sigmoid" in said
+    assert "program" not in said
+    assert main(["diff", file, str(tmp_path / "p"), "--program", "train"]) == 1
+    assert "update" in capsys.readouterr().out
+    assert main(["diff", file, str(tmp_path / "p"), "--program", "none"]) == 1
+    assert "There is no program `none`" in capsys.readouterr().err
+
+
+def test_arrays_are_no_program_to_compare(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scope = br.Scope()
+    scope.var("w").set([1.0])
+    br.save_parameters(scope, tmp_path / "w")
+    assert main(["diff", str(tmp_path / "w"), model(tmp_path / "m")]) == 1
+    assert "no programs" in capsys.readouterr().err

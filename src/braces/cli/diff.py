@@ -5,27 +5,37 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from braces.cli.command import NO, YES, Command
 from braces.cli.comparing import Change, compare
 from braces.cli.files import Content, read_file
-from braces.cli.programs import shown_name
+from braces.cli.programs import pick, shown_name
 from braces.cli.terminal import Style
+from braces.errors import FileFormatError
+from braces.ir import fingerprint
 from braces.ir.program import Program
+from braces.storage.model import PREDICT, STARTUP, TRAIN
 
+MODEL = "model"
 _MARKS = {"added": ("+", "blue"), "removed": ("-", "red"), "changed": ("~", "bold")}
 
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="a program or model; - is standard input")
     parser.add_argument("b", metavar="B", help="another one")
+    parser.add_argument(
+        "--program",
+        metavar="NAME",
+        help="of a model that is compared with a program: which of its programs (the one that "
+        "is the same; else train for a program with updates, predict for another)",
+    )
     parser.add_argument("--json", action="store_true", help="for programs to read")
 
 
 def _run(options: Namespace) -> int:
-    left, right = _programs(read_file(options.a)), _programs(read_file(options.b))
+    left, right = _alike(read_file(options.a), read_file(options.b), options.program)
     changes = dict(_changes(left, right))
     if options.json:
         said = {name: [asdict(one) for one in found] for name, found in changes.items()}
@@ -38,11 +48,44 @@ def _run(options: Namespace) -> int:
     return NO if any(changes.values()) else YES
 
 
+def _alike(
+    left: Content, right: Content, name: str | None
+) -> tuple[dict[str, Program], dict[str, Program]]:
+    """The programs of both; a single one is compared with the one of a model that is meant."""
+    if left.kind == MODEL and right.kind != MODEL:
+        return _meant(left, _programs(right), name)
+    if right.kind == MODEL and left.kind != MODEL:
+        new, old = _meant(right, _programs(left), name)
+        return old, new
+    return _programs(left), _programs(right)
+
+
+def _meant(
+    model: Content, single: dict[str, Program], name: str | None
+) -> tuple[dict[str, Program], dict[str, Program]]:
+    """Of a model and a single program: those that are compared, under the model's names."""
+    program = single.pop("program")
+    name = name or _nearest(model.programs, program)
+    found = {name: pick(model, name).program}
+    if STARTUP in single and STARTUP in model.programs:
+        found[STARTUP] = model.programs[STARTUP]
+        return found, {name: program, STARTUP: single[STARTUP]}
+    return found, {name: program}
+
+
+def _nearest(programs: Mapping[str, Program], program: Program) -> str:
+    wanted = fingerprint(program)
+    same = [name for name, one in programs.items() if fingerprint(one) == wanted]
+    return next(iter(same), TRAIN if program.updates and TRAIN in programs else PREDICT)
+
+
 def _programs(content: Content) -> dict[str, Program]:
     """The programs by name; of a single one, its startup program too."""
+    if not content.programs:
+        raise FileFormatError("The file has arrays, and no programs.")
     found = dict(content.programs)
     if content.kind == "program" and found["program"].startup.vars:
-        found["startup"] = found["program"].startup
+        found[STARTUP] = found["program"].startup
     return found
 
 
