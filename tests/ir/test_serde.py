@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.ir.generated import bodies, exact, programs
 
+import braces as br
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType, parse_type
 from braces.errors import FileFormatError, ProgramError, ShapeError
@@ -451,3 +452,14 @@ def test_every_message_and_field_is_documented() -> None:
 def test_a_parsed_block_needs_no_definition_of_its_operators() -> None:
     body = parse_body("block { y: f32[] = no.such.operator(x=x) }")
     assert serde.body_from_desc(serde.body_to_desc(body)) == body
+
+
+def test_looking_at_a_startup_program_changes_no_bytes() -> None:
+    program = br.parse("program { data x: f32[b]  y: f32[b] = tanh(x=x) }")
+    before = program.to_bytes()
+    br.prune(program, ["y"])
+    assert str(program.startup) == str(br.Program())
+    assert program.to_bytes() == before
+    with_startup = pb.ProgramDesc.FromString(before)
+    with_startup.startup.main.SetInParent()
+    assert br.Program.from_bytes(with_startup.SerializeToString()).to_bytes() == before

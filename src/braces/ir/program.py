@@ -296,6 +296,8 @@ class Program:
     def to_bytes(self) -> bytes:
         """The program, its startup program included, as one protobuf `ProgramDesc`."""
         startup = self._startup.definition if self._startup else None
+        if startup is not None and startup.empty:  # nothing but looked at
+            startup = None
         versions, modules = late.call("op_versions"), late.call("op_modules")
         return serde.program_to_bytes(self.definition, startup, versions, modules)
 

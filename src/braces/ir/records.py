@@ -220,6 +220,12 @@ class ProgramDef:
     unknown: bytes = field(default=b"", compare=False)
     modules: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever put into this program."""
+        main = self.main
+        return not (main.vars or main.ops or self.updates or self.unknown or main.unknown)
+
     def with_(self, **changes: Any) -> ProgramDef:
         """A copy with some fields replaced."""
         return replace(self, **changes)
