@@ -11,8 +11,9 @@ A dtype is a `numpy.dtype`; what a user may write for one is `"float32"`, `"f32"
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -142,6 +143,28 @@ class ListType:
 
 
 Type: TypeAlias = "TensorType | ListType"
+
+LARGEST_ARRAY = (1 << 63) - 1
+"""Bytes: what an address can tell. XLA ends the process where it is asked for more."""
+
+
+def room(shape: Iterable[int], item_bytes: int) -> int:
+    """The bytes of an array; axes of size 0 count as if they were of size 1."""
+    return item_bytes * math.prod(max(size, 1) for size in shape)
+
+
+def too_large(type_: Type) -> bool:
+    """Whether all sizes of a type are known, and no machine holds such an array.
+
+    Example:
+        >>> size = 2**62
+        >>> [too_large(parse_type(f"f32[{sizes}]")) for sizes in (size, f"b,{size}", 2**60)]
+        [True, False, False]
+    """
+    tensor = type_.element if isinstance(type_, ListType) else type_
+    known = [size for size in tensor.shape if isinstance(size, int)]
+    whole = len(known) == len(tensor.shape)
+    return whole and room(known, tensor.dtype.itemsize) > LARGEST_ARRAY
 
 
 def unifies(left: Type, right: Type, unifier: Unifier) -> bool:

@@ -101,6 +101,7 @@ BROKEN = [
     ("B303", "program { state s: f32[4] trainable }"),
     ("B303", "program { parameter s: i32[4] trainable }"),
     ("B304", "program (x: f32[4]) { }"),
+    ("B305", "program { data x: f32[9223372036854775807,2] }"),
     ("B401", small("y: f32[4] = tanh(x=x)  update x = y")),
     ("B402", small("update w = y")),
     ("B403", small("update w = n")),

@@ -71,11 +71,15 @@ def test_blocks_nest_so_deep_and_no_deeper() -> None:
         br.Program.from_bytes(desc.SerializeToString())
 
 
-def test_sizes_beyond_all_memory_are_only_numbers() -> None:
-    size = 2**62
-    text = f"full() {{shape=[{size}, {size}], value=0.0, dtype=f32}}"
-    text = f"program {{ y: f32[{size},{size}] = {text} }}"
-    program = br.parse(text)
+def test_sizes_beyond_all_memory_are_refused() -> None:
+    for size, rank in ((2**63 - 1, 20), (2**62, 2), (2**62, 1)):
+        sizes = ", ".join([str(size)] * rank)
+        call = f"full() {{shape=[{sizes}], value=0.0, dtype=f32}}"
+        with pytest.raises(VerifyError, match="B305"):
+            br.parse(f"program {{ y: f32[{sizes}] = {call} }}")
+    size = 2**60
+    text = f"full() {{shape=[{size}], value=0.0, dtype=f32}}"
+    program = br.parse(f"program {{ y: f32[{size}] = {text} }}")
     assert br.Program.from_bytes(program.to_bytes()).definition == program.definition
 
 

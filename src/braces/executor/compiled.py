@@ -17,6 +17,7 @@ from braces.executor.attributes import Sizes
 from braces.executor.compile import NAN, STOP, Lowerer, Site, find_sites, histories, start_state
 from braces.executor.device import compute_in_calling_thread, is_cpu
 from braces.executor.feeds import check_shape
+from braces.executor.huge import refuse_huge
 from braces.executor.interpret import place
 from braces.executor.plan import Plan
 from braces.executor.recent import Notice, Recent
@@ -287,7 +288,9 @@ class CompiledPlan:
             settings.enter_context(jax.threefry_partitionable(True))
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
-            code = call.lower(*arguments).compile()
+            traced = call.trace(*arguments)
+            refuse_huge(traced.jaxpr, plan.body.ops)
+            code = traced.lower().compile()
         told = tuple(sites.values()), limits, tuple(lowerer.loops)
         return Executable(code, donated, kept, *told)
 

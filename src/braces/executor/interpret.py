@@ -10,6 +10,7 @@ from typing import Any
 from braces.errors import BracesError, NaNError
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
 from braces.executor.compile import bind, has_nan
+from braces.executor.huge import guarded, refuse_huge_results
 from braces.executor.watch import Watch
 from braces.ir.records import Body, Op
 from braces.lazy import jax
@@ -131,6 +132,8 @@ def compute(
 
     What reads nothing, a constant above all, would be compiled again for each value.
     """
+    if not values:
+        refuse_huge_results(definition, attrs, wanted)
     if definition.lists or not values:
         return definition.compute(values, attrs, wanted)
     return _kernel(definition, tuple(attrs.items()), wanted)(values)
@@ -145,7 +148,7 @@ def forget_kernels() -> None:
 def _kernel(
     definition: OpDef, attrs: tuple[tuple[str, Any], ...], wanted: tuple[str, ...]
 ) -> Callable[[Any], dict[str, Any]]:
-    return jax.jit(lambda values: definition.compute(values, dict(attrs), wanted))
+    return jax.jit(guarded(lambda values: definition.compute(values, dict(attrs), wanted)))
 
 
 @dataclass

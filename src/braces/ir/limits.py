@@ -6,12 +6,13 @@ that the other form could not hold, or ask for more memory than it is long.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import TypeVar
 
 from braces.dims import FUNCTIONS, LARGEST_NUMBER, Size, parse_size
-from braces.dtypes import HIGHEST_RANK, DType, Type, parse_type
+from braces.dtypes import HIGHEST_RANK, LARGEST_ARRAY, DType, Type, parse_type, room
 from braces.errors import BracesError, FileFormatError, ProgramError, ShapeError
 from braces.ir.names import check_name
 from braces.ir.records import Attr, Body, Literal, Op, VarInfo
@@ -93,12 +94,11 @@ def readable_rank(rank: int) -> int:
 def literal(dtype: DType, shape: tuple[int, ...], data: bytes) -> Literal:
     """An array constant whose data has the length that dtype and shape ask for."""
     readable_rank(len(shape))
-    count, room = 1, dtype.itemsize
     for size in shape:
         axis_size(size)
-        count, room = count * size, room * max(size, 1)
-        if room > LARGEST_INT:
-            raise FileFormatError(f"The shape {list(shape)} is too large for an array.")
+    if room(shape, dtype.itemsize) > LARGEST_ARRAY:
+        raise FileFormatError(f"The shape {list(shape)} is too large for an array.")
+    count = math.prod(shape)
     if count * dtype.itemsize != len(data):
         raise FileFormatError(
             f"An array constant of {dtype.name}{list(shape)} has {len(data)} bytes of data.",

@@ -6,8 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from braces.dims import Unifier
-from braces.dtypes import Type
-from braces.errors import DuplicateNameError, ProgramError, UnknownNameError, suggest
+from braces.dtypes import Type, too_large
+from braces.errors import (
+    DuplicateNameError,
+    ProgramError,
+    ShapeError,
+    UnknownNameError,
+    suggest,
+)
 from braces.ir import serde
 from braces.ir.names import Names
 from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, Slots, Source, VarInfo
@@ -63,10 +69,17 @@ class SymbolTable:
         Raises:
             DuplicateNameError: The name is bound in this block, or this block has already read
                 an outer variable of this name.
+            ShapeError: No machine holds an array of this type.
         """
         if type is None:
             raise ProgramError(
                 "A variable needs a type.", fix="Pass type=parse_type('f32[b,4]')."
+            )
+        if too_large(type):
+            raise ShapeError(
+                "An array would take 2^63 bytes or more.",
+                given=f"{name or stem}: {type}",
+                fix="No machine holds that; choose smaller sizes.",
             )
         if not name:
             name = self.names.unique(stem)

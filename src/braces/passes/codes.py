@@ -32,6 +32,7 @@ CODES: Final[dict[str, str]] = {
     "B302": "Data and persistable variables are arrays.",
     "B303": "Nothing but a parameter of a float dtype is trainable.",
     "B304": "Block 0 has no parameters.",
+    "B305": "An array of known sizes takes less than 2^63 bytes.",
     # ---- updates ----
     "B401": "What is updated is a persistable variable of block 0.",
     "B402": "The next value is a variable of block 0.",

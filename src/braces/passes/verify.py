@@ -12,7 +12,7 @@ from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
 
 from braces.dims import Dim, Unifier
-from braces.dtypes import ListType, Type, is_float, unifies
+from braces.dtypes import ListType, Type, is_float, too_large, unifies
 from braces.errors import VerifyError, suggest
 from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
@@ -186,6 +186,8 @@ class _Checking:
             say("B301", "is declared in an inner block.", "Declare it in block 0.")
         if info.kind not in (VALUE, ARGUMENT) and isinstance(info.type, ListType):
             say("B302", "is a list.", "Lists live within a run; feed and keep arrays.")
+        if too_large(info.type):
+            say("B305", "takes 2^63 bytes or more.", "No machine holds it; use smaller sizes.")
         if info.trainable and not _trains(info):
             say("B303", "is trainable.", "Only parameters of a float dtype are trained.")
 
