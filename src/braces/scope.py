@@ -74,8 +74,9 @@ class Variable:
         array([[1., 2.]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_ended", "_name", "_path", "_raw")
+    __slots__ = ("__weakref__", "_ended", "_name", "_path", "_raw", "_turn")
 
+    _turn: threading.RLock
     _name: str
     _path: str
     _raw: Any
@@ -86,8 +87,9 @@ class Variable:
         raise OwnershipError("Only a scope makes a variable.", fix=fix)
 
     @classmethod
-    def _of(cls, name: str, path: str) -> Variable:
+    def _of(cls, name: str, path: str, turn: threading.RLock) -> Variable:
         made = object.__new__(cls)
+        made._turn = turn
         made._name, made._path, made._raw, made._ended = name, path, _UNSET, None
         return made
 
@@ -107,7 +109,11 @@ class Variable:
     @property
     def value(self) -> Any:
         """A copy of the value as a NumPy array, or list of such: no later run changes it."""
-        return _copied(self.raw)
+        try:
+            return _copied(self.raw)
+        except RuntimeError:  # another thread's run took the value over, and is not done
+            with self._turn:
+                return _copied(self.raw)
 
     def set(self, value: object) -> None:
         """Give the variable a copy of `value`.
@@ -199,7 +205,8 @@ class Variable:
 class Scope:
     """Names and their variables, with a parent to look further in.
 
-    Threads may share a scope for look-ups and inserts; give each running program its own.
+    Threads may share a scope: look-ups, inserts and runs. Runs that update anything take turns,
+    in all scopes of one tree; where they shall not, give each thread a tree of its own.
 
     Raises:
         ScopeClosedError: Any use of a closed scope; closing it again is fine.
@@ -228,6 +235,7 @@ class Scope:
         self._path = "root"
         # Re-entrant: dropping a value may run a finalizer of the user's that comes back here.
         self._lock = threading.RLock()
+        self._turn = threading.RLock()
 
     def var(self, name: str) -> Variable:
         """The scope's own variable of this name; a new one shadows a parent's.
@@ -307,6 +315,12 @@ class Scope:
         return tuple(self._living())
 
     @property
+    def turn(self) -> threading.RLock:
+        """The executor's door: held by a run that updates; one for all scopes of a tree."""
+        self._own()
+        return self._turn
+
+    @property
     def closed(self) -> bool:
         """Whether the scope was closed; the one question that a closed scope answers."""
         return self._variables is None
@@ -319,7 +333,7 @@ class Scope:
             child._number = self._made = self._made + 1
             path = f"{self._path}/{self._made}"
             child._path = path if len(path) < 50 else f"…{path[-48:]}"
-            child._parent = self
+            child._parent, child._turn = self, self._turn
             self._children[child._number] = weakref.ref(child)
         return child
 
@@ -354,7 +368,7 @@ class Scope:
             variables = self._own()
             found = variables.get(name)
             if found is None:
-                found = variables[name] = Variable._of(name, self._path)
+                found = variables[name] = Variable._of(name, self._path, self._turn)
             elif not may_exist:
                 what, at = f"There is a variable `{name}` already.", f"scope {self._path}"
                 fix = "Use another name, or `scope.var(name)` to get or create."

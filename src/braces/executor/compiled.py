@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from operator import le
 from typing import Any
@@ -120,12 +120,25 @@ class CompiledPlan:
         watch: Watch,
         given: Mapping[str, Any] = NONE_GIVEN,
     ) -> list[Any]:
-        """Run and commit; repeated where a history overflowed or a size was not as assumed.
+        """Run and commit; what updates anything, or hands a state out, waits for its turn.
 
         What is `given` stands in place of persistable variables, which are left alone.
         """
+        if not self.plan.updates and not any(self.shared):
+            try:
+                return self._run(scope, feeds, watch, given)
+            except _TakenError:
+                pass  # a run that updates took over what this one was about to read
+        with watch.turn(scope.turn):
+            return self._run(scope, feeds, watch, given)
+
+    def _run(
+        self, scope: Scope, feeds: Mapping[str, Any], watch: Watch, given: Mapping[str, Any]
+    ) -> list[Any]:
+        """Run and commit; repeated where a history overflowed or a size was not as assumed."""
         for _ in range(MOST_REPEATS):
-            states = read_states(self.plan.states, scope, given)
+            with scope.turn if self.plan.states else nullcontext():
+                states = read_states(self.plan.states, scope, given)
             executable = self._executable(states, feeds, watch.deadline is not None)
             keep_on_device((n for n in executable.kept if n not in given), states, scope)
             watch.check()
@@ -187,7 +200,17 @@ class CompiledPlan:
         watch: Watch,
         given: Mapping[str, Any],
     ) -> tuple[list[Any], list[int], bool]:
-        fetches, updates, status = self._call(executable, states, feeds, watch)
+        try:
+            fetches, updates, status = self._call(executable, states, feeds, watch)
+        except (ValueError, RuntimeError):
+            with scope.turn:
+                taken = any(map(is_deleted, states.values()))
+            if not taken:
+                raise
+            raise _TakenError(
+                "Another thread ran with this scope meanwhile; this run changed nothing.",
+                fix="Let nothing but runs take over the arrays that variables hold.",
+            ) from None
         found: list[int] = [] if status is None else np.asarray(status).tolist()
         good = watch.error is None and executable.holds(found)
         names = updates if good else executable.donated
@@ -211,15 +234,7 @@ class CompiledPlan:
         with jax.enable_x64(True):
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
-            try:
-                return executable.call(*arguments)
-            except ValueError:
-                if not any(map(is_deleted, states.values())):
-                    raise
-                raise RunError(
-                    "Another thread ran with this scope meanwhile; this run changed nothing.",
-                    fix="Give each thread a scope of its own, or hold a lock around exe.run.",
-                ) from None
+            return executable.call(*arguments)
 
     def _ticket(self, watch: Watch) -> Any:
         """What the loops of this run show when they ask."""
@@ -293,6 +308,10 @@ class CompiledPlan:
             code = traced.lower().compile()
         told = tuple(sites.values()), limits, tuple(lowerer.loops)
         return Executable(code, donated, kept, *told)
+
+
+class _TakenError(RunError):
+    """A value that the run reads is gone: another run took its memory over."""
 
 
 def is_deleted(value: Any) -> bool:

@@ -158,17 +158,18 @@ class Executor:
                     fix='Use br.Executor(mode="interpret").',
                 )
             return shape_up(compiled_plan.run(scope, feeds, watch, given))
-        results, self.step_scopes = interpreted.run(
-            compiled_plan.plan,
-            scope,
-            feeds,
-            self.device,
-            listeners,
-            keep_scopes,
-            check_nan,
-            given,
-            watch,
-        )
+        with watch.turn(scope.turn):
+            results, self.step_scopes = interpreted.run(
+                compiled_plan.plan,
+                scope,
+                feeds,
+                self.device,
+                listeners,
+                keep_scopes,
+                check_nan,
+                given,
+                watch,
+            )
         return shape_up(results)
 
     def clear(self) -> None:

@@ -101,7 +101,10 @@ def keep_on_device(names: Iterable[str], values: dict[str, Any], scope: Scope) -
         if type(value) is np.ndarray:
             with jax.enable_x64(True):
                 values[name] = jax.device_put(value, may_alias=False)
-            commit({name: values[name]}, scope)
+            with scope.turn:
+                variable = scope.find_var(name)
+                if variable is not None and variable.raw is value:
+                    variable.put(values[name])
 
 
 def commit(updates: Mapping[str, Any], scope: Scope) -> None:
