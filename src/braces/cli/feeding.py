@@ -11,6 +11,7 @@ import numpy as np
 from braces.dims import Dim, substitute
 from braces.dtypes import DType, TensorType, parse_type
 from braces.errors import FeedError, suggest
+from braces.ir.files import check_regular
 from braces.ir.records import VarInfo
 
 RANDOM = "random"
@@ -27,6 +28,7 @@ def read_feeds(given: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> 
 
     Raises:
         FeedError: A value cannot be read, or a name is not declared.
+        FileFormatError: A file is a folder, or no regular file.
         OSError: A file is not there.
     """
     values = dict(_pair(one, data) for one in given)
@@ -68,6 +70,7 @@ def _plain(name: str, value: str) -> Any:
 
 def _from_file(name: str, path: str) -> Array:
     path, _, key = path.partition(":") if ".npz:" in path else (path, "", "")
+    check_regular(path)
     try:
         found: Any = np.load(path, allow_pickle=False)
         return np.asarray(found[key]) if key else np.asarray(found)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from braces.dtypes import TensorType
 from braces.errors import FileFormatError
-from braces.ir.files import read_bounded
+from braces.ir.files import check_regular, read_bounded
 from braces.ir.limits import LARGEST_FILE
 from braces.ir.program import Program, parse
 from braces.storage.model import FORMAT, load_model
@@ -49,6 +49,7 @@ def read_file(path: str) -> Content:
     """
     if path == STDIN:
         return _program(sys.stdin.buffer.read(LARGEST_FILE + 1))
+    check_regular(path)
     with open(path, "rb") as file:
         head = file.read(_HEAD)
     if is_tensor_file(head):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import zipfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,6 +24,7 @@ from braces.cli.running import (
     make_ready,
 )
 from braces.cli.terminal import Style
+from braces.errors import ProgramError
 from braces.executor.feeds import describe
 
 
@@ -86,10 +88,27 @@ def _print(results: Mapping[str, Any], style: Style) -> None:
 
 
 def write_arrays(path: str, arrays: Mapping[str, Any]) -> None:
-    """Write arrays as `.npz`, at once or not at all."""
+    """Write arrays as `.npz`, at once or not at all.
+
+    Raises:
+        ProgramError: An array has the name of a file outside of the folder that one unpacks to.
+    """
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **dict(arrays))
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(_entry(name), "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
     write_bytes(buffer.getvalue(), path)
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    """Where an array lies; the date is always the same, and so are the bytes."""
+    if name.startswith("/") or ".." in name.split("/"):
+        raise ProgramError(
+            f"`{name}` cannot be stored as a file: it leads out of its folder.",
+            fix="Say --fetch with other names, or use --json.",
+        )
+    return zipfile.ZipInfo(f"{name}.npy")
 
 
 def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:

@@ -11,6 +11,21 @@ from braces.errors import FileFormatError
 from braces.ir.limits import LARGEST_FILE
 
 
+def check_regular(path: str | os.PathLike[str]) -> None:
+    """Refuse what is no file to read, before it is opened: opening a pipe may wait for ever.
+
+    Raises:
+        FileFormatError: It is a folder, or something else that is not a regular file.
+        OSError: There is no such file.
+    """
+    kind = os.stat(path).st_mode
+    if not stat.S_ISREG(kind):
+        what = (
+            "a folder, and not a regular file" if stat.S_ISDIR(kind) else "not a regular file"
+        )
+        raise FileFormatError(f"{os.fspath(path)} is {what}.", at=os.fspath(path))
+
+
 def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> bytes:
     """The content of a regular file of at most `limit` bytes.
 
@@ -18,8 +33,7 @@ def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> byt
         FileFormatError: It is larger, or not a regular file.
         OSError: There is no such file, or it must not be read.
     """
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise FileFormatError(f"{os.fspath(path)} is not a regular file.")
+    check_regular(path)
     with open(path, "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:

@@ -402,6 +402,8 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
         raise FileFormatError(f"The program `{name}` has no lists of feeds and fetches.")
     data = {one for one, info in program.vars.items() if info.kind == DATA}
     _check_known(feeds, data, f"feed of `{name}`")
+    for one in fetches:
+        readable_name(one)
     _check_known(fetches.values(), program.vars, f"fetch of `{name}`")
     named = {readable_name(key): variable for key, variable in fetches.items()}
     return NamedProgram(program, tuple(feeds), named, as_dict)

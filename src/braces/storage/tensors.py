@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from safetensors import SafetensorError, safe_open
 from braces.dtypes import HIGHEST_RANK, SHORT_NAMES, TensorType, short_name
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.atomic import replacing
+from braces.ir.files import check_regular
 from braces.ir.limits import LARGEST_INT, readable_name
 
 VERSION = 1
@@ -172,8 +172,7 @@ def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
         OSError: There is no such file, or it must not be read.
     """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise FileFormatError("This is not a regular file.")
+        check_regular(path)
         with safe_open(path, "np") as handle:
             yield _opened(os.fspath(path), handle)
     except SafetensorError as error:

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import html
 import json
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from braces.ir.program import Program
@@ -20,7 +20,7 @@ from braces.viewer.fragment import fragment
 from braces.viewer.library import HINT, layout_library
 from braces.viewer.payload import payload
 
-ASSETS = Path(__file__).parent / "assets"
+ASSETS = files("braces.viewer") / "assets"
 STYLES = ("page.css", "picture.css")
 SCRIPTS = (
     "dom.js",
@@ -89,7 +89,7 @@ def _filled(line: str, parts: dict[str, str]) -> str:
 
 
 def asset(name: str) -> str:
-    """A file that lies beside this one."""
+    """A file that lies beside this one, be it in a folder or in a zip file."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
