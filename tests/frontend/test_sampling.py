@@ -245,10 +245,11 @@ def test_a_test_program_that_draws_nothing_updates_nothing() -> None:
 
 
 def test_whatever_draws_has_the_random_state_first() -> None:
-    for definition in OPS.definitions.values():
-        if definition.random:
-            first = definition.inputs[0].name
-            assert all(f"{first}=u32[2]" in e.split() for e in definition.examples)
+    drawing = [definition for definition in OPS.definitions.values() if definition.random]
+    assert len(drawing) >= 8
+    for definition in drawing:
+        first = definition.inputs[0].name
+        assert all(f"{first}=u32[2]" in e.split() for e in definition.examples)
 
 
 # ---- loops and branches ----------------------------------------------------------------------

@@ -441,8 +441,13 @@ def test_mutated_text_is_read_or_refused(program: Any, seed: int) -> None:
         part = text[at : min(end, at + 20)]
         rest = text[at + chance.choice((0, len(part))) :]
         text = text[:at] + chance.choice((part * 2, chance.choice(MARKS), "")) + rest
+    again = parsed_or_refused(text)
+    assert again is None or exact(parse_program(print_program(again))) == exact(again)
+
+
+def parsed_or_refused(text: str) -> Any:
+    """A program; `None` where it is refused, in the one way in which a text may be."""
     try:
-        again = parse_program(text)
+        return parse_program(text)
     except FileFormatError:
-        return
-    assert exact(parse_program(print_program(again))) == exact(again)
+        return None

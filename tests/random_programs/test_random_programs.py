@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from agree import check_gradients, check_values, read_needed
 from generate import feeds_of, generate
@@ -19,12 +21,17 @@ def test_interpreted_values_are_what_the_text_says(first: int) -> None:
 
 @pytest.mark.parametrize("seed", range(1000, 1008))
 def test_gradients_are_those_of_the_text_in_both_modes(seed: int) -> None:
-    check_gradients(seed, size=3)
+    assert compared(seed, size=3)
 
 
 @pytest.mark.parametrize("seed", range(2000, 2012))
 def test_second_order_forward_over_reverse_is_reverse_over_reverse(seed: int) -> None:
-    check_gradients(seed, size=2, second=True, modes=["interpret"], again=True)
+    assert compared(seed, size=2, second=True, modes=["interpret"], again=True)
+
+
+def compared(seed: int, **options: Any) -> bool:
+    """Check programs from this seed on until one had a gradient to hold against differences."""
+    return any(check_gradients(seed + 10_000 * more, **options) for more in range(10))
 
 
 @pytest.mark.parametrize("error", [br.TripLimitError, br.NoMatchError])

@@ -1,0 +1,114 @@
+"""Tests look where they say: none ends before it compared something, or only if it feels so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+CHECKS = ("assert", "check", "raises", "refus", "warns", "fail", "expect", "same", "hold")
+"""How functions begin that compare: those of pytest, NumPy and this folder."""
+APART = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def in_module(tree: ast.AST) -> list[ast.FunctionDef]:
+    """The tests in a module, or in a class of it."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    return [function for function in functions if function.name.startswith("test_")]
+
+
+def inside(node: ast.AST) -> Iterator[ast.AST]:
+    """What a statement consists of, less what functions in it would do if they were called."""
+    if not isinstance(node, APART):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from inside(child)
+
+
+def compares(node: ast.AST) -> bool:
+    """Whether this is an assertion, or the call of something that makes one."""
+    if isinstance(node, ast.Assert):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return name.startswith(CHECKS)
+
+
+def any_compares(statements: Sequence[ast.AST]) -> bool:
+    """Whether there is a comparison in these statements, wherever it stands."""
+    return any(map(compares, (node for one in statements for node in inside(one))))
+
+
+def surely_compares(statements: Sequence[ast.stmt]) -> bool:
+    """Whether these statements compare something whichever way a condition goes."""
+    return any(map(_surely, statements))
+
+
+def _surely(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return surely_compares(statement.body) and surely_compares(statement.orelse)
+    if isinstance(statement, ast.With):
+        return any_compares(statement.items) or surely_compares(statement.body)
+    if isinstance(statement, ast.For | ast.While):
+        return surely_compares(statement.body)
+    return any_compares([statement])
+
+
+def ends_early(test: ast.FunctionDef) -> bool:
+    """Whether a test returns somewhere: what comes after it may never be looked at."""
+    return any(isinstance(node, ast.Return) for one in test.body for node in inside(one))
+
+
+def looks_away(test: ast.FunctionDef) -> bool:
+    """Whether all comparisons of a test stand under a condition, with none if it is false."""
+    return any_compares(test.body) and not surely_compares(test.body)
+
+
+def found(rule: Callable[[ast.FunctionDef], bool]) -> list[str]:
+    """The tests of the whole suite that a rule finds."""
+    return [
+        f"{path.relative_to(ROOT)}:{test.lineno} {test.name}"
+        for path in sorted(ROOT.rglob("test_*.py"))
+        for test in in_module(ast.parse(path.read_text(encoding="utf-8")))
+        if rule(test)
+    ]
+
+
+def test_no_test_returns_before_its_end() -> None:
+    assert found(ends_early) == []
+
+
+def test_no_test_compares_only_under_a_condition() -> None:
+    assert found(looks_away) == []
+
+
+def test_the_rules_see_the_whole_suite() -> None:
+    assert len(found(lambda test: any_compares(test.body))) > 1000
+
+
+EARLY = "def test_x(case):\n    if not case:\n        return\n    assert case"
+ONLY_IF = (
+    "def test_x(cases):\n    for case in cases:\n        if case:\n            assert case"
+)
+ONLY_IF_RAISES = "def test_x(x):\n    if x:\n        with pytest.raises(E):\n            f()"
+EITHER = "def test_x(x):\n    if x:\n        assert x\n    else:\n        check(x)"
+INNER = "def test_x():\n    def inner():\n        return 1\n    assert inner()"
+
+
+@pytest.mark.parametrize(
+    ("code", "early", "away"),
+    [
+        (EARLY, True, False),
+        (ONLY_IF, False, True),
+        (ONLY_IF_RAISES, False, True),
+        (EITHER, False, False),
+        (INNER, False, False),
+    ],
+)
+def test_the_rules_find_what_they_are_for(code: str, early: bool, away: bool) -> None:
+    (test,) = in_module(ast.parse(code))
+    assert (ends_early(test), looks_away(test)) == (early, away)
