@@ -112,6 +112,24 @@ def test_a_model_that_can_be_trained_tells_parameters_from_states(
     assert [line.split()[:2] for line in lines[-2:]] == [["w", "parameter"], ["steps", "state"]]
 
 
+def test_what_a_program_gives_is_shown_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with br.Program() as prog:
+        w = br.parameter("w", [4])
+        y = br.data("x", [4]) * w
+        br.optimizer.sgd(0.1).minimize(br.sum(y, name="loss"))
+    scope, path = br.Scope(), tmp_path / "m.model"
+    br.Executor().init(prog, scope)
+    save_model(path, prog, scope, feeds=["x"], fetches={"best": y})
+    programs = as_json(capsys, str(path))["programs"]
+    assert programs["predict"]["gives"] == {"best": "f32[4]"}
+    assert programs["train"]["gives"] == {"loss": "f32[]"}
+    assert "gives best: f32[4]" in shown(capsys, str(path))
+    prog.save(tmp_path / "p.braces")
+    assert "gives loss: f32[]" in shown(capsys, str(tmp_path / "p.braces"))
+
+
 def test_a_file_of_parameters_shows_its_arrays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -328,7 +328,7 @@ class Program:
         return Program.from_bytes(serde.read_bounded(path))
 
     def for_test(self) -> Program:
-        """A copy for inference: no dropout, no updates, running statistics in use."""
+        """A copy for inference: no dropout, running statistics, no updates but of draws."""
         return late.call("for_test", self)
 
 
