@@ -12,8 +12,11 @@ from braces.ops.define import Tensor, op
 from braces.ops.elementwise import real, real_function
 from braces.ops.functions import UNARY, WITH_INTEGERS
 from braces.ops.inference import Context
+from braces.ops.precision import in_float32
 from braces.ops.rules import axis_index, floating
+from braces.ops.slopes import forward_as_backward
 
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "x=f32[0,3]")
 
 
@@ -63,6 +66,7 @@ def relu6(x: Tensor) -> Tensor:
 
 
 @relu6.vjp
+@in_float32
 def relu6_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     """The cotangent where the output is between its bounds."""
     return jnp.where((out > 0) & (out < 6), out_grad, jnp.zeros_like(out_grad))
@@ -114,6 +118,7 @@ def hard_sigmoid(x: Tensor) -> Tensor:
 
 
 @hard_sigmoid.vjp
+@in_float32
 def hard_sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     """A sixth of the cotangent where the output is between its bounds."""
     return jnp.where((out > 0) & (out < 1), out_grad / 6, jnp.zeros_like(out_grad))
@@ -147,10 +152,13 @@ def hard_tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 
 
 @op(infer=real_function, rows="each", examples=(*UNARY, "x=f32[5] alpha=0.5"))
+@in_float32
 def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """The identity, bent smoothly towards -alpha for negative numbers.
 
         out[i] = x[i] if x[i] > 0 else alpha * (e^x[i] - 1)
+
+    The slope at zero is alpha, that of the bent side.
 
     Clevert, Unterthiner, Hochreiter: Fast and Accurate Deep Network Learning by Exponential
     Linear Units, 2015.
@@ -171,12 +179,19 @@ def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 
 @elu.vjp
-def elu_vjp(x: Tensor, out: Tensor, out_grad: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """The cotangent, times `out + alpha` below zero."""
-    return jnp.where(x > 0, out_grad, out_grad * (out + alpha))
+@in_float32
+def elu_vjp(x: Tensor, out_grad: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """The cotangent, times `alpha * e^x` below zero; `out + alpha` would cancel there."""
+    return jnp.where(x > 0, out_grad, out_grad * (alpha * negative_exp(x)))
+
+
+def negative_exp(x: Tensor) -> Tensor:
+    """`e^x` where that is at most 1, else 1."""
+    return jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x))
 
 
 @op(infer=real_function, rows="each", examples=UNARY)
+@in_float32
 def selu(x: Tensor) -> Tensor:
     """The scaled exponential linear unit: it keeps mean 0 and variance 1 over layers.
 
@@ -196,7 +211,18 @@ def selu(x: Tensor) -> Tensor:
     return jax.nn.selu(floating(x))
 
 
+@selu.vjp
+@in_float32
+def selu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """As that of `elu`, scaled."""
+    return SELU_SCALE * jnp.where(x > 0, out_grad, out_grad * (SELU_ALPHA * negative_exp(x)))
+
+
+forward_as_backward(relu, relu6, leaky_relu, hard_sigmoid, hard_tanh, elu, selu)
+
+
 @op(infer=real_function, rows="each", examples=(*UNARY, "x=f32[5] approximate=True"))
+@in_float32
 def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     """The Gaussian error linear unit: a number times the probability that a normal one is less.
 
@@ -220,6 +246,7 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
 
 
 @op(infer=real_function, rows="each", examples=UNARY)
+@in_float32
 def silu(x: Tensor) -> Tensor:
     """A number times its sigmoid; also called swish.
 
@@ -240,6 +267,7 @@ def silu(x: Tensor) -> Tensor:
 
 
 @silu.vjp
+@in_float32
 def silu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad * s * (1 + x * (1 - s)), s = sigmoid(x)."""
     s = jax.nn.sigmoid(x)
@@ -247,6 +275,7 @@ def silu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 
 
 @op(infer=real_function, rows="each", examples=UNARY)
+@in_float32
 def mish(x: Tensor) -> Tensor:
     """A number times the tanh of its softplus.
 
@@ -267,6 +296,7 @@ def mish(x: Tensor) -> Tensor:
 
 
 @op(infer=real_function, rows="each", examples=UNARY)
+@in_float32
 def softplus(x: Tensor) -> Tensor:
     """A smooth positive part, without overflow.
 
@@ -285,12 +315,14 @@ def softplus(x: Tensor) -> Tensor:
 
 
 @softplus.vjp
+@in_float32
 def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad * sigmoid(x)."""
     return out_grad * jax.nn.sigmoid(x)
 
 
 @op(infer=real_function, rows="each", examples=UNARY)
+@in_float32
 def softsign(x: Tensor) -> Tensor:
     """A number divided by one plus its size, between -1 and 1.
 
@@ -309,6 +341,7 @@ def softsign(x: Tensor) -> Tensor:
 
 
 @softsign.vjp
+@in_float32
 def softsign_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad / (1 + abs(x))^2."""
     return out_grad / jnp.square(1 + jnp.abs(x))
@@ -324,6 +357,7 @@ def along_axis(context: Context, x: TensorType, *, axis: int, **attrs: Any) -> T
 
 
 @op(infer=along_axis, rows="along_axis", examples=ALONG)
+@in_float32
 def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """Normalised exponentials along one axis.
 
@@ -348,6 +382,7 @@ def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
 
 
 @softmax.vjp
+@in_float32
 def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
     """x_grad = out * (out_grad - sum(out * out_grad, axis)); `x` need not be kept."""
     weighted = out * out_grad
@@ -355,6 +390,7 @@ def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
 
 
 @op(infer=along_axis, rows="along_axis", examples=ALONG)
+@in_float32
 def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """The logarithm of the softmax along one axis, exact where the softmax underflows.
 
@@ -377,12 +413,14 @@ def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
 
 
 @log_softmax.vjp
+@in_float32
 def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
     """x_grad = out_grad - exp(out) * sum(out_grad, axis); `x` need not be kept."""
     return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
 
 
 @op(rows="along_axis", examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"))
+@in_float32
 def glu(x: Tensor, *, axis: int = -1) -> Tensor:
     """The gated linear unit: one half of an axis times the sigmoid of the other half.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from braces.dtypes import DType, TensorType, is_float
@@ -11,7 +11,6 @@ from braces.lazy import jax, jnp
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.linear import Slots
 from braces.ops.rules import (
     Backward,
     broadcast_types,
@@ -266,134 +265,6 @@ def remainder_gradient(g: Backward) -> dict[str, Var]:
     if g.wants("y"):
         grads["y"] = sum_to(-(g.out_grad * (g["x"] // g["y"])), g["y"])
     return grads
-
-
-@op(infer=numeric, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"))
-def pow(x: Tensor, y: Tensor) -> Tensor:
-    """The power, element by element.
-
-        out[i] = x[i] ** y[i]
-
-    The gradient is finite wherever the power is: at x = 0 too, for any y >= 1 and for y = 0.
-
-    Inputs:
-        x: number[*shape]. Negative floats need whole exponents, else the result is NaN.
-        y: number[*shape], broadcast against `x`. Integers to a negative integer power have no
-            meaningful result: cast one of them to a float.
-
-    Outputs:
-        out: The promoted dtype, the common shape.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Both are bools.
-    """
-    x, y = promoted(x, y)
-    if is_float(x.dtype):
-        x = jnp.where((x == 0) & (y == 0), jnp.ones_like(x), x)
-    return jnp.power(x, y)
-
-
-@pow.gradient
-def pow_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad * y * x^(y-1); y_grad = out_grad * out * log(x)."""
-    x, y, grads = in_dtype(g["x"], g["out"]), g["y"], dict[str, Var]()
-    if g.wants("x"):
-        base = choose(y != 0, x, 1.0)
-        grads["x"] = sum_to(g.out_grad * (y * base ** (y - 1)), g["x"])
-    if g.wants("y"):
-        log = one("log", choose(x != 0, x, 1.0))
-        grads["y"] = sum_to(g.out_grad * (g["out"] * log), g["y"])
-    return grads
-
-
-@pow.jvp
-def pow_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
-    """out_tangent = y * x^(y-1) * x_tangent + out * log(x) * y_tangent, as finite as `out`."""
-    del attrs
-    (out,), (y,) = values["out"], values["y"]
-    x, parts = in_dtype(values["x"][0], out), list[Var]()
-    if tangents["x"]:
-        parts.append(y * choose(y != 0, x, 1.0) ** (y - 1) * tangents["x"][0])
-    if tangents["y"]:
-        parts.append(out * one("log", choose(x != 0, x, 1.0)) * tangents["y"][0])
-    moved = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-    if moved.shape != out.shape:
-        moved = one("broadcast_to", moved, shape=out.shape)
-    return {"out": (in_dtype(moved, out),)}
-
-
-# ---- real functions of two numbers -----------------------------------------------------------
-
-
-@op(infer=real_function, rows="each", examples=BINARY)
-def arctan2(x: Tensor, y: Tensor) -> Tensor:
-    """The angle of the point (y, x), between -pi and pi: note the order, as in NumPy.
-
-        out[i] = atan(x[i] / y[i]), in the right quadrant
-
-    Inputs:
-        x: real[*shape]. The vertical coordinate.
-        y: real[*shape], broadcast against `x`. The horizontal coordinate.
-
-    Outputs:
-        out: float[*shape], in radians.
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
-    """
-    return jnp.arctan2(*map(floating, promoted(x, y)))
-
-
-@op(infer=real_function, rows="each", examples=BINARY)
-def hypot(x: Tensor, y: Tensor) -> Tensor:
-    """The length of the vector (x, y), without overflow on the way.
-
-        out[i] = sqrt(x[i]^2 + y[i]^2)
-
-    The gradient at the origin is zero.
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
-    """
-    return jnp.hypot(*map(floating, promoted(x, y)))
-
-
-@hypot.gradient
-def hypot_gradient(g: Backward) -> dict[str, Var]:
-    """Each input receives the cotangent times its share of the length; zero at the origin."""
-    over = g.out_grad / choose(g["out"] != 0, g["out"], 1.0)
-    slots = [slot for slot in ("x", "y") if g.wants(slot)]
-    return {slot: sum_to(over * g[slot], g[slot]) for slot in slots}
-
-
-@op(infer=real_function, rows="each", examples=BINARY)
-def logaddexp(x: Tensor, y: Tensor) -> Tensor:
-    """The logarithm of a sum of exponentials, without overflow on the way.
-
-        out[i] = log(exp(x[i]) + exp(y[i]))
-
-    Inputs:
-        x: real[*shape].
-        y: real[*shape], broadcast against `x`.
-
-    Outputs:
-        out: float[*shape].
-
-    Raises:
-        ShapeError: The shapes do not broadcast.
-        DTypeError: Complex numbers.
-    """
-    return jnp.logaddexp(*map(floating, promoted(x, y)))
 
 
 # ---- conversion -------------------------------------------------------------------

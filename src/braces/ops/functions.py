@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from braces.dtypes import is_float
 from braces.lazy import jnp, lax
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.elementwise import numeric, real
+from braces.ops.linear import Slots
+from braces.ops.precision import in_float32
 from braces.ops.rules import Backward, floating, real_valued
+from braces.ops.slopes import forward_as_backward
 
 UNARY = ("x=f32[2,3]", "x=f64[b,4]", "x=f32[]", "x=f32[0,2]")
 WITH_INTEGERS = (*UNARY, "x=i32[3]")
@@ -64,6 +69,13 @@ def abs(x: Tensor) -> Tensor:
 def abs_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad * sign(x); zero at x = 0."""
     return {"x": g.out_grad * one("sign", g["x"])}
+
+
+@abs.jvp
+def abs_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    """out_tangent = x_tangent * sign(x)."""
+    del attrs
+    return {"out": (tangents["x"][0] * one("sign", values["x"][0]),)}
 
 
 @op(infer=real, rows="each", differentiable=False, examples=WITH_INTEGERS)
@@ -124,6 +136,7 @@ def reciprocal(x: Tensor) -> Tensor:
 
 
 @reciprocal.vjp
+@in_float32
 def reciprocal_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = -out_grad * out^2."""
     return -out_grad * (out * out)
@@ -148,6 +161,7 @@ def sqrt(x: Tensor) -> Tensor:
 
 
 @sqrt.vjp
+@in_float32
 def sqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad / (2 * out); infinite at x = 0."""
     return 0.5 * out_grad / out
@@ -169,6 +183,7 @@ def rsqrt(x: Tensor) -> Tensor:
 
 
 @rsqrt.vjp
+@in_float32
 def rsqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = -out_grad * out^3 / 2."""
     return -0.5 * out_grad * (out * out * out)
@@ -211,9 +226,12 @@ def expm1(x: Tensor) -> Tensor:
 
 
 @expm1.vjp
-def expm1_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad * (out + 1)."""
-    return out_grad * (out + 1)
+def expm1_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * e^x; `out + 1` would cancel below zero."""
+    return out_grad * jnp.exp(x)
+
+
+forward_as_backward(expm1)
 
 
 @op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
@@ -253,6 +271,7 @@ def log1p(x: Tensor) -> Tensor:
 
 
 @log1p.vjp
+@in_float32
 def log1p_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad / (1 + x)."""
     return out_grad / (1 + x)
@@ -274,6 +293,7 @@ def log2(x: Tensor) -> Tensor:
 
 
 @log2.vjp
+@in_float32
 def log2_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad / (x * log(2))."""
     return out_grad / (x * math.log(2))

@@ -11,19 +11,21 @@ from typing import Any
 import numpy as np
 
 from braces.dims import Shape
-from braces.dtypes import TensorType, is_integer
+from braces.dtypes import FLOAT32, TensorType, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax, optax
 from braces.ops.build import Var, one
 from braces.ops.define import Indices, Tensor, op
 from braces.ops.inference import Context
-from braces.ops.norm import real_dtype, result_dtype, wide
+from braces.ops.norm import real_dtype
 from braces.ops.offence import offence
+from braces.ops.precision import in_float32, result_dtype, wide
 from braces.ops.row_rules import along_axis
 from braces.ops.rules import (
     Backward,
     axis_index,
     floating,
+    promote,
     promoted,
     sum_to,
 )
@@ -268,6 +270,7 @@ def softmax_cross_entropy_soft_vjp(
         "logits=f32[0,2] target=f32[0,2]",
     ),
 )
+@in_float32
 def sigmoid_binary_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """The cross-entropy of sigmoid(logits) with target probabilities, in nats.
 
@@ -294,7 +297,9 @@ def sigmoid_binary_cross_entropy_gradient(g: Backward) -> dict[str, Var]:
     """logits_grad = out_grad * (sigmoid(logits) - target); target_grad = -out_grad * logits."""
     grads: dict[str, Var] = {}
     if g.wants("logits"):
-        error = one("sigmoid", g["logits"]) - g["target"]
+        # A sure and right prediction of 16 bits would leave no error.
+        logits = one("cast", g["logits"], dtype=promote(g["out"].dtype, FLOAT32))
+        error = one("sigmoid", logits) - g["target"]
         grads["logits"] = sum_to(g.out_grad * error, g["logits"])
     if g.wants("target"):
         grads["target"] = sum_to(-(g.out_grad * g["logits"]), g["target"])
@@ -305,6 +310,7 @@ def sigmoid_binary_cross_entropy_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(infer=elementwise_loss, rows="each", examples=(*PAIRS, "prediction=i32[3] target=f32[3]"))
+@in_float32
 def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The squared difference; its mean is the mean squared error.
 
@@ -374,6 +380,7 @@ def absolute_error_gradient(g: Backward) -> dict[str, Var]:
     rows="each",
     examples=(*PAIRS, "prediction=f64[b] target=f64[b] delta=0.5"),
 )
+@in_float32
 def huber_loss(prediction: Tensor, target: Tensor, *, delta: float = 1.0) -> Tensor:
     """Half the squared difference where that is small, linear where it is large.
 
@@ -419,6 +426,7 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
         "log_prediction=f32[0,3] target=f32[0,3]",
     ),
 )
+@in_float32
 def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: int = -1) -> Tensor:
     """The Kullback-Leibler divergence of a prediction from a target, in nats.
 
@@ -456,12 +464,15 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: int = -1) -> 
         "prediction=f32[0,3] target=f32[0,3]",
     ),
 )
+@in_float32
 def cosine_similarity(
     prediction: Tensor, target: Tensor, *, axis: int = -1, epsilon: float = 1e-8
 ) -> Tensor:
     """The cosine of the angle between two vectors; 1 minus it is the cosine distance.
 
         out[...] = sum_j prediction * target / (|prediction| * |target|)
+
+    16-bit numbers are multiplied and summed in float32.
 
     Inputs:
         prediction: number[*shape].

@@ -9,27 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from braces.dims import Size
-from braces.dtypes import FLOAT32, DType, TensorType, is_float
+from braces.dtypes import DType, TensorType, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.define import Axes, Tensor, Training, op
 from braces.ops.inference import Context
+from braces.ops.precision import result_dtype, wide
 from braces.ops.rules import axis_index, axis_indices, float_dtype, promote
 
 # ---- shared by kernels -----------------------------------------------------------------------
-
-
-def wide(x: Any) -> Any:
-    """An array in float32 at least, for sums over many elements."""
-    return x.astype(promote(float_dtype(np.dtype(x.dtype)), FLOAT32))
-
-
-def result_dtype(*arrays: Any) -> Any:
-    """The floating dtype of a result of these arrays, of which some may be `None`."""
-    return float_dtype(promote(*(np.dtype(x.dtype) for x in arrays if x is not None)))
 
 
 def moments(x: Any, axes: Sequence[int]) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.elementwise import refuse
 from braces.ops.inference import Context
+from braces.ops.precision import in_float32
 from braces.ops.reduce import check_not_empty, without
 from braces.ops.rules import Backward, axis_index, sum_dtype
 
@@ -207,6 +208,7 @@ def running(context: Context, x: TensorType, *, axis: int | None, reverse: bool)
 
 
 @op(infer=running, rows="along_axis", examples=(*RUNNING, "x=f32[4] reverse=True"))
+@in_float32
 def cumsum(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
     """Running sums along one axis.
 
@@ -236,6 +238,7 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(infer=running, rows="along_axis", examples=(*RUNNING, "x=f32[4] reverse=True"))
+@in_float32
 def cumprod(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
     """Running products along one axis.
 

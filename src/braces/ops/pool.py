@@ -24,6 +24,7 @@ from braces.ops.conv import (
 )
 from braces.ops.define import Padding, Tensor, op
 from braces.ops.inference import Context
+from braces.ops.precision import in_float32
 from braces.ops.rules import float_dtype, floating
 
 
@@ -151,6 +152,7 @@ def _smallest(dtype: Any) -> Any:
         "x=f32[0,2,4,4] window=2",
     ),
 )
+@in_float32
 def avg_pool2d(
     x: Tensor,
     *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,12 @@ from braces.dtypes import BOOL, FLOAT32, DType, TensorType
 from braces.errors import ShapeError
 from braces.ir.records import Op
 from braces.lazy import jax, jnp
-from braces.ops.build import Var, one, tensor_type
+from braces.ops.build import Var, apply, one, tensor_type
 from braces.ops.define import Axes, Tensor, op
 from braces.ops.elementwise import in_dtype, refuse
 from braces.ops.inference import Context
+from braces.ops.linear import Slots
+from braces.ops.precision import in_float32
 from braces.ops.row_rules import HIGHEST, LOWEST, RowView, operated_axes
 from braces.ops.rules import (
     Backward,
@@ -183,6 +185,7 @@ def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
 
 
 @op(infer=reduction(sum_dtype), rows={"x": 1}, examples=EMPTY)
+@in_float32
 def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The product along axes; 1 where there is nothing to multiply.
 
@@ -335,12 +338,15 @@ def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     rows="along_axis",
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
 )
+@in_float32
 def var(
     x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
 ) -> Tensor:
     """The variance along axes.
 
         out = sum_i (x[..., i, ...] - mean)^2 / (n - correction)
+
+    16-bit numbers are summed in float32.
 
     Inputs:
         x: real[*shape].
@@ -365,12 +371,15 @@ def var(
     rows="along_axis",
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
 )
+@in_float32
 def std(
     x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
 ) -> Tensor:
     """The standard deviation along axes; its gradient is zero where all numbers are equal.
 
         out = sqrt(sum_i (x[..., i, ...] - mean)^2 / (n - correction))
+
+    16-bit numbers are summed in float32.
 
     Inputs:
         x: real[*shape].
@@ -391,10 +400,15 @@ def std(
 
 
 @op(infer=reduction(float_dtype, refused="c"), rows={"x": 0}, examples=EMPTY)
+@in_float32
 def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The Euclidean norm along axes; its gradient is zero where the norm is.
 
         out = sqrt(sum_i x[..., i, ...]^2)
+
+    Squares of 16-bit numbers are summed in float32. There is no other scaling, as in NumPy and
+    PyTorch: lengths whose square overflows (above 1e19 in float32) are infinite, those whose
+    square vanishes are zero. `br.hypot` is exact for two numbers.
 
     Inputs:
         x: real[*shape].
@@ -414,13 +428,16 @@ def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @norm.vjp
+@in_float32
 def norm_vjp(
-    x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+    x: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
 ) -> Tensor:
-    """x_grad = out_grad * x / out, zero where `out` is."""
-    zero = out == 0
-    slope = jnp.where(zero, jnp.zeros_like(out), out_grad / jnp.where(zero, 1, out))
-    return x * expanded(slope, axis, keepdims, x.ndim)
+    """x_grad = out_grad * x / norm(x), zero where the norm is."""
+    # A 16-bit norm may be infinite or have few digits, so it is computed anew.
+    length = root(jnp.sum(jnp.square(x), axis=axis, keepdims=True))
+    zero = length == 0
+    direction = jnp.where(zero, 0, x / jnp.where(zero, jnp.ones_like(length), length))
+    return expanded(out_grad, axis, keepdims, x.ndim) * direction
 
 
 def root(x: Tensor) -> Tensor:
@@ -430,10 +447,14 @@ def root(x: Tensor) -> Tensor:
 
 
 @op(infer=reduction(float_dtype, refused="c"), rows={"x": LOWEST}, examples=EMPTY)
+@in_float32
 def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of a sum of exponentials along axes, without overflow on the way.
 
         out = log(sum_i exp(x[..., i, ...]))
+
+    The gradient is the softmax; where numbers are infinite those share it, and where all are
+    -inf it is zero.
 
     Inputs:
         x: real[*shape].
@@ -453,11 +474,25 @@ def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor
 
 
 @logsumexp.vjp
+@in_float32
 def logsumexp_vjp(
-    x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+    x: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
 ) -> Tensor:
-    """x_grad = out_grad * exp(x - out), the softmax."""
-    out = expanded(
-        jnp.where(jnp.isneginf(out), jnp.zeros_like(out), out), axis, keepdims, x.ndim
-    )
-    return expanded(out_grad, axis, keepdims, x.ndim) * jnp.exp(x - out)
+    """x_grad = out_grad * softmax(x); the largest share it where they are infinite."""
+    largest = jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True, initial=-np.inf))
+    infinite = jnp.where(x == largest, jnp.zeros_like(x), -np.inf)
+    away = jnp.where(jnp.isinf(largest), infinite, x - largest)
+    powers = jnp.where(jnp.isneginf(largest), jnp.zeros_like(x), jnp.exp(away))
+    total = jnp.sum(powers, axis, keepdims=True)
+    grad = expanded(out_grad, axis, keepdims, x.ndim)
+    return grad * (powers / jnp.where(total == 0, jnp.ones_like(total), total))
+
+
+@logsumexp.jvp
+def logsumexp_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    """out_tangent = sum(softmax(x) * x_tangent)."""
+    ones = one("ones_like", values["out"][0])
+    (softmax,) = apply("logsumexp.vjp", {"x": values["x"], "out_grad": (ones,)}, attrs)[
+        "x_grad"
+    ]
+    return {"out": (one("sum", softmax * tangents["x"][0], **attrs),)}

@@ -16,7 +16,8 @@ from braces.lazy import jax, jnp, lax
 from braces.ops.build import Var, one
 from braces.ops.define import Indices, Tensor, Training, op
 from braces.ops.inference import Context
-from braces.ops.norm import real_dtype, wide
+from braces.ops.norm import real_dtype
+from braces.ops.precision import wide
 from braces.ops.random import DRAWS, check_key, check_shape, concrete, drawn, key_of
 from braces.ops.rules import Backward, axis_index, float_dtype, floating
 

@@ -28,6 +28,7 @@ from braces.errors import DTypeError, ShapeError
 from braces.lazy import jax
 from braces.ops.define import OPS, OpDef, Slot, read_signature
 from braces.ops.inference import Context
+from braces.ops.precision import widened
 
 Tensors: TypeAlias = "list[Any]"
 """The arrays of one slot that holds many, as a kernel sees them."""
@@ -120,15 +121,17 @@ def _kernel(build: Callable[..., Any], inputs: Sequence[Slot]) -> Callable[..., 
     names = [slot.name for slot in inputs]
 
     def kernel(*given: Any, **attrs: Any) -> Any:
-        state = dict(zip(names, given, strict=True))
+        state = dict(zip(names, map(widened, given), strict=True))
         grads, params = state.pop("grads"), state.pop("params", None)
         # optax mixes dtypes with Python numbers; what it gives is brought back to ours.
         with jax.numpy_dtype_promotion("standard"):
             chosen = build(**attrs)
             before = chosen.init(grads)._replace(**state)
             updates, after = chosen.update(grads, before, params)
-        moved = [like(getattr(after, name), value) for name, value in state.items()]
-        return (like(updates, grads), *moved) if state else like(updates, grads)
+        wanted = dict(zip(names, given, strict=True))
+        updates = like(updates, wanted["grads"])
+        moved = [like(getattr(after, name), wanted[name]) for name in state]
+        return (updates, *moved) if state else updates
 
     return kernel
 

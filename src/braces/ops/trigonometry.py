@@ -9,7 +9,9 @@ from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.elementwise import real_function
 from braces.ops.functions import WITH_INTEGERS
+from braces.ops.precision import in_float32
 from braces.ops.rules import Backward, floating, real_valued
+from braces.ops.slopes import by_precision
 
 # ---- trigonometry ----------------------------------------------------------------------------
 
@@ -57,6 +59,7 @@ def cos_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
+@in_float32
 def tan(x: Tensor) -> Tensor:
     """The tangent of an angle in radians.
 
@@ -72,12 +75,14 @@ def tan(x: Tensor) -> Tensor:
 
 
 @tan.vjp
+@in_float32
 def tan_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad * (1 + out^2)."""
     return out_grad * (1 + out * out)
 
 
 @op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
+@in_float32
 def arcsin(x: Tensor) -> Tensor:
     """The angle whose sine this is; NaN outside of [-1, 1].
 
@@ -93,12 +98,14 @@ def arcsin(x: Tensor) -> Tensor:
 
 
 @arcsin.vjp
+@in_float32
 def arcsin_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad / sqrt(1 - x^2)."""
     return out_grad * lax.rsqrt(1 - x * x)
 
 
 @op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
+@in_float32
 def arccos(x: Tensor) -> Tensor:
     """The angle whose cosine this is; NaN outside of [-1, 1].
 
@@ -114,12 +121,14 @@ def arccos(x: Tensor) -> Tensor:
 
 
 @arccos.vjp
+@in_float32
 def arccos_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = -out_grad / sqrt(1 - x^2)."""
     return -out_grad * lax.rsqrt(1 - x * x)
 
 
 @op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
+@in_float32
 def arctan(x: Tensor) -> Tensor:
     """The angle whose tangent this is.
 
@@ -135,6 +144,7 @@ def arctan(x: Tensor) -> Tensor:
 
 
 @arctan.vjp
+@in_float32
 def arctan_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad / (1 + x^2)."""
     return out_grad / (1 + x * x)
@@ -186,6 +196,7 @@ def cosh_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
+@in_float32
 def tanh(x: Tensor) -> Tensor:
     """The hyperbolic tangent, between -1 and 1.
 
@@ -201,12 +212,14 @@ def tanh(x: Tensor) -> Tensor:
 
 
 @tanh.vjp
+@in_float32
 def tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad * (1 - out^2); `x` need not be kept."""
+    """x_grad = out_grad * (1 - out^2); `x` need not be kept, but of 16-bit numbers."""
     return out_grad * (1 - out * out)
 
 
 @op(infer=real_valued, rows="each", examples=WITH_INTEGERS)
+@in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """The logistic function, between 0 and 1.
 
@@ -222,12 +235,23 @@ def sigmoid(x: Tensor) -> Tensor:
 
 
 @sigmoid.vjp
+@in_float32
 def sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad * out * (1 - out); `x` need not be kept."""
+    """x_grad = out_grad * out * (1 - out); `x` need not be kept, but of 16-bit numbers."""
     return out_grad * (out * (1 - out))
 
 
+def bell(x: Var) -> Var:
+    """The slope of `sigmoid`, sigmoid(x) * (1 - sigmoid(x)), exact on both sides."""
+    return one("sigmoid", x) * one("sigmoid", -x)
+
+
+by_precision(sigmoid, bell)
+by_precision(tanh, lambda x: bell(x * 2.0) * 4.0)
+
+
 @op(infer=real_function, rows="each", examples=WITH_INTEGERS)
+@in_float32
 def erf(x: Tensor) -> Tensor:
     """The error function, between -1 and 1.
 
@@ -246,6 +270,7 @@ def erf(x: Tensor) -> Tensor:
 
 
 @erf.vjp
+@in_float32
 def erf_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     """x_grad = out_grad * 2 / sqrt(pi) * exp(-x^2)."""
     return out_grad * (2 / math.sqrt(math.pi)) * jnp.exp(-x * x)

@@ -1,0 +1,116 @@
+"""16-bit floats: what every operator gives is what float64 gives, rounded once or a few times.
+
+The inputs are some 300 or some 1e-4 large: squares of the first overflow float16, of the second
+vanish; what is summed, squared or divided on the way must not show that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from cases import Built, Case, build, cases, number, with_floats
+from references import is_float
+
+from braces.dtypes import FLOAT64, SHORT_NAMES
+from braces.executor.executor import Executor
+from braces.ops.build import tensor_type
+from braces.ops.row_rules import RULES
+from braces.passes.backward import gradients
+
+NARROW = {name: SHORT_NAMES[name] for name in ("f16", "bf16")}
+SCALES = (300.0, 1e-4)
+
+ROUNDINGS = 8
+"""How many units in the last place a result may be off; gradients are short programs."""
+
+
+def takes_floats(case: Case) -> bool:
+    """Whether real floats go in, and something follows from them alone."""
+    types = [t.dtype for slot in case.types.values() for t in slot]
+    real = any(map(is_float, types)) and not any(dtype.kind == "c" for dtype in types)
+    return real and not case.definition.random
+
+
+FIRST = {case.op: case for case in reversed(cases(FLOAT64)) if takes_floats(case)}
+FLOATING = sorted(FIRST.values(), key=lambda case: case.op)
+
+
+class Scaled:
+    """A case at one dtype, with the gradients of a weighted sum of what it gives."""
+
+    def __init__(self, case: Case) -> None:
+        self.built: Built = build(case)
+        inputs = [v for vars_ in self.built.inputs.values() for v in vars_ if is_float(v.dtype)]
+        outputs = [v for vs in self.built.outputs.values() for v in vs if is_float(v.dtype)]
+        if outputs:
+            with self.built.program:
+                weights = [
+                    self.built.declare(f"{v.name}_weight", tensor_type(v)) for v in outputs
+                ]
+                found = gradients(outputs, inputs, weights)
+                for var, grad in zip(inputs, found, strict=True):
+                    if grad is not None:
+                        self.built.fetch[f"gradient of {var.name}"] = grad
+
+    def run(self, values: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Run at values, which are brought to the dtype."""
+        fed = {
+            slot: tuple(
+                value.astype(var.dtype)
+                for value, var in zip(given, self.built.inputs[slot], strict=True)
+            )
+            for slot, given in values.items()
+        }
+        weights = {
+            name: np.resize(np.arange(1, 6) / 4, number(var.shape, sizes)).astype(var.dtype)
+            for name, var in self.built.extra.items()
+            if name != "sizes"
+        }
+        return self.built.run(Executor(), self.built.feed(fed, weights, sizes))
+
+
+def scaled_to(values: Any, scale: float, dtype: Any) -> Any:
+    """Values whose largest is `scale`, as a 16-bit dtype has them; integers stay."""
+
+    def change(value: Any) -> Any:
+        if not is_float(value.dtype) or not value.size:
+            return value
+        return (value * (scale / np.abs(value).max())).astype(dtype)
+
+    return {slot: tuple(map(change, given)) for slot, given in values.items()}
+
+
+def assert_rounded(got: Any, want: Any, each: bool, what: str) -> None:
+    """Equal up to a few roundings: of each number, or of the largest if numbers are summed."""
+    finfo: Any = ml_dtypes.finfo
+    limits = finfo(got.dtype)
+    largest = float(limits.max)
+    tiny = max(float(limits.smallest_subnormal), float(np.finfo(np.float32).eps))
+    got, want = got.astype(np.float64), np.asarray(want, np.float64)
+    finite = np.abs(want) < 0.99 * largest
+    with np.errstate(invalid="ignore"):
+        assert not np.any(np.abs(got[np.abs(want) > 1.01 * largest]) < 0.99 * largest), what
+    assert np.isfinite(got[finite]).all(), f"{what}: {got}, not {want}"
+    size = np.abs(want) if each else np.max(np.abs(want[finite]), initial=0.0)
+    allowed = ROUNDINGS * (float(limits.eps) * size + tiny)
+    with np.errstate(invalid="ignore"):
+        wrong = finite & ~(np.abs(got - want) <= allowed)
+    assert not wrong.any(), f"{what}: {got[wrong]}, not {want[wrong]}"
+
+
+@pytest.mark.parametrize("case", FLOATING, ids=str)
+def test_an_operator_computes_with_16_bits_as_with_64(case: Case) -> None:
+    sizes, wide = case.sizes(), Scaled(case)
+    each = case.definition.rows_rule is RULES["each"]
+    for name, dtype in NARROW.items():
+        narrow = Scaled(with_floats(case, dtype))
+        for scale in SCALES:
+            values = scaled_to(case.values(sizes), scale, dtype)
+            want, got = wide.run(values, sizes), narrow.run(values, sizes)
+            for key in narrow.built.fetch:
+                if is_float(got[key].dtype) and got[key].dtype.itemsize == 2:
+                    assert_rounded(got[key], want[key], each, f"{key} of {name} at {scale}")
