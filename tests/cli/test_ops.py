@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from typing import Any
 
 import pytest
 
+import braces as br
+from braces.cli.functions import find_function
 from braces.cli.main import main
 from braces.cli.ops import signature
 from braces.ops.define import OPS
@@ -55,3 +59,66 @@ def test_an_unknown_name_ends_with_1_and_names_the_nearest(
 ) -> None:
     assert main(["ops", "sofmax"]) == 1
     assert "Did you mean `softmax`" in capsys.readouterr().err
+
+
+# ---- layers and functions --------------------------------------------------------------------
+
+LAYERS: dict[str, Any] = {
+    "fc": lambda: br.fc(br.data("x", ["b", 4]), 3),
+    "embedding": lambda: br.layers.embedding(br.data("x", ["b"], "int32"), [5, 3]),
+    "conv1d": lambda: br.layers.conv1d(br.data("x", ["b", 2, 5]), 3, 2),
+    "conv2d": lambda: br.layers.conv2d(br.data("x", ["b", 2, 5, 5]), 3, 2),
+    "dropout": lambda: br.dropout(br.data("x", ["b"]), 0.5),
+    "batch_norm": lambda: br.layers.batch_norm(br.data("x", ["b", 4])),
+    "group_norm": lambda: br.layers.group_norm(br.data("x", ["b", 4]), 2),
+    "layer_norm": lambda: br.layers.layer_norm(br.data("x", ["b", 4])),
+    "rms_norm": lambda: br.layers.rms_norm(br.data("x", ["b", 4])),
+}
+
+
+def test_every_layer_is_told_with_the_operators_that_it_is_made_of() -> None:
+    assert LAYERS.keys() == {*br.layers.__all__}
+    for name, build in LAYERS.items():
+        with br.Program() as program:
+            build()
+        appended = {op.type for op in program.definition.main.ops}
+        found = find_function(f"layers.{name}")
+        assert found is not None
+        assert {*found.made_of} == appended - {"next_random_state"}
+        assert found.doc == inspect.getdoc(getattr(br.layers, name))
+
+
+def test_a_layer_is_found_by_its_plain_name(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "fc")
+    assert text.startswith("br.fc(x")
+    assert "A fully connected layer." in text
+    assert "appends `matmul` and `add`" in text
+    assert json.loads(said(capsys, "fc", "--json"))["made_of"] == ["matmul", "add"]
+
+
+def test_an_operator_says_that_a_layer_has_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "`braces ops layers.conv2d`" in said(capsys, "conv2d")
+    assert said(capsys, "layers.conv2d").startswith("br.layers.conv2d(")
+    assert "layers." not in said(capsys, "softmax")
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("create_rnn", "br.create_rnn("),
+        ("br.prune", "br.prune("),
+        ("random.normal", "br.random.normal("),
+        ("glorot_uniform", "br.init.glorot_uniform("),
+        ("Executor", "br.Executor("),
+    ],
+)
+def test_public_functions_are_told_too(
+    name: str, start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said(capsys, name).startswith(start)
+
+
+@pytest.mark.parametrize("name", ["__name__", "layers", "layers.Any", "layers._conv", "fcc"])
+def test_what_is_not_public_is_not_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", name]) == 1
+    assert "There is no operator" in capsys.readouterr().err

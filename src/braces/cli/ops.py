@@ -1,4 +1,4 @@
-"""`braces ops [NAME]`: the operators."""
+"""`braces ops [NAME]`: the operators, and what is made of them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,30 @@ from collections.abc import Iterator
 from typing import Any
 
 from braces.cli.command import YES, Command
+from braces.cli.functions import find_function, layer_beside, plain, told
 from braces.cli.terminal import Style, columns
 from braces.ops.define import OPS, AttrSpec, OpDef, Slot
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="one operator, in full")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="one operator, layer or function, in full"
+    )
     parser.add_argument("--json", action="store_true", help="for programs to read")
 
 
 def _run(options: Namespace) -> int:
+    function = None
+    if options.name and OPS.find(options.name) is None:
+        function = find_function(options.name)
+    if function is None:
+        return _operators(options)
+    lines = told(function, Style(sys.stdout))
+    print(json.dumps(plain(function), indent=2) if options.json else "\n".join(lines))
+    return YES
+
+
+def _operators(options: Namespace) -> int:
     found = [OPS.get(options.name)] if options.name else _all()
     style = Style(sys.stdout)
     if options.json:
@@ -57,6 +71,9 @@ def _full(definition: OpDef, style: Style) -> Iterator[str]:
     yield definition.doc
     yield ""
     yield style.dim(", ".join(_traits(definition)))
+    layer = layer_beside(definition.type)
+    if layer is not None:
+        yield style.dim(f"`braces ops {layer}` tells of the layer of this name.")
     if definition.examples:
         yield ""
         yield style.bold("Examples")
