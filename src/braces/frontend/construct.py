@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 from braces.dims import Dim
 from braces.dtypes import ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
+from braces.ir.limits import check_depth
 from braces.ir.program import Program, default_program
 from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
@@ -32,6 +33,10 @@ class SubBlock:
         self.program: Program = default_program()
         self.outer: SymbolTable = self.program.current
         self.table = SymbolTable(parent=self.outer)
+        try:
+            check_depth(sum(1 for _ in self.outer.chain()), ProgramError)
+        except ProgramError as problem:
+            raise located(problem, what) from None
         self.outputs: list[Var] = []
         self.open = False
         self._building: Any = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from braces.dims import FUNCTIONS, LARGEST_NUMBER, Size, parse_size
@@ -34,7 +34,34 @@ _GROUP = re.compile(r"(?<![\w.$])(\w*)\(")
 def check_depth(depth: int, error: type[FileFormatError | ProgramError]) -> None:
     """Refuse blocks and tuples that nest too deep."""
     if depth > DEEPEST_NESTING:
-        raise error(f"Blocks and tuples nest deeper than {DEEPEST_NESTING}.")
+        raise error(
+            f"Blocks and tuples nest deeper than {DEEPEST_NESTING}.",
+            fix="Compute some of it outside of the inner blocks; a branch counts twice.",
+        )
+
+
+def check_nesting(ops: Iterable[Op]) -> None:
+    """Refuse operators whose blocks and tuples nest deeper than a file can hold.
+
+    All that recurses through blocks relies on it: what is built goes through here.
+
+    Raises:
+        ProgramError: They do.
+    """
+    pending = [(value, 1) for op in ops for value in _nested(op.attrs.values())]
+    while pending:
+        value, depth = pending.pop()
+        check_depth(depth, ProgramError)
+        inside = (
+            (v for op in value.ops for v in op.attrs.values())
+            if isinstance(value, Body)
+            else value
+        )
+        pending.extend((one, depth + 1) for one in _nested(inside))
+
+
+def _nested(values: Iterable[Attr]) -> Iterator[Body | tuple[Attr, ...]]:
+    return (value for value in values if isinstance(value, Body | tuple))
 
 
 def readable_name(name: str) -> str:

@@ -14,7 +14,7 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
-from braces.ir import serde
+from braces.ir import limits, serde
 from braces.ir.names import Names
 from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, Slots, Source, VarInfo
 from braces.ir.walk import resolve_vars
@@ -118,7 +118,12 @@ class SymbolTable:
         return self.append(Op(type, name, inputs or {}, outputs or {}, attrs or {}, source))
 
     def append(self, op: Op) -> Op:
-        """Append an operator that is complete."""
+        """Append an operator that is complete.
+
+        Raises:
+            ProgramError: Its blocks nest deeper than a file can hold.
+        """
+        limits.check_nesting([op])
         self.names.claim(op.name)
         self.read_outside.update(name for name in op.reads() if name not in self.vars)
         self.ops.append(op)
@@ -127,6 +132,7 @@ class SymbolTable:
 
     def replace(self, old: Op, new: Op) -> Op:
         """Put an operator in the place of another."""
+        limits.check_nesting([new])
         at = next(i for i, op in enumerate(self.ops) if op is old)
         self.ops[at] = new
         self.touch()
@@ -202,6 +208,7 @@ class SymbolTable:
         """Fill this empty table with the content of a block; names are taken as they are."""
         if self.vars or self.ops:
             raise ProgramError("Only an empty symbol table can take over a block.")
+        limits.check_nesting(body.ops)
         self.params = list(body.params)
         self.vars = dict(body.vars)
         self.ops = list(body.ops)

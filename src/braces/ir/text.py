@@ -30,6 +30,7 @@ import numpy as np
 from braces.dims import Dim
 from braces.dtypes import DType, TensorType, short_name
 from braces.errors import ProgramError
+from braces.ir import limits
 from braces.ir.files import stored_path
 from braces.ir.records import (
     ARGUMENT,
@@ -55,12 +56,14 @@ _PLAIN_FILE = re.compile(r'[^\s"]\S*')
 
 def print_program(program: ProgramDef) -> str:
     """The text of a program; `parse_program` reads it."""
+    limits.check_nesting(program.main.ops)
     updates = [f"update {name} = {value}" for name, value in program.updates.items()]
     return _text(_block("program" + _unknown(program.unknown), program.main, "", updates))
 
 
 def print_body(body: Body) -> str:
     """The text of a block; `parse_body` reads it."""
+    limits.check_nesting(body.ops)
     return _text(_block("block", body, ""))
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from braces.dims import Dim, Unifier
 from braces.dtypes import ListType, Type, is_float, too_large, unifies
 from braces.errors import VerifyError, suggest
+from braces.ir.limits import check_nesting
 from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
 from braces.ir.table import SymbolTable
@@ -58,6 +59,8 @@ def check(
     main: ProgramDef, startup: ProgramDef | None, all: bool, types: bool | None
 ) -> list[VerifyError]:
     """`verify` for descriptions."""
+    for one in (main, startup):
+        check_nesting(one.main.ops if one else ())
     report = Report(all, main.modules)
     _Checking(report, "", types).check(main)
     if startup is not None:
