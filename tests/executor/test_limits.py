@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -188,3 +191,60 @@ def test_a_time_that_is_none_is_refused(mode: str, given: Any) -> None:
     with pytest.raises(br.ProgramError, match="timeout_s"):
         exe.run(prog, scope, feed={"n": 5}, fetch=out, timeout_s=given)
     assert scope.var("runs").value == 0.0
+
+
+def test_memory_that_is_refused_is_a_run_error(mode: str) -> None:
+    with br.Program() as prog:
+        k, runs = br.data("k", [], dtype="float32"), br.state("runs", [], init=0.0)
+        x = br.full([1 << 22, 1 << 22], 1.0) * k
+        out = br.sum(br.cumsum(x, axis=0) @ x)
+        prog.update("runs", (runs + 1.0).name)
+    exe, scope = started(prog, mode)
+    with pytest.raises(br.RunError, match="not enough memory"):
+        exe.run(prog, scope, feed={"k": 1.0}, fetch=out)
+    assert scope.var("runs").value == 0.0
+
+
+def pickled(exe: br.Executor) -> br.Executor:
+    return pickle.loads(pickle.dumps(exe))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled])
+def test_a_copy_of_an_executor_has_its_settings(mode: str, copied: Any) -> None:
+    prog, out = counting()
+    exe = br.Executor(mode, "cpu:0", max_executables=7)
+    scope = br.Scope()
+    exe.init(prog, scope)
+    again = copied(exe)
+    assert (again.mode, again.device_name) == (mode, "cpu:0")
+    assert again.run(prog, scope, feed={"n": 3}, fetch=out) == 3
+
+
+def test_a_model_has_a_limit_of_time_too(mode: str, tmp_path: Path) -> None:
+    prog, out = counting()
+    _, scope = started(prog, mode)
+    br.save_model(tmp_path / "a.model", prog, scope, feeds=["n"], fetches=[out])
+    model = br.load_model(tmp_path / "a.model", mode=mode)
+    assert model.run(n=5, timeout_s=60.0) == 5
+    with pytest.raises(br.RunError, match="timeout_s"):
+        model.run(n=-1, timeout_s=0.2)
+
+
+def test_the_command_ends_after_its_time(tmp_path: Path) -> None:
+    prog, out = counting()
+    _, scope = started(prog, "compile")
+    br.save_model(tmp_path / "a.model", prog, scope, feeds=["n"], fetches=[out])
+    command = [
+        sys.executable,
+        "-m",
+        "braces",
+        "run",
+        str(tmp_path / "a.model"),
+        "--feed",
+        "n=-1",
+    ]
+    found = subprocess.run(
+        [*command, "--timeout", "3"], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert found.returncode == 1
+    assert "--timeout 3" in found.stderr

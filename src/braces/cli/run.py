@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import zipfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import replace
+from threading import TIMEOUT_MAX, Timer
 from typing import Any
 
 import numpy as np
@@ -53,12 +55,44 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--rtol", type=float, default=1e-4, metavar="R", help="for --against")
     parser.add_argument("--atol", type=float, default=1e-5, metavar="A", help="for --against")
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end the process when loading, compiling and running took longer",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-o", "--out", metavar="OUT.npz", help="the arrays; - is standard output")
     form.add_argument("--json", action="store_true", help="for programs to read")
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= TIMEOUT_MAX:
+        raise ValueError(text)
+    return seconds
+
+
 def _run(options: Namespace) -> int:
+    if options.timeout is None:
+        return _run_once(options)
+    timer = Timer(options.timeout, _end, (options.timeout,))
+    timer.daemon = True
+    timer.start()
+    try:
+        return _run_once(options)
+    finally:
+        timer.cancel()
+
+
+def _end(timeout_s: float) -> None:
+    """End the process, whatever it computes: no exception gets through to a single operator."""
+    print(f"RunError: The run took longer than --timeout {timeout_s:g}.", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(NO)
+
+
+def _run_once(options: Namespace) -> int:
     ready = make_ready(options.file, options)
     feeds = feeds_for(ready, options)
     if options.against:

@@ -19,6 +19,7 @@ from braces.executor.device import compute_in_calling_thread, is_cpu
 from braces.executor.feeds import check_shape
 from braces.executor.huge import refuse_huge
 from braces.executor.interpret import place
+from braces.executor.memory import exhausted, needed_bytes, out_of_memory, require
 from braces.executor.plan import Plan
 from braces.executor.recent import Notice, Recent
 from braces.executor.rooms import Known, Room
@@ -49,6 +50,7 @@ class Executable:
         sites: What may fail, in the order of the status vector.
         limits: What the status says at most where nothing failed.
         loops: Those that ask whether to go on: where they are, and their operators.
+        needed_bytes: What each run allocates on a CPU.
         used: When it was called last, by the clock of the executor.
     """
 
@@ -58,6 +60,7 @@ class Executable:
     sites: tuple[Site, ...]
     limits: tuple[int, ...]
     loops: tuple[tuple[str, Op], ...]
+    needed_bytes: int
     used: int = 0
 
     def holds(self, status: list[int]) -> bool:
@@ -142,6 +145,7 @@ class CompiledPlan:
             executable = self._executable(states, feeds, watch.deadline is not None)
             keep_on_device((n for n in executable.kept if n not in given), states, scope)
             watch.check()
+            require(executable.needed_bytes)
             fetches, found, good = self._transact(
                 executable, scope, states, feeds, watch, given
             )
@@ -202,7 +206,9 @@ class CompiledPlan:
     ) -> tuple[list[Any], list[int], bool]:
         try:
             fetches, updates, status = self._call(executable, states, feeds, watch)
-        except (ValueError, RuntimeError):
+        except (ValueError, RuntimeError) as error:
+            if exhausted(error):
+                raise out_of_memory(str(error)) from None
             with scope.turn:
                 taken = any(map(is_deleted, states.values()))
             if not taken:
@@ -306,7 +312,8 @@ class CompiledPlan:
             traced = call.trace(*arguments)
             refuse_huge(traced.jaxpr, plan.body.ops)
             code = traced.lower().compile()
-        told = tuple(sites.values()), limits, tuple(lowerer.loops)
+        size_bytes = needed_bytes(code) if is_cpu(self.device) else 0
+        told = tuple(sites.values()), limits, tuple(lowerer.loops), size_bytes
         return Executable(code, donated, kept, *told)
 
 

@@ -180,6 +180,10 @@ class Executor:
         self._plans.clear()
         forget_kernels()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has the same settings, and compiles anew; so has one from another process."""
+        return _again, (self.mode, self.device_name, self._recent.limit)
+
     # ---- steps -------------------------------------------------------------------------------
 
     def _plan(self, program: Program, names: tuple[str, ...], check_nan: bool) -> CompiledPlan:
@@ -218,6 +222,11 @@ class Executor:
         if len(fed) > len(feeds):  # not needed, but they tell the sizes of named dimensions
             feeds |= {n: convert(plan.data[n], v) for n, v in fed.items() if n not in feeds}
         return feeds
+
+
+def _again(mode: str, device: str | None, max_executables: int) -> Executor:
+    """An executor with these settings."""
+    return Executor(mode, device, max_executables=max_executables)
 
 
 def _check_order(program: Any, scope: Any) -> None:

@@ -11,6 +11,7 @@ from braces.errors import BracesError, NaNError
 from braces.executor.attributes import Sizes, concrete_attrs, size_number
 from braces.executor.compile import bind, has_nan
 from braces.executor.huge import guarded, refuse_huge_results
+from braces.executor.memory import exhausted, out_of_memory
 from braces.executor.watch import Watch
 from braces.ir.records import Body, Op
 from braces.lazy import jax
@@ -54,6 +55,10 @@ class Interpreter:
                     refuse_nan(op, env)
             except BracesError as error:
                 raise error.located(place(path, op)) from error.__cause__
+            except RuntimeError as error:
+                if not exhausted(error):
+                    raise
+                raise out_of_memory(str(error)).located(place(path, op)) from None
             if self.listeners:
                 bound = {name: env[name] for name in op.binds() if name not in before}
                 for listener in self.listeners:

@@ -58,7 +58,7 @@ from braces.storage.tensors import (
 
 FORMAT = "braces.model"
 PREDICT, TRAIN, STARTUP = "predict", "train", "startup"
-SEED = "seed"
+SEED, TIMEOUT = "seed", "timeout_s"
 
 Path: TypeAlias = "str | os.PathLike[str]"
 Given: TypeAlias = "tuple[Program, Sequence[Any], Any]"
@@ -131,7 +131,12 @@ class Model:
         return self.programs[name]
 
     def run(
-        self, feed: Mapping[str, Any] | None = None, seed: int | None = None, /, **feeds: Any
+        self,
+        feed: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        timeout_s: float | None = None,
+        /,
+        **feeds: Any,
     ) -> Any:
         """Predict: `model.run(x=xs)`.
 
@@ -141,6 +146,8 @@ class Model:
         Args:
             feed: Feeds by name, for names that are no Python words.
             seed: As `seed=`, for models with a feed of that name: `model.run({"seed": s}, 7)`.
+            timeout_s: How long the run may take, as in `Executor.run`; written
+                `model.run(x=xs, timeout_s=10.0)`, or third where a feed has that name.
             feeds: Feeds by name.
 
         Returns:
@@ -149,15 +156,17 @@ class Model:
 
         Raises:
             FeedError: A feed is missing, unknown, or of another type.
-            ProgramError: The seed is not an integer of 32 bits.
+            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` no time.
+            RunError: The run failed, or took longer than `timeout_s`.
         """
-        return self.run_program(PREDICT, feed, seed, **feeds)
+        return self.run_program(PREDICT, feed, seed, timeout_s, **feeds)
 
     def run_program(
         self,
         name: str,
         feed: Mapping[str, Any] | None = None,
         seed: int | None = None,
+        timeout_s: float | None = None,
         /,
         **feeds: Any,
     ) -> Any:
@@ -169,10 +178,17 @@ class Model:
         entry = self.entry(name)
         if seed is None and SEED in feeds and SEED not in entry.program.vars:
             seed = feeds.pop(SEED)
+        if timeout_s is None and TIMEOUT in feeds and TIMEOUT not in entry.program.vars:
+            timeout_s = feeds.pop(TIMEOUT)
         given = feeds if feed is None else {**feed, **feeds} if feeds else feed
         with self._moving if entry.program.updates else nullcontext():
             results = self.executor.run(
-                entry.program, self.scope, given, dict(entry.fetches), seed=seed
+                entry.program,
+                self.scope,
+                given,
+                dict(entry.fetches),
+                seed=seed,
+                timeout_s=timeout_s,
             )
         alone = len(results) == 1 and not entry.as_dict
         return next(iter(results.values())) if alone else results
