@@ -22,7 +22,8 @@ _TIMEOUT_S = 120
 def main(model_file: str, images_file: str, logits_file: str) -> None:
     """Load a model, predict the images of a file, and write the logits to another."""
     model = load_model(model_file)
-    np.save(logits_file, model.run(image=np.load(images_file, allow_pickle=False)))
+    images = np.load(images_file, allow_pickle=False)
+    np.save(logits_file, model.run(image=images)["logits"])
 
 
 def predict_afresh(model_file: Path, pixels: Array) -> Array:
