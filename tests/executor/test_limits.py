@@ -248,3 +248,31 @@ def test_the_command_ends_after_its_time(tmp_path: Path) -> None:
     )
     assert found.returncode == 1
     assert "--timeout 3" in found.stderr
+
+
+FORKED = """
+import os
+from tests.executor import test_limits as here
+import braces as br
+prog, out = here.counting()
+exe, scope = here.started(prog, "compile")
+child = os.fork()
+if child == 0:
+    try:
+        exe.run(prog, scope, feed={"n": 3}, fetch=out)
+    except br.DeviceError as error:
+        os._exit(7 if "spawn" in str(error) else 1)
+    os._exit(1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_process_says_early_that_it_cannot_run() -> None:
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert found.stdout == "7\n", found.stderr

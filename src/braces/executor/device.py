@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -37,3 +38,22 @@ def compute_in_calling_thread() -> None:
     that has computed with JAX before keeps what it had.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: _forked.append(True))
+
+
+_forked = list[bool]()
+
+
+def refuse_forked() -> None:
+    """Refuse to run in a process that was forked from one that ran something.
+
+    Raises:
+        DeviceError: It was: the threads of XLA are not in it, and what waits for them hangs.
+    """
+    if _forked:
+        raise DeviceError(
+            "This process was forked from one that had run a program, and would hang.",
+            fix='Start it with multiprocessing.get_context("spawn"), or fork before the '
+            "first run.",
+        )

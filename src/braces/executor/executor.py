@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from braces.errors import DeviceError, FeedError, ProgramError
 from braces.executor import interpreted
 from braces.executor.compiled import CompiledPlan
-from braces.executor.device import is_cpu, open_device
+from braces.executor.device import is_cpu, open_device, refuse_forked
 from braces.executor.feeds import check_names, convert
 from braces.executor.interpret import Listener, forget_kernels
 from braces.executor.plan import Plan
@@ -140,6 +140,7 @@ class Executor:
             RunError: The run failed, or took longer than `timeout_s`.
             DeviceError: `timeout_s` with a compiled run on another device than a CPU.
         """
+        refuse_forked()
         watch = Watch(timeout_s)
         _check_order(program, scope)
         if timeout_s is not None and self.mode == "compile" and not is_cpu(self.device):
