@@ -134,7 +134,7 @@ def _cut(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
 
 
 @op(
-    rows="along_axis",
+    rows="each",
     examples=(
         "xs=f32[2,3] xs=f32[2,3]",
         "xs=f32[b] xs=f32[b] axis=1",
