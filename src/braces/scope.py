@@ -38,6 +38,7 @@ from braces.errors import (
     suggest,
     visible,
 )
+from braces.late import Hinted
 
 
 class InvalidNameError(BracesError, ValueError):
@@ -202,7 +203,7 @@ class Variable:
 
 
 @final
-class Scope:
+class Scope(Hinted):
     """Names and their variables, with a parent to look further in.
 
     Threads may share a scope: look-ups, inserts and runs. Runs that update anything take turns,

@@ -17,13 +17,14 @@ from braces.executor.recent import MOST_EXECUTABLES, Notice, Recent
 from braces.executor.states import NONE_GIVEN, check_seed, seeded
 from braces.executor.watch import Watch
 from braces.ir.program import Program
+from braces.late import Hinted
 from braces.ops.build import Var
 from braces.scope import Scope
 
 MODES = ("compile", "interpret")
 
 
-class Executor:
+class Executor(Hinted):
     """Runs programs.
 
     The first run tells JAX to compute on a CPU in the thread that calls

@@ -26,7 +26,7 @@ _stack: ContextVar[tuple[Program, ...]] = ContextVar("braces_programs", default=
 _default: ContextVar[Program | None] = ContextVar("braces_default", default=None)
 
 
-class Program:
+class Program(late.Hinted):
     """A neural-network program as data.
 
     Inside `with program:`, building goes to it; the blocks nest, and threads do not mix. Where

@@ -42,6 +42,7 @@ from braces.ir.limits import readable_name
 from braces.ir.names import check_name
 from braces.ir.program import Program
 from braces.ir.records import DATA, VarInfo
+from braces.late import Hinted
 from braces.ops.build import Var
 from braces.passes.prune import prune
 from braces.scope import Scope
@@ -87,7 +88,7 @@ class NamedProgram:
 
 
 @final
-class Model:
+class Model(Hinted):
     """Programs and their parameters, ready to run.
 
     Attributes:

@@ -1,0 +1,62 @@
+"""What people type by habit is answered with what to type here."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import braces as br
+from braces.frontend.habits import HABITS
+from braces.storage.model import Model
+
+
+@pytest.fixture
+def things(tmp_path: Path) -> dict[str, Any]:
+    with br.Program() as program:
+        out = br.tanh(br.data("x", [2]))
+    scope = br.Scope()
+    br.save_model(tmp_path / "m", program, scope, feeds=["x"], fetches=[out])
+    model = br.load_model(tmp_path / "m")
+    assert isinstance(model, Model)
+    return {"Program": program, "Scope": scope, "Executor": br.Executor(), "Model": model}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, names in HABITS.items() for name in names]
+)
+def test_a_habit_is_answered(things: dict[str, Any], kind: str, name: str) -> None:
+    with pytest.raises(AttributeError) as refused:
+        getattr(things[kind], name)
+    assert str(refused.value) == f"{kind} has no `{name}`. Use {HABITS[kind][name]}."
+    assert refused.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "near"),
+    [
+        ("Program", "paramters", "`parameters`"),
+        ("Scope", "new_scop", "`new_scope`"),
+        ("Executor", "runn", "`run`"),
+        ("Model", "fetch", "`fetches`"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(
+    things: dict[str, Any], kind: str, name: str, near: str
+) -> None:
+    with pytest.raises(AttributeError, match=near):
+        getattr(things[kind], name)
+
+
+@pytest.mark.parametrize("kind", HABITS)
+def test_what_looks_for_an_attribute_still_may(things: dict[str, Any], kind: str) -> None:
+    assert not hasattr(things[kind], "shape")
+    assert not hasattr(things[kind], "__array__")
+    assert getattr(things[kind], "_nothing", 3) == 3
+
+
+def test_a_definition_is_still_copied(things: dict[str, Any]) -> None:
+    definition = things["Program"].definition
+    assert copy.copy(definition) == definition
