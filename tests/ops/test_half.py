@@ -111,6 +111,7 @@ def test_an_operator_computes_with_16_bits_as_with_64(case: Case) -> None:
         for scale in SCALES:
             values = scaled_to(case.values(sizes), scale, dtype)
             want, got = wide.run(values, sizes), narrow.run(values, sizes)
+            assert got.keys() == want.keys()
             for key in narrow.built.fetch:
                 if is_float(got[key].dtype) and got[key].dtype.itemsize == 2:
                     assert_rounded(got[key], want[key], each, f"{key} of {name} at {scale}")
