@@ -34,7 +34,7 @@ class State(NamedTuple):
     Attributes:
         running: False as soon as something failed that loops must not go on after.
         sites: For each operator that may fail, 0 or what went wrong; for one where a history
-            begins, how many values it had at most.
+            begins, how many values it had at most; for one that tells a size, see `Site.count`.
     """
 
     running: Any
@@ -62,6 +62,12 @@ class Site:
         length = None if role is None else self.op.attrs[role]
         return length.name if isinstance(length, Dim) else None
 
+    def count(self, told: int, limit: int, assumed: int) -> int:
+        """The size that it told: beyond the limit where it was not as assumed."""
+        if told > limit:
+            return told - limit - 1
+        return told if limit else assumed
+
 
 def find_sites(body: Body, path: str = "") -> dict[str, Site]:
     """All operators of a block and its sub-blocks that may fail."""
@@ -81,6 +87,11 @@ class Lowerer:
     """Lowers blocks, for one set of sizes and capacities.
 
     Attributes:
+        sizes: The named dimensions of the run.
+        sites: What may fail.
+        capacities: Room by history.
+        check_nan: Whether to note where there is a NaN.
+        rounded: The dimensions whose sizes are room for one real row and more.
         infos: The variables of the main block.
         ticket: What loops show when they ask whether to go on; `None` where they cannot ask.
         timed: Whether all loops ask, not just those that may be endless.
@@ -95,6 +106,7 @@ class Lowerer:
     ticket: Any = None
     timed: bool = False
     loops: list[tuple[str, Op]] = field(default_factory=list[tuple[str, Op]])
+    rounded: frozenset[str] = frozenset()
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
@@ -163,7 +175,11 @@ class Lowerer:
         """Hold the sizes that values tell against those that were assumed."""
         for name, size in found.items():
             assumed = self.sizes.setdefault(name, 0)
-            state = note(state, here, jnp.where(size == assumed, 0, size + 1))
+            room = assumed if name in self.rounded else 0
+            fits = (size > 0) & (size <= room) if room else size == assumed
+            told = jnp.where(fits, size if room else 0, room + 1 + size)
+            told = jnp.maximum(state.sites[here], told)
+            state = State(state.running & fits, state.sites | {here: told})
         return state
 
     def attrs(self, definition: OpDef, attrs: Mapping[str, Attr]) -> dict[str, Any]:

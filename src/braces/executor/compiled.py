@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from operator import le
 from typing import Any
 
@@ -17,12 +18,13 @@ from braces.executor.attributes import Sizes
 from braces.executor.compile import NAN, STOP, Lowerer, Site, find_sites, histories, start_state
 from braces.executor.device import compute_in_calling_thread, is_cpu
 from braces.executor.feeds import check_shape
+from braces.executor.form import Form, axes_of
 from braces.executor.huge import refuse_huge
 from braces.executor.interpret import place
 from braces.executor.memory import exhausted, needed_bytes, out_of_memory, require
 from braces.executor.plan import Plan
 from braces.executor.recent import Notice, Recent
-from braces.executor.rooms import Known, Room
+from braces.executor.rooms import Known
 from braces.executor.signals import Uninterrupted
 from braces.executor.states import (
     NONE_GIVEN,
@@ -34,6 +36,7 @@ from braces.executor.states import (
 from braces.executor.watch import Watch
 from braces.ir.records import Op
 from braces.lazy import jax, jnp
+from braces.ops.control.rounding import round_rows
 from braces.scope import Scope
 
 MOST_REPEATS = 64
@@ -49,6 +52,7 @@ class Executable:
         kept: Those that it only reads.
         sites: What may fail, in the order of the status vector.
         limits: What the status says at most where nothing failed.
+        sizes: The sizes that values decide, as they were assumed.
         loops: Those that ask whether to go on: where they are, and their operators.
         needed_bytes: What each run allocates on a CPU.
         used: When it was called last, by the clock of the executor.
@@ -59,6 +63,7 @@ class Executable:
     kept: tuple[str, ...]
     sites: tuple[Site, ...]
     limits: tuple[int, ...]
+    sizes: Mapping[str, int]
     loops: tuple[tuple[str, Op], ...]
     needed_bytes: int
     used: int = 0
@@ -73,6 +78,15 @@ class Executable:
         for site, told in zip(self.sites, status, strict=False):
             if site.history:
                 found[site.history] = max(told, found.get(site.history, 0))
+        return found
+
+    def counts(self, status: list[int]) -> dict[str, int]:
+        """The sizes that values decided; what was not as assumed is told first."""
+        every = list(zip(self.sites, status, self.limits, strict=False))
+        found: dict[str, int] = {}
+        for site, told, limit in sorted(every, key=lambda one: one[1] <= one[2]):
+            if site.length:
+                found.setdefault(site.length, site.count(told, limit, self.sizes[site.length]))
         return found
 
     def failed(self, status: list[int]) -> list[tuple[Site, int]]:
@@ -106,8 +120,10 @@ class CompiledPlan:
         self.device = device
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
-        self.sites = find_sites(plan.body)
-        self.known = Known({name: Room() for name in histories(self.sites.values())})
+        self.exact = Form(plan.body, find_sites(plan.body))
+        sites = self.exact.sites.values()
+        lengths = dict.fromkeys(site.length for site in sites if site.length)
+        self.known = Known(histories(sites), lengths)
         self.recent = recent or Recent()
         self.recent.own(self)
         self.notice = notice or Notice()
@@ -138,11 +154,15 @@ class CompiledPlan:
     def _run(
         self, scope: Scope, feeds: Mapping[str, Any], watch: Watch, given: Mapping[str, Any]
     ) -> list[Any]:
-        """Run and commit; repeated where a history overflowed or a size was not as assumed."""
+        """Run and commit; repeated where a history overflowed or a size was not as assumed.
+
+        It is repeated, too, with exact sizes, where it failed and had padding: that may be why.
+        """
+        form = self.rounded
         for _ in range(MOST_REPEATS):
             with scope.turn if self.plan.states else nullcontext():
                 states = read_states(self.plan.states, scope, given)
-            executable = self._executable(states, feeds, watch.deadline is not None)
+            executable = self._executable(form, states, feeds, watch.deadline is not None)
             keep_on_device((n for n in executable.kept if n not in given), states, scope)
             watch.check()
             require(executable.needed_bytes)
@@ -152,30 +172,61 @@ class CompiledPlan:
             if watch.error is not None:
                 raise _ended(watch.error, *executable.loops[watch.loop])
             if good:
-                if self.known.large:
-                    self.known.settle(executable.needed(found))
-                return [
+                results = [
                     np.array(value) if shared else np.asarray(value)
                     for value, shared in zip(fetches, self.shared, strict=True)
                 ]
+                return self._settled(form, executable, found, results) if found else results
             failed = executable.failed(found)
-            if self._learn(failed):
+            if self._learn(form, executable, found):
+                continue
+            if form.rounded:
+                form = self._made_exact(executable.counts(found))
                 continue
             if self.check_nan and found[-1]:
                 interpreted.find_nan(self.plan, scope, feeds, self.device, given)
             raise _failure(*failed[0])
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
 
-    def _learn(self, failed: list[tuple[Site, int]]) -> bool:
+    @cached_property
+    def rounded(self) -> Form:
+        """The block for rounded sizes, where it has sizes that values decide.
+
+        A NaN is looked for in padding, too: then sizes are exact.
+        """
+        if not self.known.rows or self.check_nan:
+            return self.exact
+        plan, infos = self.plan, self.plan.definition.main.vars
+        body, found = round_rows(plan.body, (*plan.reads, *plan.updates.values()))
+        cuts = tuple(axes_of(infos[name].type, found) for name in plan.fetches)
+        return Form(body, find_sites(body), found, cuts) if found else self.exact
+
+    def _settled(
+        self, form: Form, executable: Executable, found: list[int], results: list[Any]
+    ) -> list[Any]:
+        """Results without padding; what the run told is taken note of."""
+        counts = executable.counts(found) if executable.sizes else {}
+        self.known.settle(executable.needed(found), counts, form.rounded)
+        return form.cut(results, counts) if form.rounded else results
+
+    def _learn(self, form: Form, executable: Executable, found: list[int]) -> bool:
         """Take over what a run told that was not as assumed; whether there was anything."""
-        told = False
-        for site, found in failed:
-            if site.history:
-                self.known.grow(site.history, found)
-            elif site.length:
-                self.known.assume(site.length, found - 1)
-            told = told or bool(site.history or site.length)
-        return told
+        failed = [site for site, _ in executable.failed(found)]
+        counts, needed = executable.counts(found), executable.needed(found)
+        lengths = {site.length for site in failed if site.length}
+        overflowed = {site.history for site in failed if site.history}
+        for name in lengths:
+            guessed = self.known.rows if name in form.rounded else self.known.guesses
+            guessed[name].correct(counts[name])
+        for name in overflowed:
+            self.known.rooms[name].grow(needed[name])
+        return bool(lengths or overflowed)
+
+    def _made_exact(self, counts: Mapping[str, int]) -> Form:
+        """The block for exact sizes, now that they are known."""
+        for name, count in counts.items():
+            self.known.guesses[name].correct(count)
+        return self.exact
 
     def _transact(
         self,
@@ -249,13 +300,14 @@ class CompiledPlan:
         return mine.array
 
     def _executable(
-        self, states: Mapping[str, Any], feeds: Mapping[str, Any], timed: bool
+        self, form: Form, states: Mapping[str, Any], feeds: Mapping[str, Any], timed: bool
     ) -> Executable:
         arrays = (*states.values(), *feeds.values())
         key = (
             *feeds,
             *((a.shape, a.dtype) for a in arrays),
-            self.known.key,
+            form.rounded,
+            self.known.key(form.rounded),
             timed and self.asks,
         )
         found = self.executables.get(key)
@@ -266,31 +318,42 @@ class CompiledPlan:
                 check_shape(self.plan.data[name], array, sizes)
             check_states(self.plan.states, states, sizes)
             self.recent.make_room()
-            found = self.executables[key] = self._compile(states, feeds, sizes, timed)
+            made = self._compile(form, states, feeds, sizes, timed)
+            found = self.executables[key] = made
         found.used = self.recent.now()
         return found
 
     def _compile(
-        self, states: Mapping[str, Any], feeds: Mapping[str, Any], sizes: Sizes, timed: bool
+        self,
+        form: Form,
+        states: Mapping[str, Any],
+        feeds: Mapping[str, Any],
+        sizes: Sizes,
+        timed: bool,
     ) -> Executable:
-        plan, sites = self.plan, self.sites
+        plan, sites = self.plan, form.sites
         donated = tuple(name for name in plan.updates if name in plan.states)
         kept = tuple(name for name in plan.states if name not in plan.updates)
         names = (*donated, *kept, *plan.feeds)
-        rooms = self.known.capacities()
-        infos = plan.definition.main.vars
-        lowerer = Lowerer(sizes | self.known.sizes, sites, rooms, self.check_nan, infos)
-        lowerer.timed = timed
+        rooms, told = self.known.capacities(), self.known.sizes(form.rounded)
+        lowerer = Lowerer(
+            sizes | told,
+            sites,
+            rooms,
+            self.check_nan,
+            infos={**plan.definition.main.vars, **form.body.vars},
+            timed=timed,
+            rounded=frozenset(form.rounded),
+        )
         flags = [*sites, NAN] if self.check_nan else list(sites)
-        limits = (*(rooms.get(site.history or "", 0) for site in sites.values()), 0)
-        limits = limits[: len(flags)]
+        limits = (*(form.limit(site, rooms, told) for site in sites.values()), 0)[: len(flags)]
 
         def function(*groups: Any) -> Any:
             given = [value for group in groups for value in group]
             lowerer.ticket, lowerer.loops = given.pop() if self.asks else None, []
             env = dict(zip(names, given, strict=True))
             before = dict(env)
-            state = lowerer.run(plan.body, env, "", start_state([*flags, STOP]))
+            state = lowerer.run(form.body, env, "", start_state([*flags, STOP]))
             after = {name: env[source] for name, source in plan.updates.items()}
             fetches = [env[name] for name in plan.fetches]
             if not flags and not lowerer.loops:
@@ -310,11 +373,11 @@ class CompiledPlan:
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
             traced = call.trace(*arguments)
-            refuse_huge(traced.jaxpr, plan.body.ops)
+            refuse_huge(traced.jaxpr, form.body.ops)
             code = traced.lower().compile()
         size_bytes = needed_bytes(code) if is_cpu(self.device) else 0
-        told = tuple(sites.values()), limits, tuple(lowerer.loops), size_bytes
-        return Executable(code, donated, kept, *told)
+        found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
+        return Executable(code, donated, kept, *found)
 
 
 class _TakenError(RunError):

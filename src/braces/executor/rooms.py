@@ -3,25 +3,32 @@
 A history has a buffer of fixed room, which every run sets to zero. Room grows at once where a
 run needed more, which is then repeated, and shrinks after some runs that needed far less, so
 that one long run does not slow the short ones after it. Rooms are powers of two: few differ.
+Rows of which only the values of a run tell the number have room in the same way, where what
+follows from them can leave padding out; else their number is guessed from the runs before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-FIRST_ROOM = 64
+FIRST_ROOM, LEAST_ROWS = 64, 8
 FAR_LESS = 4
 """Room shrinks where this many times what runs needed still fits."""
 PATIENCE, MOST_PATIENCE = 8, 64
 """How many runs in a row must need far less; doubled each time that shrinking was wrong."""
+OFTEN_EMPTY = 4
+"""After so many runs in a row without rows, the next one is taken to have none."""
+MOST_REMEMBERED = 1024
+FADING = 0.8
 
 
 @dataclass
 class Room:
-    """The room of one history.
+    """Room for values of which a run tells the number.
 
     Attributes:
+        least: It never becomes less.
         size: How many values fit.
         most: The most that the last runs needed.
         runs: How many in a row needed far less than there is.
@@ -29,6 +36,7 @@ class Room:
         shrunk: Whether it shrank since it last grew.
     """
 
+    least: int = FIRST_ROOM
     size: int = FIRST_ROOM
     most: int = 0
     runs: int = 0
@@ -39,20 +47,86 @@ class Room:
         """Make room for what a run needed in vain."""
         if self.shrunk:
             self.patience = min(2 * self.patience, MOST_PATIENCE)
-        self.size, self.shrunk = rounded(needed), False
+        self.size, self.shrunk = max(self.size, rounded(needed)), False
         self.most = self.runs = 0
 
-    def settle(self, needed: int) -> bool:
-        """Take note of what a run needed that had enough; whether there is less room now."""
-        if FAR_LESS * needed > self.size or self.size == FIRST_ROOM:
+    def settle(self, needed: int) -> None:
+        """Take note of what a run needed that had enough; shrink where that is far too much."""
+        if FAR_LESS * needed > self.size or self.size == self.least:
             self.most = self.runs = 0
-            return False
+            return
         self.most, self.runs = max(self.most, needed), self.runs + 1
-        if self.runs < self.patience:
-            return False
-        self.size, self.shrunk = max(FIRST_ROOM, rounded(self.most)), True
-        self.most = self.runs = 0
-        return True
+        if self.runs == self.patience:
+            self.size, self.shrunk = max(self.least, rounded(self.most)), True
+            self.most = self.runs = 0
+
+
+@dataclass
+class Rows:
+    """Room for rows; where there are none, there is no padding either.
+
+    Attributes:
+        room: Where there are rows.
+        empty: How many runs in a row had none.
+        again: Whether the run that is being repeated had none.
+    """
+
+    room: Room = field(default_factory=lambda: Room(LEAST_ROWS))
+    empty: int = 0
+    again: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number that the next run is compiled for."""
+        return 0 if self.again or self.empty >= OFTEN_EMPTY else self.room.size
+
+    def correct(self, count: int) -> None:
+        """Take over a number that did not fit."""
+        self.again = count == 0
+        if count:
+            self.empty = 0
+        if count > self.room.size:
+            self.room.grow(count)
+
+    def settle(self, count: int) -> None:
+        """Take note of the number of a run that it fitted."""
+        self.again = False
+        self.empty = 0 if count else self.empty + 1
+        if count:
+            self.room.settle(count)
+
+
+@dataclass
+class Guess:
+    """An exact size: that of the last run, or what came after it before where that is so.
+
+    Attributes:
+        size: The guess.
+        last: The size of the last run.
+        after: Which size came after which.
+        same, follows: How often each way to guess was right lately.
+    """
+
+    size: int = 0
+    last: int | None = None
+    after: dict[int, int] = field(default_factory=dict[int, int])
+    same: float = 0.0
+    follows: float = 0.0
+
+    def correct(self, size: int) -> None:
+        """Take over a size that was guessed wrongly."""
+        self.size = size
+
+    def settle(self, size: int) -> None:
+        """Take note of the size of a run, and guess the next one."""
+        if self.last is not None:
+            self.same = FADING * self.same + (size == self.last)
+            self.follows = FADING * self.follows + (size == self.after.get(self.last))
+            if len(self.after) >= MOST_REMEMBERED:
+                self.after.clear()
+            self.after[self.last] = size
+        self.last = size
+        self.size = self.after.get(size, size) if self.follows > self.same else size
 
 
 def rounded(needed: int) -> int:
@@ -60,45 +134,42 @@ def rounded(needed: int) -> int:
     return 1 << max(0, needed - 1).bit_length()
 
 
-@dataclass
 class Known:
-    """What runs told so far: the room that histories need, and sizes that values decide.
+    """What runs of a plan told so far.
 
     Attributes:
-        rooms: By history.
-        sizes: By dimension.
-        key: Something that differs where code must be compiled anew.
-        large: Whether some room could shrink.
+        rooms: The room of histories.
+        rows: The numbers of rows, where they can be rounded up.
+        guesses: The sizes that values decide, where they are exact.
     """
 
-    rooms: dict[str, Room] = field(default_factory=dict[str, Room])
-    sizes: dict[str, int] = field(default_factory=dict[str, int])
-    key: tuple[object, ...] = ()
-    large: bool = False
-
-    def __post_init__(self) -> None:
-        self._changed()
+    def __init__(self, histories: Iterable[str], dimensions: Iterable[str]) -> None:
+        self.rooms = {name: Room() for name in histories}
+        dimensions = list(dimensions)
+        self.rows = {name: Rows() for name in dimensions}
+        self.guesses = {name: Guess() for name in dimensions}
 
     def capacities(self) -> dict[str, int]:
         """How many values fit, by history."""
         return {name: room.size for name, room in self.rooms.items()}
 
-    def grow(self, history: str, needed: int) -> None:
-        """Make room for what a run needed in vain."""
-        self.rooms[history].grow(needed)
-        self._changed()
+    def sizes(self, rounded: Iterable[str]) -> dict[str, int]:
+        """The sizes to compile for, where these dimensions are rounded up."""
+        exact = {name: guess.size for name, guess in self.guesses.items()}
+        return exact | {name: self.rows[name].size for name in rounded}
 
-    def assume(self, dimension: str, size: int) -> None:
-        """Take over the size that a run told."""
-        self.sizes[dimension] = size
-        self._changed()
+    def key(self, rounded: Iterable[str]) -> tuple[int, ...]:
+        """Something that differs where code must be compiled anew."""
+        if not self.rooms and not self.rows:
+            return ()
+        return (*self.capacities().values(), *self.sizes(rounded).values())
 
-    def settle(self, needed: Mapping[str, int]) -> None:
-        """Take note of what histories needed in a run that had enough room for them."""
-        shrunk = [self.rooms[history].settle(most) for history, most in needed.items()]
-        if any(shrunk):
-            self._changed()
-
-    def _changed(self) -> None:
-        self.key = (*self.capacities().values(), *self.sizes.items())
-        self.large = any(room.size > FIRST_ROOM for room in self.rooms.values())
+    def settle(
+        self, needed: Mapping[str, int], counts: Mapping[str, int], rounded: Iterable[str]
+    ) -> None:
+        """Take note of what a run told for which everything was as assumed."""
+        for history, most in needed.items():
+            self.rooms[history].settle(most)
+        for dimension, count in counts.items():
+            guessed = self.rows if dimension in rounded else self.guesses
+            guessed[dimension].settle(count)

@@ -171,8 +171,9 @@ class While:
     def __call__(self) -> Any:
         """What `add_output` collected, one row a trip: one variable, or a tuple.
 
-        The leading axis is a dimension of its own, whose size only the run tells; compiled,
-        each number of trips that occurs is compiled once.
+        The leading axis is a dimension of its own, whose size only the run tells. Compiled,
+        there is room for a power of two of rows, and what lies beyond the real ones is left out
+        of all results; where that cannot be done, each number that occurs is compiled once.
         """
         self._require_closed()
         if not self.rows:

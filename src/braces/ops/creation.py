@@ -9,10 +9,11 @@ import numpy as np
 from braces.dims import Shape, Size, call
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
-from braces.ir.records import Literal
+from braces.ir.records import Literal, Op
 from braces.lazy import jnp
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
+from braces.ops.row_rules import RowView, refused
 from braces.ops.scalars import literal
 
 # ---- constants -------------------------------------------------------------------------------
@@ -176,6 +177,16 @@ def size(*, value: Size, dtype: DType = INT64) -> Tensor:
         out: dtype[].
     """
     return jnp.asarray(value, dtype)
+
+
+@size.rounded
+def number_of_rows(view: RowView, count: str) -> Op:
+    """How many rows there are, not how many there is room for."""
+    if view.op.attrs["value"] != view.rows:
+        raise refused(view)
+    return view.op.with_(
+        type="cast", inputs={"x": (count,)}, attrs={"dtype": view.op.attrs["dtype"]}
+    )
 
 
 @size.infer

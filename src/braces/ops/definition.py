@@ -64,6 +64,7 @@ class OpDef:
             names of dimensions.
         rows_rule: What it does with the rows of a row-wise branch; `None` says nothing.
         masked_rule: What takes its place where masking its inputs is not enough.
+        rounded_rule: What takes its place where there is room for more rows than there are.
         differentiable: False where gradients are zero or make no sense.
         check: What is an error at run time.
         random: Whether it draws random numbers; its first input is then the random state.
@@ -93,6 +94,7 @@ class OpDef:
     learn_rule: Callable[..., dict[str, Any]] | None = None
     rows_rule: RowRule | None = None
     masked_rule: Callable[..., Op] | None = None
+    rounded_rule: Callable[..., Op] | None = None
     differentiable: bool = True
     check: Check | None = None
     random: bool = False
@@ -250,6 +252,15 @@ class OpDef:
     def masked(self, rule: Callable[..., Op]) -> Callable[..., Op]:
         """Write what takes its place on masked inputs: `rule(view, *inputs, mask)` gives it."""
         self.masked_rule = rule
+        return rule
+
+    def rounded(self, rule: Callable[..., Op]) -> Callable[..., Op]:
+        """Write what takes its place where rows have room for more than there are.
+
+        `rule(view, count)` gives it; `count` is the variable that tells how many rows there
+        are, which come first. It stands in place of the rule about rows.
+        """
+        self.rounded_rule = rule
         return rule
 
     def checked(

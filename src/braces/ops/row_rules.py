@@ -21,6 +21,8 @@ from braces.ir.records import Op
 
 LOWEST, HIGHEST = "lowest", "highest"
 """Neutral elements of the maximum and the minimum, in the dtype of what is masked."""
+FIRST = "first"
+"""The first row, which is a real one, in place of padding."""
 
 
 @dataclass
@@ -160,16 +162,30 @@ def reduction(fills: Fills) -> RowRule:
     Args:
         fills: What the inputs take in without changing the result.
     """
+    return Reduction(fills)
 
-    def rule(view: RowView) -> Fills:
-        names = [name for slot in fills for name in view.op.inputs.get(slot, ())]
+
+@dataclass(frozen=True)
+class Reduction:
+    """The rule of a reduction.
+
+    Attributes:
+        fills: What the inputs take in without changing the result.
+    """
+
+    fills: Fills
+
+    def __call__(self, view: RowView) -> Fills:
+        """What to mask with where rows are mixed."""
+        # The derivative of a reduction reads what the reduction read: it is masked.
+        return self.fills if self.mixes(view) and not view.derived else {}
+
+    def mixes(self, view: RowView) -> bool:
+        """Whether the operator, or the one that it derives from, works along rows."""
+        names = [name for slot in self.fills for name in view.op.inputs.get(slot, ())]
         if any(view.tangled(name) for name in names):
             raise refused(view)
-        mixed = any(operated_axes(view, n).intersection(view.axes(n)) for n in names)
-        # The derivative of a reduction reads what the reduction read: it is masked.
-        return fills if mixed and not view.derived else {}
-
-    return rule
+        return any(operated_axes(view, n).intersection(view.axes(n)) for n in names)
 
 
 def operated_axes(view: RowView, name: str) -> set[int]:

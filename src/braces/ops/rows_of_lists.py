@@ -13,6 +13,7 @@ from typing import Any
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import RunError, ShapeError
+from braces.ir.records import Op
 from braces.lazy import jnp
 from braces.ops.build import Var, apply
 from braces.ops.define import Capacity, History, Learned, Tensor, op
@@ -27,6 +28,7 @@ from braces.ops.lists import (
     resized,
     zeros_listed,
 )
+from braces.ops.row_rules import RowView
 from braces.ops.rules import Backward
 
 
@@ -49,7 +51,9 @@ def list_stack(list: Tensor, *, length: Learned) -> Tensor:
     """
     if isinstance(list, Stack):
         return list.stacked()
-    return resized(list.values, int(length))
+    rows = resized(list.values, int(length))
+    real = jnp.arange(rows.shape[0]) < list.count
+    return jnp.where(real.reshape(-1, *[1] * (rows.ndim - 1)), rows, rows[:1])
 
 
 @list_stack.infer
@@ -79,28 +83,41 @@ def learn_length(list: Any, *, length: Size) -> dict[str, Any]:
 
 
 @op(lists=True)
-def list_unstack(x: Tensor) -> Tensor:
+def list_unstack(x: Tensor, count: Tensor | None = None) -> Tensor:
     """The rows of an array as a list, the last one on top.
 
     Inputs:
         x: T with a leading axis.
+        count: i64[]. How many of the rows, from the first one on; all where it is absent.
 
     Outputs:
         out: list<T>.
     """
     if is_traced(x):
         rows = resized(x, max(1, x.shape[0]))  # a loop is traced even where it makes no trip
-        return Buffer(rows, jnp.asarray(x.shape[0], "int32"))
-    return Stack.of(jnp.zeros(x.shape[1:], x.dtype), x)
+        length = x.shape[0] if count is None else count
+        return Buffer(rows, jnp.asarray(length, "int32"))
+    return Stack.of(jnp.zeros(x.shape[1:], x.dtype), x if count is None else x[: int(count)])
 
 
 @list_unstack.infer
-def infer_list_unstack(context: Context, x: TensorType) -> ListType:
+def infer_list_unstack(
+    context: Context, x: TensorType, count: TensorType | None = None
+) -> ListType:
     """A list of rows."""
-    del context
+    del context, count
     if not x.shape:
         raise ShapeError("A scalar has no rows.")
     return ListType(TensorType(x.dtype, x.shape[1:]))
+
+
+@list_unstack.rounded
+def list_of_real_rows(view: RowView, count: str) -> Op:
+    """The list has as many values as there are rows."""
+    (x,) = view.op.inputs["x"]
+    if 0 not in view.axes(x) or view.op.inputs.get("count"):
+        return view.op
+    return view.op.with_(inputs={"x": (x,), "count": (count,)})
 
 
 @list_unstack.gradient
@@ -160,6 +177,15 @@ def list_filled(
         out: list<dtype[shape]>.
     """
     return zeros_listed(length, dtype, shape, history, capacity)
+
+
+@list_stack.rounded
+@list_length.rounded
+@list_filled.rounded
+def unchanged(view: RowView, count: str) -> Op:
+    """Its rows, or those in its values, may be padding."""
+    del count
+    return view.op
 
 
 def length_of(list: Var) -> Var:

@@ -104,7 +104,7 @@ def settled(what: str, have: Shape, want: Shape) -> Shape:
 @reshape.rows
 def rows_of_reshape(view: RowView) -> Fills:
     """Rows are kept apart where as many elements as before lie before and after their axis."""
-    (source,), (target,) = view.op.inputs["x"], view.op.outputs["out"]
+    (source,), (target, *_) = view.op.inputs["x"], tuple(view.op.binds())
     before, after = (
         [product(view.shape(name)[:axis]) for axis in view.axes(name)]
         for name in (source, target)

@@ -7,6 +7,7 @@ masked with what changes nothing. What cannot be masked so is refused when the b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,10 +21,21 @@ from braces.ir.table import SymbolTable
 from braces.ir.walk import map_bodies, with_captures
 from braces.ops.build import Var, one, var_of
 from braces.ops.define import OPS
-from braces.ops.row_rules import HIGHEST, LOWEST, Fills, RowView, undeclared
+from braces.ops.row_rules import (
+    FIRST,
+    HIGHEST,
+    LOWEST,
+    Fills,
+    Reduction,
+    RowView,
+    refused,
+    undeclared,
+)
 
 
-def mask_rows(program: Program, table: SymbolTable, rows: Dim, valid: str) -> None:
+def mask_rows(
+    program: Program, table: SymbolTable, rows: Dim, valid: str, count: str = ""
+) -> None:
     """Leave padding out of everything in a block that mixes rows.
 
     Args:
@@ -31,6 +43,8 @@ def mask_rows(program: Program, table: SymbolTable, rows: Dim, valid: str) -> No
         table: The block; operators are put into it.
         rows: The size that rows have, and nothing else.
         valid: The variable that tells rows from padding.
+        count: Where there is room for more rows than there are, which come first and are one
+            at least: the variable that tells how many there are.
 
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
@@ -38,18 +52,24 @@ def mask_rows(program: Program, table: SymbolTable, rows: Dim, valid: str) -> No
     done = list[Op]()
     pending, table.ops = table.ops, done
     for op in pending:
-        done.extend(_masked(program, table, op, rows, valid))
+        done.extend(_masked(program, table, op, rows, (valid, count)))
     table.touch()
 
 
-def _masked(program: Program, table: SymbolTable, op: Op, rows: Dim, valid: str) -> list[Op]:
+def _masked(
+    program: Program, table: SymbolTable, op: Op, rows: Dim, told: tuple[str, str]
+) -> list[Op]:
     """The operators that take the place of one operator."""
-    op = _inside(program, table, op, rows, valid)
+    valid, count = told
+    op = _inside(program, table, op, rows, told)
     types = {n: table.type_of(n) for n in (*op.reads(), *op.binds())}
     view = RowView(op, types, rows, OPS.get(op.type).cotangents)
     if not view.touches():
         return [op]
-    fills = fills_of(view)
+    rounded = OPS.get(op.type).rounded_rule
+    if count and rounded is not None:
+        return [rounded(view, count)]
+    fills = rounded_fills(view) if count else fills_of(view)
     if not fills:
         return [op]
     before = len(table.ops)
@@ -80,18 +100,57 @@ def fills_of(view: RowView) -> Fills:
     return rule(view)
 
 
+def rounded_fills(view: RowView) -> Fills:
+    """What to mask with where the program is differentiated already.
+
+    Derivatives read what is not masked; what they sum over rows is linear in cotangents, or in
+    tangents.
+
+    Raises:
+        ProgramError: The operator mixes rows without a mask for it, or may do so, or reads how
+            many there are.
+    """
+    if any(map(view.tangled, (*view.op.reads(), *view.op.binds()))) or _reads_size(view):
+        raise refused(view)
+    fills, rule = fills_of(view), OPS.get(view.base).rows_rule
+    if not view.derived:
+        return fills
+    every = dict.fromkeys(view.op.inputs, 0)
+    if isinstance(rule, Reduction) and rule.mixes(view):
+        if {LOWEST, HIGHEST} & set(rule.fills.values()):
+            raise refused(view)  # padding may be as extreme as a row
+        return every | dict(rule.fills)
+    if not fills:
+        return {}
+    suffix = OPS.get(view.op.type).suffix
+    linear = {slot: 0 for slot in every if suffix and slot.endswith(suffix)}
+    return dict.fromkeys(every, FIRST) | linear | dict(fills)
+
+
+def _reads_size(view: RowView) -> bool:
+    """Whether an attribute has the number of rows in it other than as part of a shape."""
+    kinds = {spec.name: spec.kind for spec in OPS.get(view.op.type).attrs}
+    return any(
+        str(view.rows) in re.findall(r"[\w.$]+", str(value))
+        for name, value in view.op.attrs.items()
+        if kinds[name] != "Shape" and not kinds[name].startswith("Bod")
+    )
+
+
 def _owner(table: SymbolTable, name: str) -> SymbolTable:
     owner = table.table_of(name)
     assert owner is not None, name
     return owner
 
 
-def _inside(program: Program, table: SymbolTable, op: Op, rows: Dim, valid: str) -> Op:
+def _inside(
+    program: Program, table: SymbolTable, op: Op, rows: Dim, told: tuple[str, str]
+) -> Op:
     """The operator with its sub-blocks masked."""
 
     def change(body: Body) -> Body:
         inner = SymbolTable(parent=table).thaw(body)
-        mask_rows(program, inner, rows, valid)
+        mask_rows(program, inner, rows, *told)
         return inner.freeze(body.results)
 
     return with_captures(map_bodies(op, change)) if op.bodies() else op
@@ -112,7 +171,9 @@ def _fill(
 def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
     for axis in axes:
         condition = _along(mask, axis, var.ndim)
-        if var.dtype == bool:
+        if fill == FIRST:
+            var = one("where", condition, var, _first(var, axis))
+        elif var.dtype == bool:
             var = var & condition if fill in (False, LOWEST) else var | ~condition
         else:
             var = one("where", condition, var, _number(fill, var))
@@ -129,6 +190,10 @@ def blank_columns(
         return name
     with program.building(table):
         return _filled(var, axes, 0, var_of(program, _owner(table, valid), valid)).name
+
+
+def _first(var: Var, axis: int) -> Var:
+    return var[(*[slice(None)] * axis, 0, None)]
 
 
 def _along(mask: Var, axis: int, rank: int) -> Var:

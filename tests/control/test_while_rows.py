@@ -1,0 +1,250 @@
+"""The rows of a while: few compilations, no run twice without need, and no padding anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.executor.compiled import CompiledPlan, Executable
+from braces.executor.rooms import FIRST_ROOM
+
+W = np.array([0.3, -0.5, 0.7], "float64")
+Use = Callable[[br.Var, br.Var], br.Var]
+
+
+def collected(w: br.Var) -> br.Var:
+    """One row for each of `n` trips."""
+    n = br.data("n", [], dtype="int32")
+    loop = br.create_while()
+    with loop.block() as body:
+        i = body.add_memory(init=br.constant(0, dtype="int32"))
+        s = body.add_memory(init=w)
+        body.set_condition(i < n)
+        s.update(br.tanh(s * 1.1) + 0.1 * w)
+        i.update(i + 1)
+        body.add_output(s * w)
+    return loop()
+
+
+def program(use: Use) -> tuple[br.Program, dict[str, br.Var]]:
+    """What follows from the rows, with its gradients of both orders."""
+    with br.Program() as prog:
+        w = br.parameter("w", [3], dtype="float64")
+        rows = collected(w)
+        out = use(rows, w)
+        fetch = {"rows": rows, "out": out}
+        (first,) = br.gradients([br.sum(out * out)], [w])
+        if first is not None:
+            (second,) = br.gradients([br.sum(first * first)], [w])
+            fetch |= {"first": first} | ({} if second is None else {"second": second})
+    return prog, fetch
+
+
+def scope_with_w() -> br.Scope:
+    scope = br.Scope()
+    scope.var("w").set(W)
+    return scope
+
+
+class Counts:
+    """How often XLA compiled, and how often executables were called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.compiled = self.called = 0
+        compile_, transact = CompiledPlan._compile, CompiledPlan._transact
+
+        def compiling(plan: CompiledPlan, *given: Any) -> Executable:
+            self.compiled += 1
+            return compile_(plan, *given)
+
+        def calling(plan: CompiledPlan, *given: Any) -> Any:
+            self.called += 1
+            return transact(plan, *given)
+
+        monkeypatch.setattr(CompiledPlan, "_compile", compiling)
+        monkeypatch.setattr(CompiledPlan, "_transact", calling)
+
+    def take(self) -> tuple[int, int]:
+        """The counts since the last time."""
+        found, self.compiled, self.called = (self.compiled, self.called), 0, 0
+        return found
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
+    return Counts(monkeypatch)
+
+
+# ---- what follows from rows ------------------------------------------------------------------
+
+
+def _loop_over(rows: br.Var, w: br.Var) -> br.Var:
+    rnn = br.create_rnn()
+    with rnn.stepnet() as net:
+        row = net.add_input(rows)
+        h = net.add_memory(init=w)
+        h.update(br.tanh(row + h))
+        net.add_output(h * row)
+    return br.sum(rnn()) + rnn.final(h)
+
+
+def _branch(rows: br.Var, w: br.Var) -> br.Var:
+    choice = br.create_if_else(rows[:, 0] > 0.12)
+    with choice.true_block() as t:
+        x = t.add_input(rows)
+        t.add_output(br.log(x * x + 0.5) + br.mean(x, axis=0))
+    with choice.false_block() as f:
+        f.add_output(f.add_input(rows) * 0.5)
+    return br.sum(choice(), axis=0) * w
+
+
+def _another_while(rows: br.Var, w: br.Var) -> br.Var:
+    loop = br.create_while()
+    with loop.block() as body:
+        s = body.add_memory(init=rows)
+        k = body.add_memory(init=br.constant(0, dtype="int32"))
+        body.set_condition(br.any(br.sum(br.abs(s)) > 0.5) & (k < 3))
+        s.update(s * 0.5 + br.sum(s, axis=0) * w * 0.01)
+        k.update(k + 1)
+    return br.sum(br.sin(loop.final(s)), axis=0)
+
+
+def _embedded(rows: br.Var, w: br.Var) -> br.Var:
+    ids = br.cast(br.clip(br.abs(rows[:, 0]) * 6.0, 0.0, 4.0), "int32")
+    table = br.reshape(w, [1, 3]) * br.reshape(br.arange(5, dtype="float64"), [5, 1])
+    return br.sum(br.take(table, ids, axis=0) * rows, axis=0)
+
+
+ROUNDED: dict[str, Use] = {
+    "itself": lambda rows, w: rows * w,
+    "sum": lambda rows, w: br.sum(rows, axis=0),
+    "sum of all": lambda rows, w: br.sum(rows * rows) * w,
+    "mean": lambda rows, w: br.mean(br.exp(rows), axis=0),
+    "product": lambda rows, w: br.prod(1.0 + rows * 0.1, axis=0),
+    "norm": lambda rows, w: br.norm(rows + 1.0, axis=0),
+    "matmul": lambda rows, w: br.matmul(br.transpose(rows), rows + 1.0),
+    "gram": lambda rows, w: br.sum(br.matmul(rows, br.transpose(rows)) + 1.0),
+    "layer": lambda rows, w: br.sum(br.tanh(br.matmul(rows + 1.0, br.diag(w))), axis=0),
+    "softmax of each": lambda rows, w: br.sum(br.softmax(rows, axis=1) * w, axis=0),
+    "reciprocal": lambda rows, w: br.sum(1.0 / (rows + 0.01), axis=0),
+    "broadcast": lambda rows, w: br.sum(rows[:, 0:1] + w + br.ones_like(rows), axis=0),
+    "logarithm": lambda rows, w: br.sum(br.log(br.abs(rows)), axis=0),
+    "number": lambda rows, w: w * br.mean(br.ones_like(rows)) + br.sum(rows),
+    "branch": _branch,
+    "another while": _another_while,
+    "embedded": _embedded,
+}
+EXACT: dict[str, Use] = {
+    "loop": _loop_over,
+    "cumulative": lambda rows, w: br.sum(br.cumsum(rows, axis=0) ** 2, axis=0),
+    "flat": lambda rows, w: br.sum(br.reshape(rows, [-1]) ** 2) * w,
+    "deviation": lambda rows, w: br.std(br.concat([rows, br.reshape(w, [1, 3])], axis=0)) * w,
+    "softmax": lambda rows, w: br.sum(br.softmax(rows, axis=0) * rows, axis=0),
+}
+
+
+@pytest.mark.parametrize("use", [*ROUNDED, *EXACT])
+def test_what_follows_from_rows_is_what_the_interpreter_says(use: str) -> None:
+    prog, fetch = program((ROUNDED | EXACT)[use])
+    compiler, interpreter = br.Executor(), br.Executor(mode="interpret")
+    scope = scope_with_w()
+    for n in (5, 1, 0, 3, *([FIRST_ROOM + 2] if use in ("sum", "loop") else [])):
+        feed = {"n": np.int32(n)}
+        with np.errstate(all="ignore"):
+            got, want = (
+                e.run(prog, scope, feed=feed, fetch=fetch) for e in (compiler, interpreter)
+            )
+        for name, value in want.items():
+            np.testing.assert_allclose(
+                got[name], value, rtol=1e-9, atol=1e-12, err_msg=f"{name}, {n} rows"
+            )
+            assert got[name].shape == value.shape
+            assert got[name].base is None or got[name].base.nbytes <= 2 * value.nbytes + 64
+
+
+@pytest.mark.parametrize("use", ROUNDED)
+def test_one_compilation_is_enough_for_few_rows(use: str, counts: Counts) -> None:
+    prog, fetch = program(ROUNDED[use])
+    exe, scope = br.Executor(), scope_with_w()
+    for n in (5, 60, 2):
+        exe.run(prog, scope, feed={"n": np.int32(n)}, fetch=fetch)
+    assert counts.take() == (1, 3)
+
+
+# ---- compilations and repeated runs ----------------------------------------------------------
+
+
+def _sum_of_rows() -> tuple[br.Program, Any]:
+    prog, fetch = program(lambda rows, w: br.sum(rows, axis=0))
+    return prog, [fetch["rows"], fetch["first"]]
+
+
+def test_many_numbers_of_rows_take_few_compilations(counts: Counts) -> None:
+    prog, fetch = _sum_of_rows()
+    exe, scope = br.Executor(), scope_with_w()
+
+    def run_all() -> tuple[int, int]:
+        for n in range(3, 60):
+            rows, _ = exe.run(prog, scope, feed={"n": np.int32(n)}, fetch=fetch)
+            assert rows.shape == (n, 3)
+        return counts.take()
+
+    compiled, called = run_all()
+    assert compiled <= 10
+    assert called <= 57 + 5
+    assert run_all() == (0, 57)
+
+
+@pytest.mark.parametrize("use", ["sum", "cumulative"])
+def test_an_alternating_number_of_rows_does_not_run_twice(use: str, counts: Counts) -> None:
+    prog, fetch = program((ROUNDED | EXACT)[use])
+    exe, scope = br.Executor(), scope_with_w()
+    for n in [300, 301] * 4:
+        exe.run(prog, scope, feed={"n": np.int32(n)}, fetch=fetch)
+    counts.take()
+    for n in [300, 301] * 5:
+        exe.run(prog, scope, feed={"n": np.int32(n)}, fetch=fetch)
+    assert counts.take() == (0, 10)
+
+
+def test_no_rows_now_and_then_cost_a_short_run_more(counts: Counts) -> None:
+    prog, fetch = _sum_of_rows()
+    exe, scope = br.Executor(), scope_with_w()
+    for n in [5, 0] * 4:
+        exe.run(prog, scope, feed={"n": np.int32(n)}, fetch=fetch)
+    assert counts.take() == (2, 12)
+
+
+def test_a_failure_in_padding_is_none(mode: str) -> None:
+    """Row 0 is at its limit; what a branch leaves out is 0, whose reciprocal is no index."""
+    with br.Program() as prog:
+        rows = collected(br.constant(W))
+        ids = br.cast(1.0 / (br.zeros_like(rows[:, 0]) + br.sum(rows) * 0.0 + 1.0), "int32")
+        table = br.constant(np.arange(3.0))
+        out = br.sum(br.take(table, ids, axis=0))
+        wrong = br.take(table, ids + 5, axis=0)
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    assert exe.run(prog, scope, feed={"n": np.int32(4)}, fetch=out) == 4.0
+    assert exe.run(prog, scope, feed={"n": np.int32(0)}, fetch=wrong).shape == (0,)
+    with pytest.raises(br.BracesError, match="take"):
+        exe.run(prog, scope, feed={"n": np.int32(4)}, fetch=wrong)
+
+
+def test_rows_that_become_a_parameter_are_exact(mode: str) -> None:
+    with br.Program() as prog:
+        total = br.parameter("total", [3], dtype="float64")
+        prog.update("total", (total + br.sum(collected(br.constant(W)), axis=0)).name)
+    scope, exe = br.Scope(), br.Executor(mode=mode)
+    scope.var("total").set(np.zeros(3))
+    for n in (3, 100, 0, 3):
+        exe.run(prog, scope, feed={"n": np.int32(n)})
+    want = br.Scope()
+    want.var("total").set(np.zeros(3))
+    other = br.Executor(mode="interpret")
+    for n in (3, 100, 0, 3):
+        other.run(prog, want, feed={"n": np.int32(n)})
+    np.testing.assert_allclose(scope.var("total").value, want.var("total").value, rtol=1e-12)
