@@ -1,16 +1,4 @@
-"""Scopes: where the values of a running program live.
-
-A `Scope` maps names to `Variable`s, which it makes and destroys, and looks in its parent for
-what it has not got itself. It holds no operators and runs nothing.
-
-    root ── w, b                           scope.find_var("w") in root/2 gives root's `w`;
-     ├─ root/1 ── h                        scope.var("w") in root/2 makes one that shadows it
-     └─ root/2 ── h, w
-
-A child keeps its parent alive, a parent does not keep its children, and a handle keeps nothing.
-A scope that nobody holds any more is destroyed as by `close`; a handle that outlives its scope
-raises, and never shows an old value.
-"""
+"""Scopes and their variables: names, lives and owners."""
 
 # A scope and its variables see each other's private names; nothing else does.
 # pyright: reportPrivateUsage=false
@@ -18,27 +6,23 @@ raises, and never shows an old value.
 from __future__ import annotations
 
 import html
-import reprlib
 import threading
 import weakref
-from typing import Any, NoReturn, TypeGuard, final
+from typing import Any, NoReturn, final
 
-import numpy as np
-
-from braces.dtypes import SHORT_NAMES, DType, dtype_of, short_name
+from braces.dtypes import DType
 from braces.errors import (
     BracesError,
     DTypeError,
     DuplicateNameError,
     ScopeClosedError,
-    ShapeError,
     UninitializedError,
     UnknownNameError,
-    array_fix,
     suggest,
     visible,
 )
 from braces.late import Hinted
+from braces.scope.values import bytes_of, copied, in_units, is_list, shown, stored, type_text
 
 
 class InvalidNameError(BracesError, ValueError):
@@ -111,10 +95,10 @@ class Variable:
     def value(self) -> Any:
         """A copy of the value as a NumPy array, or list of such: no later run changes it."""
         try:
-            return _copied(self.raw)
+            return copied(self.raw)
         except RuntimeError:  # another thread's run took the value over, and is not done
             with self._turn:
-                return _copied(self.raw)
+                return copied(self.raw)
 
     def set(self, value: object) -> None:
         """Give the variable a copy of `value`.
@@ -129,7 +113,7 @@ class Variable:
             ShapeError: Nested lists whose lengths differ.
         """
         self._check()
-        self.put(_stored(value, f"variable `{self._name}` of scope {self._path}"))
+        self.put(stored(value, f"variable `{self._name}` of scope {self._path}"))
 
     @property
     def dtype(self) -> DType:
@@ -144,7 +128,7 @@ class Variable:
     @property
     def nbytes(self) -> int:
         """The bytes that the value takes; for a list, those of its arrays."""
-        return _size_bytes(self.raw)
+        return bytes_of(self.raw)
 
     @property
     def raw(self) -> Any:
@@ -182,9 +166,9 @@ class Variable:
 
     def _array(self, wanted: str) -> Any:
         raw = self.raw
-        if _is_list(raw):
+        if is_list(raw):
             what = f"Variable `{self._name}` holds a list, which has no {wanted}."
-            fix, given = "Read `value`, a list of arrays.", _type_text(raw)
+            fix, given = "Read `value`, a list of arrays.", type_text(raw)
             raise DTypeError(what, at=f"scope {self._path}", given=given, fix=fix)
         return raw
 
@@ -192,7 +176,7 @@ class Variable:
         raw = self._raw
         if self._ended is not None:
             return f"gone, {self._ended[0]}"
-        return "not set" if raw is _UNSET else f"{_type_text(raw)}  {_human(_size_bytes(raw))}"
+        return "not set" if raw is _UNSET else f"{type_text(raw)}  {in_units(bytes_of(raw))}"
 
     def __repr__(self) -> str:
         return f"<Variable `{self._name}` of scope {self._path}: {self._text()}>"
@@ -401,9 +385,9 @@ class Scope(Hinted):
             return [f"scope {self._path} (closed)"]
         held = sorted(variables.copy().items())
         raws = [variable._raw for _, variable in held]
-        size_bytes = sum(_size_bytes(raw) for raw in raws if raw is not _UNSET)
+        size_bytes = sum(bytes_of(raw) for raw in raws if raw is not _UNSET)
         count = f"{len(held)} variable" + ("s" if len(held) != 1 else "")
-        head = f"scope {self._path}: {count}, {_human(size_bytes)}"
+        head = f"scope {self._path}: {count}, {in_units(size_bytes)}"
         return [head, *(f"  {name}: {variable._text()}" for name, variable in held)]
 
     def __str__(self) -> str:
@@ -421,15 +405,11 @@ class Scope(Hinted):
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def _shown(given: object) -> str:
-    return " ".join(reprlib.repr(given).split())
-
-
 def _text_of(name: object) -> str:
     if isinstance(name, str):
         return name
     what = f"A name is a text, not {type(name).__name__}."
-    raise InvalidNameError(what, given=_shown(name), fix="Give the name, as `'w'`.")
+    raise InvalidNameError(what, given=shown(name), fix="Give the name, as `'w'`.")
 
 
 def _check_name(name: object) -> None:
@@ -438,75 +418,4 @@ def _check_name(name: object) -> None:
         raise InvalidNameError("A name cannot be empty.", fix="Use a word, as `w`.")
     if visible(text) != text:
         what = "A name cannot have control characters in it."
-        raise InvalidNameError(what, given=_shown(text), fix="Use printable text.")
-
-
-_DEFAULTS = {kind: dtype_of(kind) for kind in (complex, float, int, bool)}  # widest first
-_LISTS = (list, tuple)
-_KNOWN = frozenset(SHORT_NAMES.values())
-
-
-def _is_list(raw: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    return isinstance(raw, _LISTS)
-
-
-def _copied(raw: Any) -> Any:
-    return [_copied(one) for one in raw] if _is_list(raw) else np.array(raw)
-
-
-def _size_bytes(raw: Any) -> int:
-    return sum(map(_size_bytes, raw)) if _is_list(raw) else int(raw.nbytes)
-
-
-def _type_text(raw: Any) -> str:
-    if _is_list(raw):
-        kinds = {_type_text(one) for one in raw}
-        count = f"{len(raw)} item" + ("s" if len(raw) != 1 else "")
-        return f"list<{kinds.pop() if len(kinds) == 1 else '?'}> of {count}"
-    dtype = short_name(raw.dtype) if raw.dtype in _KNOWN else str(raw.dtype)
-    return f"{dtype}[{','.join(map(str, raw.shape))}]"
-
-
-def _human(size_bytes: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if round(size_bytes, 1) < 1024:
-            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1024
-    return f"{size_bytes:.1f} TiB"
-
-
-def _leaf_kinds(given: object) -> set[type]:
-    """The types of the leaves of nested lists."""
-    if not _is_list(given):
-        return {type(given)}
-    flat: set[type] = {kind for kind in set(map(type, given)) if not issubclass(kind, _LISTS)}
-    return flat.union(*(_leaf_kinds(one) for one in given if _is_list(one)))
-
-
-def _default_dtype(given: object) -> DType | None:
-    """The dtype for Python numbers; `None` for what has a dtype of its own."""
-    kinds = _leaf_kinds(given)
-    if kinds <= _DEFAULTS.keys():
-        return next((_DEFAULTS[kind] for kind in _DEFAULTS if kind in kinds), _DEFAULTS[float])
-    return None
-
-
-def _stored(given: object, at: str) -> Any:
-    """A copy of `given` as a NumPy array, in this machine's byte order."""
-    dtype = _default_dtype(given)
-    try:
-        with np.errstate(over="raise"):
-            array = np.array(given, dtype=dtype)
-    except ValueError as error:
-        what, fix = "These lists differ in length and make no array.", "Pad or cut them."
-        raise ShapeError(what, at=at, given=_shown(given), fix=fix) from error
-    except (TypeError, ArithmeticError, RuntimeError) as error:
-        what = f"This makes no array of {dtype or 'numbers'}."
-        fix = array_fix(error, "Give a NumPy array of the dtype that is wanted; it is kept.")
-        raise DTypeError(what, at=at, given=_shown(given), fix=fix) from error
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if array.dtype not in _KNOWN:
-        what = f"A variable cannot hold values of dtype {array.dtype}."
-        fix = f"Give numbers or booleans, of one of {', '.join(SHORT_NAMES)}."
-        raise DTypeError(what, at=at, given=_shown(given), fix=fix)
-    return array
+        raise InvalidNameError(what, given=shown(text), fix="Use printable text.")
