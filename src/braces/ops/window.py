@@ -34,6 +34,7 @@ def along_window(view: RowView) -> Fills:
         "x=f32[t,9] start=0 size=t axis=1",
         "x=f32[b,3] start=b size=b from_end=True",
         "x=f64[2,6] start=2 size=2 axis=-1 from_end=True",
+        "x=f64[b,6] start=1 size=3 axis=1",
         "x=f32[0,2] start=0 size=0",
     ),
 )
@@ -124,6 +125,7 @@ def window_gradient(g: Backward) -> dict[str, AddInto]:
         "x=f32[t,9] update=f32[t,t] start=0 axis=1",
         "x=f32[b,3] update=f32[b,3] start=b from_end=True",
         "x=f64[2,6] update=f64[2,2] start=2 axis=-1 from_end=True",
+        "x=f64[b,6] update=f64[b,2] start=2 axis=1",
         "x=f32[0,2] update=f32[0,2] start=0",
     ),
 )
