@@ -1,0 +1,42 @@
+"""A small share of `scripts/soak.py`: memory stays flat where sizes change from run to run."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "soak.py"
+SOAK: dict[str, Any] = runpy.run_path(str(SCRIPT))
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="resident memory is read from /proc"
+)
+
+
+@pytest.mark.parametrize(("mode", "runs"), [("compile", 40_000), ("interpret", 1_500)])
+def test_memory_stays_flat(mode: str, runs: int) -> None:
+    found = SOAK["soak"](runs, 0, mode, 10)
+    assert SOAK["growth"](found) < 20.0, found
+
+
+def test_growth_is_seen() -> None:
+    kept = list[np.ndarray]()
+
+    def leak(exe: br.Executor) -> Callable[[np.random.Generator], Any]:
+        return lambda rng: kept.append(rng.random(2**15))
+
+    globals_ = SOAK["soak"].__globals__
+    before = globals_["_training"]
+    globals_["_training"] = leak
+    try:
+        found = SOAK["soak"](600, 0, "interpret", 10)
+    finally:
+        globals_["_training"] = before
+    assert SOAK["growth"](found) > 20.0, found
