@@ -61,9 +61,9 @@ def test_a_command_says_that_a_folder_or_pipe_is_no_file(
     places = {"NONE": str(none), "FILE": str(tmp_path / "p.txt"), "OUT": str(tmp_path / "out")}
     for name, path in places.items():
         command = command.replace(name, path)
-    assert main(command.split()) == 1
+    assert main(command.split()) == 2
     said = capsys.readouterr().err
-    assert said.startswith("FileFormatError: ")
+    assert said.startswith("NotAFileError: ")
     assert f"{none} is " in said
     assert not (tmp_path / "out").exists()
 

@@ -15,6 +15,7 @@ from braces.cli import check, completion, demo, diff, grad, ops, params, prune, 
 from braces.cli.command import BAD_USAGE, NO, Command
 from braces.cli.terminal import Style
 from braces.errors import BracesError, visible_lines
+from braces.ir.files import NotAFileError
 
 COMMANDS: tuple[Command, ...] = (
     demo.COMMAND,
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = options.command.run(options)
         sys.stdout.flush()
     except BracesError as error:
-        return _said(f"{type(error).__name__}: {error}", NO)
+        status = BAD_USAGE if isinstance(error, NotAFileError) else NO
+        return _said(f"{type(error).__name__}: {error}", status)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED

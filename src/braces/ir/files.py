@@ -11,11 +11,15 @@ from braces.errors import FileFormatError
 from braces.ir.limits import LARGEST_FILE
 
 
+class NotAFileError(FileFormatError):
+    """A path that leads to a folder, a pipe or a device where a file is wanted."""
+
+
 def check_regular(path: str | os.PathLike[str]) -> None:
     """Refuse what is no file to read, before it is opened: opening a pipe may wait for ever.
 
     Raises:
-        FileFormatError: It is a folder, or something else that is not a regular file.
+        NotAFileError: It is a folder, or something else that is not a regular file.
         OSError: There is no such file.
     """
     kind = os.stat(path).st_mode
@@ -23,7 +27,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
         what = (
             "a folder, and not a regular file" if stat.S_ISDIR(kind) else "not a regular file"
         )
-        raise FileFormatError(f"{os.fspath(path)} is {what}.", at=os.fspath(path))
+        raise NotAFileError(f"{os.fspath(path)} is {what}.", at=os.fspath(path))
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> bytes:
