@@ -211,7 +211,7 @@ def note(state: State, site: str, wrong: Any) -> State:
 
 def fail(state: State, site: str, wrong: Any) -> State:
     """The state with a failure, where nothing failed before: what came first is told."""
-    return note(state, site, jnp.where(state.running, wrong, 0))
+    return note(state, site, jnp.where(state.running, wrong, jnp.zeros_like(wrong)))
 
 
 @dataclass
