@@ -219,19 +219,38 @@ def test_no_rows_now_and_then_cost_a_short_run_more(counts: Counts) -> None:
     assert counts.take() == (2, 12)
 
 
+def _from_a_branch(rows: br.Var, shift: int) -> br.Var:
+    """Indices from what a branch gives, which is 0 in padding, and its reciprocal no index."""
+    choice = br.create_if_else(rows[:, 0] > 0.0)
+    with choice.true_block() as t:
+        t.add_output(t.add_input(rows[:, 0]) * 0.0 + 1.0)
+    with choice.false_block() as f:
+        f.add_output(f.add_input(rows[:, 0]) * 0.0 + 0.5)
+    ids = br.cast(1.0 / choice(), "int32") + shift
+    return br.take(br.constant(np.arange(3.0)), ids, axis=0)
+
+
 def test_a_failure_in_padding_is_none(mode: str) -> None:
-    """Row 0 is at its limit; what a branch leaves out is 0, whose reciprocal is no index."""
     with br.Program() as prog:
         rows = collected(br.constant(W))
-        ids = br.cast(1.0 / (br.zeros_like(rows[:, 0]) + br.sum(rows) * 0.0 + 1.0), "int32")
-        table = br.constant(np.arange(3.0))
-        out = br.sum(br.take(table, ids, axis=0))
-        wrong = br.take(table, ids + 5, axis=0)
+        right, wrong = br.sum(_from_a_branch(rows, 0)), _from_a_branch(rows, 2)
     exe, scope = br.Executor(mode=mode), br.Scope()
-    assert exe.run(prog, scope, feed={"n": np.int32(4)}, fetch=out) == 4.0
+    for n in (4, 7, 4):
+        assert exe.run(prog, scope, feed={"n": np.int32(n)}, fetch=right) == n
+        with pytest.raises(br.BracesError, match="take"):
+            exe.run(prog, scope, feed={"n": np.int32(n)}, fetch=wrong)
     assert exe.run(prog, scope, feed={"n": np.int32(0)}, fetch=wrong).shape == (0,)
-    with pytest.raises(br.BracesError, match="take"):
-        exe.run(prog, scope, feed={"n": np.int32(4)}, fetch=wrong)
+
+
+def test_padding_that_fails_is_not_tried_again(counts: Counts) -> None:
+    with br.Program() as prog:
+        right = br.sum(_from_a_branch(collected(br.constant(W)), 0))
+    exe, scope = br.Executor(), br.Scope()
+    exe.run(prog, scope, feed={"n": np.int32(4)}, fetch=right)
+    assert counts.take() == (2, 2)
+    for _ in range(3):
+        assert exe.run(prog, scope, feed={"n": np.int32(4)}, fetch=right) == 4
+    assert counts.take() == (0, 3)
 
 
 def test_rows_that_become_a_parameter_are_exact(mode: str) -> None:

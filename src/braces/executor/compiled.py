@@ -204,7 +204,11 @@ class CompiledPlan:
     def _settled(
         self, form: Form, executable: Executable, found: list[int], results: list[Any]
     ) -> list[Any]:
-        """Results without padding; what the run told is taken note of."""
+        """Results without padding; what the run told is taken note of.
+
+        Where exact sizes were what it took, the next runs have them at once.
+        """
+        self.rounded = form
         counts = executable.counts(found) if executable.sizes else {}
         self.known.settle(executable.needed(found), counts, form.rounded)
         return form.cut(results, counts) if form.rounded else results
