@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from tests.surviving import Noted
 
+from braces.ops.define import OPS
+
 # `from references import Reference` in tests and in the references themselves.
 sys.path.insert(0, str(Path(__file__).parent / "ops"))
 
@@ -38,5 +40,14 @@ def noted() -> Generator[Noted]:
 @pytest.fixture(autouse=True)
 def programs_survive(noted: Noted) -> Generator[None]:
     """Every program that a test runs or saves survives its text and binary forms."""
+    yield
+    noted.check()
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch, noted: Noted) -> Generator[None]:
+    """Operators of a test end with it; its programs are checked while they are there."""
+    monkeypatch.setattr(OPS, "definitions", dict(OPS.definitions))
+    monkeypatch.setattr(OPS, "derived", dict(OPS.derived))
     yield
     noted.check()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.surviving import Noted
 
 import braces as br
 from braces.errors import OpDefinitionError, ProgramError
@@ -41,15 +40,6 @@ SILENT = {
     "scale_by_rss", "scale_by_stddev", "scale_by_trust_ratio", "warmup_cosine_schedule",
 }  # fmt: skip
 """The operators that a row-wise branch refuses on purpose."""
-
-
-@pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch, noted: Noted) -> Generator[None]:
-    """Operators of a test end with it; its programs are checked while they are there."""
-    monkeypatch.setattr(OPS, "definitions", dict(OPS.definitions))
-    monkeypatch.setattr(OPS, "derived", dict(OPS.derived))
-    yield
-    noted.check()
 
 
 # ---- definitions -----------------------------------------------------------------------------

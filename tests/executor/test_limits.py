@@ -94,8 +94,9 @@ def test_a_run_without_end_is_a_run_error_after_its_time(mode: str, build: Any) 
 
 
 SCRIPT = """
-import sys
+import signal, sys
 from tests.executor import test_limits as here
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 mode, build = sys.argv[1:]
 prog, out = getattr(here, build)()
 exe, scope = here.started(prog, mode)
@@ -112,18 +113,17 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("build", ["counting", "in_an_rnn"])
 def test_ctrl_c_ends_a_run_without_end(mode: str, build: str) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, mode, build], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=60)[0] == "interrupted\n"
-        assert process.returncode == 0
-    finally:
-        process.kill()
+    command = [sys.executable, "-c", SCRIPT, mode, build]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=60)[0] == "interrupted\n"
+        finally:
+            process.kill()
+    assert process.returncode == 0
 
 
 def test_a_handler_that_goes_on_does_not_end_a_run() -> None:
@@ -162,6 +162,26 @@ def test_a_long_sequence_is_ended_too(mode: str) -> None:
     exe, scope = started(prog, mode)
     with pytest.raises(br.RunError, match="timeout_s"):
         exe.run(prog, scope, fetch=out, timeout_s=2.0)
+
+
+AFTER_JAX = """
+import jax.numpy as jnp
+(jnp.ones(3) + 1).block_until_ready()  # JAX computes in threads of its own from now on
+import braces as br
+from tests.executor import test_limits as here
+prog, out = here.long_sequence()
+exe, scope = here.started(prog, "compile")
+try:
+    exe.run(prog, scope, fetch=out, timeout_s=0.5)
+except br.RunError as error:
+    print(error)
+"""
+
+
+def test_a_run_is_ended_where_jax_computes_in_another_thread() -> None:
+    command = [sys.executable, "-c", AFTER_JAX]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "longer than timeout_s=0.5" in done.stdout
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -272,6 +272,7 @@ class CompiledPlan:
                 "Another thread ran with this scope meanwhile; this run changed nothing.",
                 fix="Let nothing but runs take over the arrays that variables hold.",
             ) from None
+        # Where loops ask, the status is waited for though it be empty: only then `watch` knows.
         found: list[int] = [] if status is None else np.asarray(status).tolist()
         good = watch.error is None and executable.holds(found)
         names = updates if good else executable.donated
@@ -365,7 +366,7 @@ class CompiledPlan:
             status = jnp.stack([state.sites[flag] for flag in (*flags, STOP)])
             good = jnp.all(status <= jnp.asarray((*limits, 0), "int32"))
             committed = {n: jnp.where(good, v, before.get(n, v)) for n, v in after.items()}
-            return fetches, committed, status[:-1] if flags else None
+            return fetches, committed, status[: len(flags)]
 
         call = jax.jit(function, donate_argnums=0)
         values = {**states, **feeds}
