@@ -9,10 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.surviving import Noted
 
 import braces as br
-from braces.ops.define import OPS
 
 
 def test_parameters_are_given_as_the_program_lists_them() -> None:
@@ -131,12 +129,8 @@ def test_reverse_and_forward_mode_nest_in_each_other(name: str, orders: str) -> 
         np.testing.assert_allclose(got, want(POINT), rtol=1e-9)
 
 
-def test_an_input_may_be_called_as_an_output_is(
-    monkeypatch: pytest.MonkeyPatch, noted: Noted
-) -> None:
-    monkeypatch.setattr(OPS, "definitions", dict(OPS.definitions))
-    monkeypatch.setattr(OPS, "derived", dict(OPS.derived))
-
+@pytest.mark.usefixtures("registry")
+def test_an_input_may_be_called_as_an_output_is() -> None:
     @br.op
     def cubed(out: br.Tensor) -> br.Tensor:
         return out**3
@@ -146,4 +140,3 @@ def test_an_input_may_be_called_as_an_output_is(
         (slope,) = br.gradients(cubed(x), x)
     got = br.Executor().run(program, br.Scope(), feed={"x": 2.0}, fetch=slope)
     assert got == 12.0
-    noted.check()
