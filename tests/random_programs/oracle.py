@@ -204,7 +204,16 @@ class Reading:
     def in_place(
         self, case: Body, mask: Any, given: Sequence[Any], values: Values
     ) -> dict[str, list[Any]]:
-        """A case on rows that stay at their places; what it is given of the others is NaN."""
+        """A case on rows that stay at their places; what it is given of the others is NaN.
+
+        Without rows nothing runs, and nothing can fail.
+        """
+        if not mask.any():
+            types: Any = [case.vars[name].type for name in case.results]
+            return {
+                "out": [np.zeros((len(mask), *t.shape[1:]), t.dtype) for t in types],
+                "sums": [],
+            }
         shapes = [mask.reshape(-1, *[1] * (x.ndim - 1)) for x in given]
         poisoned = [np.where(m, x, np.nan) for m, x in zip(shapes, given, strict=True)]
         found = self.inner(case, values, [mask, *poisoned])

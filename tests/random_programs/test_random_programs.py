@@ -40,6 +40,10 @@ def test_both_modes_refuse_what_the_text_refuses(error: type[br.RunError]) -> No
     assert check_values(seed, size=2)
 
 
+def test_a_step_whose_rows_have_all_ended_looks_for_no_case() -> None:
+    assert check_values(20_006_944, size=6)  # with other feeds one has not, and there is none
+
+
 def refusal_of(seed: int, size: int) -> type[br.RunError] | None:
     made = generate(seed, size)
     try:
