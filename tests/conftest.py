@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import zlib
 from collections.abc import Generator
@@ -12,6 +13,17 @@ import pytest
 from tests.surviving import Noted
 
 from braces.ops.define import OPS
+
+# What XLA compiled is shared by the processes of a run, and by runs: pytest's cache keeps it.
+# JAX reads these when it is imported, and the workers of xdist inherit them.
+REPOSITORY = Path(__file__).parent.parent
+SHARED_COMPILATIONS = {
+    "JAX_COMPILATION_CACHE_DIR": str(REPOSITORY / ".pytest_cache" / "d" / "xla"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+for name, value in SHARED_COMPILATIONS.items():
+    os.environ.setdefault(name, value)
 
 # `from references import Reference` in tests and in the references themselves.
 sys.path.insert(0, str(Path(__file__).parent / "ops"))
