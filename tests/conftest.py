@@ -25,6 +25,9 @@ SHARED_COMPILATIONS = {
 for name, value in SHARED_COMPILATIONS.items():
     os.environ.setdefault(name, value)
 
+# What passes make of a program for a run is verified, also where the pass is one of ours.
+os.environ.setdefault("BRACES_VERIFY_PASSES", "1")
+
 # `from references import Reference` in tests and in the references themselves.
 sys.path.insert(0, str(Path(__file__).parent / "ops"))
 

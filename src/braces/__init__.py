@@ -1,6 +1,6 @@
 """Braces: neural-network programs as data."""
 
-from braces import dtypes as dtypes, errors as errors
+from braces import dtypes as dtypes, errors as errors, passes as passes
 from braces.errors import (
     BracesError as BracesError,
     DeviceError as DeviceError,

@@ -196,7 +196,7 @@ class CompiledPlan:
         """
         if not self.known.rows or self.check_nan:
             return self.exact
-        plan, infos = self.plan, self.plan.definition.main.vars
+        plan, infos = self.plan, self.plan.body.vars
         body, found = round_rows(plan.body, (*plan.reads, *plan.updates.values()))
         cuts = tuple(axes_of(infos[name].type, found) for name in plan.fetches)
         return Form(body, find_sites(body), found, cuts) if found else self.exact

@@ -19,6 +19,8 @@ from braces.executor.watch import Watch
 from braces.ir.program import Program
 from braces.late import Hinted
 from braces.ops.build import Var
+from braces.passes.catalogue import DEFAULT
+from braces.passes.pipeline import Pass, as_passes
 from braces.scope import Scope
 
 MODES = ("compile", "interpret")
@@ -39,10 +41,14 @@ class Executor(Hinted):
             compiled for each set of shapes that it is fed, and what was used longest ago is
             let go. The logger `"braces"` says once for each program (INFO) that it is compiled
             again and for which shapes, and once (WARNING) that the limit is reached.
+        passes: What is made of each program before it runs, one after the other, in both modes;
+            see `br.passes`. With `()`, too, a run computes only what its fetches and updates
+            need. What a pass of your own makes is verified.
 
     Raises:
         DeviceError: There is no such device.
-        ProgramError: There is no such mode, or `max_executables` is less than 1.
+        ProgramError: There is no such mode, `max_executables` is less than 1, or `passes` are
+            no passes.
     """
 
     def __init__(
@@ -51,12 +57,14 @@ class Executor(Hinted):
         device: str | None = None,
         *,
         max_executables: int = MOST_EXECUTABLES,
+        passes: Sequence[Pass] = DEFAULT,
     ) -> None:
         if mode not in MODES:
             raise ProgramError(
                 f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'."
             )
         self.mode = mode
+        self.passes = as_passes(passes)
         self.device_name = device
         self.device = open_device(device)
         self.step_scopes: dict[str, Scope] = {}
@@ -184,7 +192,7 @@ class Executor(Hinted):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy has the same settings, and compiles anew; so has one from another process."""
-        return _again, (self.mode, self.device_name, self._recent.limit)
+        return _again, (self.mode, self.device_name, self._recent.limit, self.passes)
 
     # ---- steps -------------------------------------------------------------------------------
 
@@ -193,9 +201,9 @@ class Executor(Hinted):
         if version != program.version:
             version, plans = program.version, dict[Any, CompiledPlan]()
             self._plans[program] = (version, plans)
-        key = (names, check_nan)
+        key = (names, check_nan, self.passes)
         if key not in plans:
-            plan = Plan.of(program.definition, names)
+            plan = Plan.of(program.definition, names, self.passes)
             notice = next((other.notice for other in plans.values()), Notice())
             self._bound_plans()
             plans[key] = CompiledPlan(plan, self.device, check_nan, self._recent, notice)
@@ -226,9 +234,11 @@ class Executor(Hinted):
         return feeds
 
 
-def _again(mode: str, device: str | None, max_executables: int) -> Executor:
+def _again(
+    mode: str, device: str | None, max_executables: int, passes: tuple[Pass, ...]
+) -> Executor:
     """An executor with these settings."""
-    return Executor(mode, device, max_executables=max_executables)
+    return Executor(mode, device, max_executables=max_executables, passes=passes)
 
 
 def _check_order(program: Any, scope: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from braces.executor.plan import Plan
 from braces.executor.signals import Uninterrupted
 from braces.executor.states import NONE_GIVEN, check_states, commit, read_states
 from braces.executor.watch import Watch
-from braces.ir.records import ProgramDef
 from braces.lazy import jax
 from braces.scope import Scope
 
@@ -68,6 +68,5 @@ def find_nan(
     Raises:
         NaNError: It names operator, source line, block and trip.
     """
-    still = Plan(ProgramDef(plan.definition.main, {}), plan.fetches, plan.body)
-    run(still, scope, feeds, device, (), False, check_nan=True, given=given)
+    run(replace(plan, updates={}), scope, feeds, device, (), False, check_nan=True, given=given)
     raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")

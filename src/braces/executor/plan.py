@@ -1,4 +1,4 @@
-"""What one run computes: a program cut down to its fetches and updates."""
+"""What one run computes: what passes make of a program for its fetches and updates."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from functools import cached_property
 
 from braces.errors import UnknownNameError, suggest
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
+from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
-from braces.passes.prune import eliminate
+from braces.passes.eliminate import ELIMINATE
+from braces.passes.pipeline import Pass, optimised
 
 
 @dataclass(frozen=True)
@@ -18,20 +20,26 @@ class Plan:
 
     Attributes:
         definition: The whole program.
-        fetches: Names, in order.
-        body: Only what the fetches and all updates need.
+        body: What passes made of it; its results are the fetches, in order.
+        updates: Persistable name to the variable of `body` with its next value.
     """
 
     definition: ProgramDef
-    fetches: tuple[str, ...]
     body: Body
+    updates: Mapping[str, str]
 
     @staticmethod
-    def of(definition: ProgramDef, fetches: Iterable[str]) -> Plan:
-        """Cut a program down.
+    def of(
+        definition: ProgramDef, fetches: Iterable[str], passes: tuple[Pass, ...] = DEFAULT
+    ) -> Plan:
+        """Let passes work on a program, and cut it down to what is wanted.
+
+        Whatever passes there are, a run computes no more than its fetches and updates need: the
+        last pass is elimination.
 
         Raises:
             UnknownNameError: A fetch does not exist.
+            ProgramError: A pass failed, or made something that is not this program.
         """
         names = tuple(fetches)
         for name in names:
@@ -40,16 +48,24 @@ class Plan:
                     f"There is no variable `{name}` to fetch in the main block.",
                     fix=suggest(name, definition.main.vars),
                 )
-        results = (*names, *definition.updates.values())
-        return Plan(definition, names, eliminate(definition.main, results))
+        if passes[-1:] != (ELIMINATE,):
+            passes = (*passes, ELIMINATE)
+        wanted = definition.with_(main=definition.main.with_(results=names))
+        made = optimised(wanted, passes)
+        return Plan(definition, made.main, made.updates)
+
+    @property
+    def fetches(self) -> tuple[str, ...]:
+        """The variables of `body` that are fetched, in order."""
+        return self.body.results
 
     @cached_property
     def reads(self) -> dict[str, VarInfo]:
         """What the run reads and does not compute."""
         bound = {name for op in self.body.ops for name in op.binds()}
         read = dict.fromkeys(name for op in self.body.ops for name in op.reads())
-        read |= dict.fromkeys(self.body.results)
-        infos = self.definition.main.vars
+        read |= dict.fromkeys((*self.fetches, *self.updates.values()))
+        infos = self.body.vars
         return {name: infos[name] for name in read if name not in bound}
 
     @cached_property
@@ -72,8 +88,3 @@ class Plan:
         """All data variables of the program."""
         infos = self.definition.main.vars
         return {name: info for name, info in infos.items() if info.kind == DATA}
-
-    @property
-    def updates(self) -> Mapping[str, str]:
-        """Persistable name to the variable with its next value."""
-        return self.definition.updates

@@ -1,1 +1,25 @@
-"""Passes: from program to program, one a file; no pass names an operator type."""
+"""Passes: from program to program, one a file; no pass names an operator type.
+
+    exe = br.Executor(passes=(*br.passes.default, mine))
+    mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
+    small = br.passes.eliminate(prog)            # a new program
+    print(prog.explain())                        # what each pass did, or why not
+
+Attributes:
+    default: What an executor runs by itself.
+"""
+
+from braces.passes.catalogue import (
+    DEFAULT as default,
+    ELIMINATE as eliminate,
+    FOR_TEST as for_test,
+    PRUNE as prune,
+    VERIFY as verify,
+)
+from braces.passes.pipeline import Pass, note
+
+__all__ = ["Pass", "default", "eliminate", "for_test", "note", "prune", "verify"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from braces.ir.program import Program
-from braces.ir.records import Body, Op
+from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.walk import map_bodies
 from braces.ops.define import OPS
 from braces.passes.draws import random_states
+from braces.passes.pipeline import Pass
 from braces.passes.verify import verified
 
 
@@ -26,12 +27,20 @@ def for_test(program: Program) -> Program:
     Raises:
         VerifyError: The program is not well formed.
     """
-    definition = program.definition
-    main = _calm(definition.main)
-    updates = _random_updates(main, definition.updates)
-    test = Program(verified(definition.with_(main=main, updates=updates)))
+    test = Program(verified(calmed(program.definition)))
     test.startup = program.startup
     return test
+
+
+def calmed(program: ProgramDef) -> ProgramDef:
+    """A program for inference."""
+    main = _calm(program.main)
+    return program.with_(main=main, updates=_random_updates(main, program.updates))
+
+
+FOR_TEST = Pass(
+    "for_test", calmed, "Leave out what only training does, and updates.", trusted=True
+)
 
 
 def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:

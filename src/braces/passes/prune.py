@@ -1,76 +1,31 @@
 """The smallest program that still gives its targets.
 
-`eliminate` keeps what the results of one block need. Operators that own blocks trim themselves:
-outputs, memories, captures and sub-block operators that nobody needs go, at any depth.
+Which updates go with targets is chosen first, then `eliminate` keeps what targets and updates
+need.
+
+    state n: f32[]                          parameter w: f32[]
+    parameter w: f32[]                      data x: f32[]
+    data x: f32[]                           y: f32[] = multiply(x=x, y=w)
+    y: f32[] = multiply(x=x, y=w)     ->    return y
+    m: f32[] = add(x=n, y=y)
+    update n = m
+    return y
+
+Had `y` read `n`, the update of `n` would have been kept, and all that it needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import compress
+from collections.abc import Sequence
 from typing import Any, cast
 
 from braces.errors import UnknownNameError, suggest
 from braces.ir.program import Program
-from braces.ir.records import Body, Op, ProgramDef, Slots
-from braces.ops.control.base import BlockOp
-from braces.ops.define import OPS, OpDef
+from braces.ir.records import Body, ProgramDef
 from braces.passes.draws import random_states
+from braces.passes.eliminate import eliminate as eliminate, eliminated
+from braces.passes.pipeline import Pass
 from braces.passes.verify import verified
-
-
-def eliminate(body: Body, results: Sequence[str]) -> Body:
-    """A block with only what these results need; they become its results."""
-    live = set(results)
-    kept: list[Op] = []
-    for op in reversed(body.ops):
-        trimmed = _trimmed(op, live)
-        if trimmed is not None:
-            kept.append(trimmed)
-            live.update(trimmed.reads())
-    ops = tuple(reversed(kept))
-    bound = {name for op in ops for name in op.binds()} | set(body.params)
-    named = bound | live
-    infos = {name: info for name, info in body.vars.items() if name in named}
-    return body.with_(results=tuple(results), vars=infos, ops=ops)
-
-
-def _trimmed(op: Op, live: set[str]) -> Op | None:
-    wanted = frozenset(name for name in op.binds() if name in live)
-    if not wanted:
-        return None
-    definition = OPS.get(op.type)
-    if isinstance(definition, BlockOp):
-        return definition.trim(op, wanted, eliminate)
-    if definition.separable:
-        op = _places(op, definition, wanted)
-    optional = {slot.name for slot in definition.outputs if slot.optional}
-    outputs = {
-        slot: names
-        for slot, names in op.outputs.items()
-        if slot not in optional or any(name in wanted for name in names)
-    }
-    return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
-
-
-def _places(op: Op, definition: OpDef, wanted: frozenset[str]) -> Op:
-    """An operator that does the same at each place of its lists, where it is wanted only."""
-    lists = {slot.name for slot in (*definition.inputs, *definition.outputs) if slot.many}
-    rows = zip(*(names for slot, names in op.outputs.items() if slot in lists), strict=True)
-    wanted_at = [not wanted.isdisjoint(row) for row in rows]
-    if all(wanted_at) or not any(wanted_at):
-        return op
-
-    def cut(slots: Slots) -> Slots:
-        return {
-            slot: tuple(compress(names, wanted_at)) if slot in lists else names
-            for slot, names in slots.items()
-        }
-
-    return op.with_(inputs=cut(op.inputs), outputs=cut(op.outputs))
-
-
-# ---- the public function ---------------------------------------------------------------------
 
 
 def prune(program: Program, targets: Any) -> Program:
@@ -124,13 +79,31 @@ def prune(program: Program, targets: Any) -> Program:
         -0.575 1.1875
     """
     names = _target_names(program, targets)
-    definition = program.definition
-    updates = _kept_updates(definition, names)
-    small = _cut(definition, [*names, *updates, *updates.values()], updates)
+    small = Program(verified(_giving(pruned(_giving(program.definition, names)), ())))
     startup = program.startup.definition
     first = {n: v for n, v in startup.updates.items() if n in small.vars}
-    small.startup = _cut(startup, [*first.values(), *first], first)
+    needed = eliminated(_giving(startup, ()).with_(updates=first))
+    small.startup = Program(verified(needed))
     return small
+
+
+def pruned(program: ProgramDef) -> ProgramDef:
+    """What the results of a program need, with the updates that go with them."""
+    updates = _kept_updates(program, program.main.results)
+    return eliminated(program.with_(updates=updates))
+
+
+PRUNE = Pass(
+    "prune",
+    pruned,
+    "Keep what the results need, with the updates that go with it.",
+    trusted=True,
+)
+
+
+def _giving(program: ProgramDef, names: Sequence[str]) -> ProgramDef:
+    """A program that gives other results."""
+    return program.with_(main=program.main.with_(results=tuple(names)))
 
 
 def _kept_updates(whole: ProgramDef, targets: Sequence[str]) -> dict[str, str]:
@@ -155,11 +128,6 @@ def _moved_with(whole: ProgramDef, body: Body) -> set[str]:
         for name, value in whole.updates.items()
         if not whole.main.vars[name].trainable and (name in read or value in bound)
     }
-
-
-def _cut(whole: ProgramDef, names: Sequence[str], updates: Mapping[str, str]) -> Program:
-    main = eliminate(whole.main, names).with_(results=())
-    return Program(verified(whole.with_(main=main, updates=updates)))
 
 
 def _target_names(program: Program, targets: Any) -> list[str]:

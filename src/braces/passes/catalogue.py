@@ -1,0 +1,15 @@
+"""All passes that need no further word, by name, and those that an executor has by itself."""
+
+from __future__ import annotations
+
+from braces.passes.eliminate import ELIMINATE
+from braces.passes.for_test import FOR_TEST
+from braces.passes.pipeline import Pass
+from braces.passes.prune import PRUNE
+from braces.passes.verify import verified
+
+VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
+
+PASSES = {one.name: one for one in (ELIMINATE, FOR_TEST, PRUNE, VERIFY)}
+
+DEFAULT: tuple[Pass, ...] = (ELIMINATE,)
