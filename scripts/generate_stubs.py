@@ -10,7 +10,8 @@ import inspect
 import sys
 from pathlib import Path
 
-from braces.frontend.functions import FUNCTIONS, OperatorFunction
+from braces.frontend import functions
+from braces.frontend.functions import ALIASES, FUNCTIONS, OperatorFunction
 
 STUB = Path(__file__).resolve().parents[1] / "src/braces/frontend/functions.pyi"
 
@@ -33,6 +34,8 @@ class OperatorFunction:
     def checked(self, *args: Any, **kwargs: Any) -> Callable[..., Any]: ...
 
 FUNCTIONS: dict[str, OperatorFunction]
+ALIASES: dict[str, str]
+UNLISTED: tuple[str, ...]
 
 def function_of(type_: str) -> OperatorFunction: ...
 def op(kernel: Callable[..., Any] | None = None, **options: Any) -> Any: ...
@@ -84,7 +87,10 @@ def signature(function: OperatorFunction) -> str:
 
 def stub() -> str:
     """The whole stub."""
-    return HEAD + "".join(signature(f) + "\n" for _, f in sorted(FUNCTIONS.items()))
+    lines = [signature(function) for _, function in sorted(FUNCTIONS.items())]
+    lines += [f"{alias} = {name}" for alias, name in ALIASES.items()]
+    listed = [f"    {name!r},".replace("'", '"') for name in functions.__all__]
+    return HEAD + "\n".join([*lines, "", "__all__ = [", *listed, "]", ""])
 
 
 def main() -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from lock import normal, wanted
 from packaging.requirements import Requirement
+from public_names import SNAPSHOT, names
 from size import ROOT, functions, length, sources
 
 SRC = ROOT / "src"
@@ -190,6 +191,15 @@ def test_nothing_is_left_for_later() -> None:
 
 def test_no_path_of_one_machine_is_named() -> None:
     assert not lines_with(MACHINE_PATH)
+
+
+# ---- names ----
+
+
+def test_public_names_change_on_purpose_only() -> None:
+    assert names() == SNAPSHOT.read_text(encoding="utf-8"), (
+        "python scripts/public_names.py, and look at what git diff shows"
+    )
 
 
 # ---- packaging ----

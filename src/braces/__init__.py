@@ -43,12 +43,21 @@ from braces.frontend.functional import (
     while_loop as while_loop,
 )
 from braces.frontend.functions import *  # noqa: F403 - one function for each operator
-from braces.frontend.functions import op as op
+from braces.frontend.functions import (
+    add_two as add_two,
+    arccos as arccos,
+    arcsin as arcsin,
+    arctan as arctan,
+    arctan2 as arctan2,
+    op as op,
+    power as power,
+    transpose as transpose,
+)
 from braces.frontend.layers import fc as fc
 from braces.frontend.random import dropout as dropout
 from braces.frontend.rnn import create_rnn as create_rnn
-from braces.frontend.spelling import *  # noqa: F403 - the array API's other names
-from braces.frontend.spelling import missing as __getattr__  # noqa: F401 - br.NAME says what to type
+from braces.frontend.spelling import *  # noqa: F403 - arrays from nothing, constants, dtypes
+from braces.frontend.spelling import listed as _listed, missing as _missing
 from braces.frontend.variables import (
     Variable as Variable,
     constant as constant,
@@ -61,7 +70,6 @@ from braces.frontend.while_blocks import create_while as create_while
 from braces.ir import (
     Block as Block,
     Program as Program,
-    SymbolTable as SymbolTable,
     default_program as default_program,
     fingerprint as fingerprint,
 )
@@ -90,3 +98,13 @@ from braces.storage.parameters import (
 )
 
 __version__ = "0.1.0"
+
+
+__getattr__ = _missing
+
+
+def __dir__() -> list[str]:
+    return _listed(globals())
+
+
+__all__ = __dir__()  # pyright: ignore[reportUnsupportedDunderAll]

@@ -23,6 +23,11 @@ import numpy as np
 from braces.dims import Dim, Shape, Size, Unifier, parse_size
 from braces.errors import DTypeError, FileFormatError, ShapeError
 
+__all__ = [
+    "DType", "ListType", "TensorType", "Type", "dtype_of", "is_float", "is_integer",
+    "parse_type", "short_name",
+]  # fmt: skip
+
 DType: TypeAlias = "np.dtype[Any]"
 
 SHORT_NAMES: dict[str, DType] = {
@@ -247,3 +252,7 @@ def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
         fix="Use a number, a name for a symbolic dimension, a size found in a shape, as "
         "x.shape[0], or None for an unnamed one.",
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

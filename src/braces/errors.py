@@ -10,8 +10,8 @@
     ├── GradientError          (ValueError)     a gradient that does not exist
     ├── SymbolicValueError     (TypeError)      a symbolic variable used as a value
     ├── OpDefinitionError      (TypeError)      an operator that is not well defined
-    ├── ScopeClosedError       (RuntimeError)   a dead scope, or a handle that outlived its
-    scope ├── FeedError              (ValueError)     feeds that a program did not declare so
+    ├── ScopeClosedError       (RuntimeError)   a dead scope, or a handle that outlived it
+    ├── FeedError              (ValueError)     feeds that a program did not declare so
     ├── UninitializedError     (RuntimeError)   a run before `Executor.init`
     ├── RunError               (RuntimeError)   a run that failed; its scope is as before
     │   ├── IndexRangeError    (IndexError)     an index out of range
@@ -30,6 +30,14 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Iterable
+
+__all__ = [
+    "BracesError", "DTypeError", "DeviceError", "DuplicateNameError", "FeedError",
+    "FileFormatError", "GradientError", "IndexRangeError", "NaNError", "NoMatchError",
+    "OpDefinitionError", "ParseError", "ProgramError", "RunError", "ScopeClosedError",
+    "ShapeError", "SymbolicValueError", "TripLimitError", "UninitializedError",
+    "UnknownNameError", "VerifyError",
+]  # fmt: skip
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Categories of characters that a terminal obeys: cursor, direction of text, ends of lines."""
@@ -215,3 +223,7 @@ def suggest(name: str, names: Iterable[str]) -> str:
         return "There are none."
     shown = ", ".join(f"`{one}`" for one in known[:8])
     return f"There is {shown}" + (", …" if len(known) > 8 else ".")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

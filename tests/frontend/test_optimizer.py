@@ -15,6 +15,7 @@ import pytest
 
 import braces as br
 from braces.frontend import optimizer as opt, schedule
+from braces.frontend.functions import function_of
 from braces.frontend.transformations import Optimizer
 from braces.ops.define import OPS
 from braces.ops.transformation import Grouped
@@ -202,8 +203,9 @@ def test_gradients_of_ones_own_are_applied(mode: str) -> None:
 def test_steps_are_plain_operators(mode: str) -> None:
     with br.Program() as program:
         g, h = br.data("g", [2]), br.data("h", [3])
-        updates, traces = br.add_momentum([g, h], [br.ones_like(g), br.ones_like(h)], 0.5)
-        moved = br.apply_updates([g, h], updates)
+        traces = [br.ones_like(g), br.ones_like(h)]
+        updates, traces = function_of("add_momentum")([g, h], traces, 0.5)
+        moved = function_of("apply_updates")([g, h], updates)
     feed = {"g": np.zeros(2, "f"), "h": np.ones(3, "f")}
     fetch = [*traces, *moved]
     found = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)

@@ -10,6 +10,7 @@ import pytest
 import braces as br
 from braces.dims import Dim
 from braces.errors import DTypeError, IndexRangeError, ProgramError, ShapeError
+from braces.ops.build import one
 
 b, t = Dim.named("b"), Dim.named("t")
 
@@ -304,8 +305,8 @@ GATHERS = {
     "embedding": br.embedding,
     "one_hot": lambda x, i: br.one_hot(i, 3),
     "take_along_axis": lambda x, i: br.take_along_axis(x, br.expand_dims(i, 1), axis=0),
-    "put_along_axis_add": lambda x, i: br.put_along_axis_add(
-        x, br.expand_dims(i, 1), x[:1], axis=0
+    "put_along_axis_add": lambda x, i: one(
+        "put_along_axis_add", x, br.expand_dims(i, 1), x[:1], axis=0
     ),
     "gather_nd": lambda x, i: br.gather_nd(x, [np.int32(0), i]),
     "scatter_nd_add": lambda x, i: br.scatter_nd_add(x, [1.0], [i, np.int32(0)]),

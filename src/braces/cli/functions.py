@@ -12,7 +12,7 @@ from braces.cli.terminal import Style
 from braces.frontend import layers
 from braces.ops.define import OPS
 
-PLACES = ("", "layers", "random", "optimizer", "schedule", "init")
+PLACES = ("", "layers", "random", "optimizer", "init", "errors")
 """Where a name is looked for, in this order: `br` itself, then its modules."""
 MADE_OF = {"fc": ("matmul", "add")}
 """The operators that a layer appends, where they are not one of its own name."""
@@ -54,8 +54,8 @@ def find_function(name: str) -> Function | None:
 def _public(path: str) -> Any:
     found: Any = sys.modules["braces"]
     for part in path.split("."):
-        found = None if part.startswith("_") else vars(found).get(part)
-        if found is None or (inspect.isclass(found) and "." in path):
+        found = getattr(found, part) if part in dir(found) else None
+        if found is None:
             return None
     return found
 

@@ -128,12 +128,26 @@ def public_operators() -> list[str]:
     return [
         definition.type
         for definition in OPS.definitions.values()
-        if not (definition.owns_blocks or definition.lists or definition.random)
+        if definition.function
+        and not (definition.owns_blocks or definition.lists or definition.random)
     ]
 
 
 FUNCTIONS: dict[str, OperatorFunction] = {
     name: function_of(name) for name in public_operators()
 }
-globals().update(FUNCTIONS)
-__all__ = ["OperatorFunction", *FUNCTIONS]  # pyright: ignore[reportUnsupportedDunderAll]
+ALIASES = {
+    "acos": "arccos",
+    "add_two": "add",
+    "asin": "arcsin",
+    "astype": "cast",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "permute_dims": "transpose",
+    "power": "pow",
+}
+"""Other names of operators: the array API's, and those of NumPy and the design documents."""
+UNLISTED = ("add_two", "arccos", "arcsin", "arctan", "arctan2", "power", "transpose")
+"""Second spellings, which work like the first ones and are not in `dir(br)`."""
+globals().update(FUNCTIONS, **{alias: FUNCTIONS[name] for alias, name in ALIASES.items()})
+__all__ = sorted({*FUNCTIONS, *ALIASES}.difference(UNLISTED))  # pyright: ignore[reportUnsupportedDunderAll]

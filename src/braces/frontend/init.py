@@ -293,3 +293,7 @@ __all__ = [
 ]
 
 __getattr__ = missing_from("br.init", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

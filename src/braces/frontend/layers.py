@@ -293,3 +293,7 @@ def _weight_shape(
 
 
 __getattr__ = missing_from("br.layers", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,12 +8,13 @@ they call their arguments, so they name the function of Braces and stop there.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from braces.errors import SymbolicValueError
-from braces.frontend.functions import FUNCTIONS
-from braces.frontend.spelling import ALIASES, HINTS
+from braces.frontend.functions import ALIASES, FUNCTIONS
+from braces.frontend.spelling import HINTS
 from braces.ops.source import user_line
 
 _UFUNCS = {
@@ -53,9 +54,9 @@ def call_function(function: Callable[..., Any]) -> NoReturn:
 
 
 def _refuse(written: str, name: str | None = None) -> NoReturn:
-    hint = HINTS.get(written)
-    if hint is None and name in FUNCTIONS:
-        hint = f"br.{name}{inspect.signature(FUNCTIONS[name])}"
+    hint, own = HINTS.get(written), vars(sys.modules["braces"]).get(name or "")
+    if hint is None and callable(own):
+        hint = f"br.{name}{inspect.signature(own)}"
     raise SymbolicValueError(
         f"np.{written} computes with arrays, and a symbolic variable has no value yet.",
         at=user_line(),

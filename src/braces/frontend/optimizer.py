@@ -20,7 +20,6 @@ float32. What is kept for a parameter has the parameter's dtype.
 
 from __future__ import annotations
 
-from braces.frontend import schedule as schedules
 from braces.frontend.adam import (
     adabelief as adabelief,
     adam as adam,
@@ -64,7 +63,7 @@ __all__ = [
     "add_decayed_weights", "amsgrad", "chain", "clip", "clip_by_global_norm", "clip_by_value",
     "constant_schedule", "cosine_decay_schedule", "exponential_decay", "join_schedules", "lamb",
     "linear_schedule", "lion", "momentum", "nadam", "piecewise_constant_schedule",
-    "polynomial_schedule", "radam", "rmsprop", "scale_by_learning_rate", "schedules", "sgd",
+    "polynomial_schedule", "radam", "rmsprop", "scale_by_learning_rate", "sgd",
     "transformation", "warmup_cosine_decay_schedule",
 ]  # fmt: skip
 
@@ -246,3 +245,7 @@ def adadelta(
 
 
 __getattr__ = missing_from("br.optimizer", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -282,3 +282,7 @@ __all__ = [
 ]
 
 __getattr__ = missing_from("br.random", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -84,6 +84,7 @@ def where_gradient(g: Backward) -> dict[str, Var]:
 @op(
     rows="each",
     differentiable=False,
+    function=False,
     examples=(
         "index=i32[] cases=(3,-1)",
         "index=u8[b] cases=(0,1,2) default=True",

@@ -23,6 +23,7 @@ from braces.ops.scalars import literal
     rows="each",
     differentiable=False,
     cheap=True,
+    function=False,
     examples=("value=[[1.0,2.0],[3.0,4.0]]", "value=[1,2,3]", "value=True", "value=2.5"),
 )
 def constant(*, value: Literal) -> Tensor:
@@ -57,6 +58,7 @@ def of_shape(context: Context, *, shape: Shape, value: float, dtype: DType) -> T
     rows="each",
     differentiable=False,
     cheap=True,
+    function=False,
     examples=(
         "shape=(2,3) value=0.5",
         "shape=(b,4) value=1 dtype=i64",
@@ -199,6 +201,7 @@ def infer_size(context: Context, *, value: Size, dtype: DType) -> TensorType:
 @op(
     differentiable=False,
     cheap=True,
+    function=False,
     examples=(
         "stop=5",
         "start=2 stop=b",

@@ -122,6 +122,7 @@ def op(
     costly: bool = False,
     lists: bool = False,
     separable: bool = False,
+    function: bool = True,
     examples: tuple[str, ...] = (),
     version: int = 1,
 ) -> Any:
@@ -148,6 +149,8 @@ def op(
         lists: Whether it handles lists, which are no arrays.
         separable: Whether it does the same, on its own, at each place of `*xs` and of the list
             that it returns.
+        function: Whether `br` has a function made from it; not where users write it otherwise,
+            as `x[...]`, or call a function written by hand.
         examples: As `"x=f32[b,4] axis=1"`; tests run each of them.
         version: Raised when stored programs would change their meaning.
 
@@ -190,6 +193,7 @@ def op(
             costly=costly,
             lists=lists,
             separable=separable,
+            function=function,
             examples=examples,
             version=version,
         )

@@ -73,6 +73,7 @@ class OpDef:
         lists: Whether it handles lists, which are no arrays.
         separable: Whether it does the same, on its own, at each place of its slots that hold
             many, so that places that nobody wants can go.
+        function: Whether `br` has a function made from it.
         examples: Types and attributes that documentation and tests use.
         version: Raised when the meaning of stored programs would change.
         suffix: Of a derivative: what the slot of a cotangent or tangent has after the name of
@@ -102,6 +103,7 @@ class OpDef:
     costly: bool = False
     lists: bool = False
     separable: bool = False
+    function: bool = True
     examples: tuple[str, ...] = ()
     version: int = 1
     suffix: str = ""

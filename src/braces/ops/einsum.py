@@ -26,6 +26,7 @@ Sizes: TypeAlias = "dict[str, Size]"
 @op(
     rows="contraction",
     costly=True,
+    function=False,
     examples=(
         "xs=f32[2,3] xs=f32[3,4] equation=ij,jk->ik",
         "xs=f32[b,t,3] xs=f32[b,3,t] equation=bij,bjk",

@@ -101,12 +101,13 @@ def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
+    function=False,
     examples=(
         "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
         "x=f32[b,4] indices=i64[b,1] updates=f32[b,1] axis=-1",
         "x=f64[3,t] indices=i32[2,t] updates=f64[2,t] axis=0",
         "x=f32[0,3] indices=i32[0,1] updates=f32[0,1] axis=1",
-    )
+    ),
 )
 def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: int) -> Tensor:
     """An array with an update added for each place: the adjoint of `take_along_axis`.

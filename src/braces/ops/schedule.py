@@ -51,6 +51,7 @@ def _run(schedule: Any, count: Any, dtype: DType) -> Any:
 @op(
     infer=scheduled,
     differentiable=False,
+    function=False,
     examples=(
         "count=i32[] init_value=0.5 end_value=0.1 power=2.0 steps=10",
         "count=i64[b] init_value=0.5 end_value=0.1 power=1.0 steps=3 begin=2 dtype=f64",
@@ -92,6 +93,7 @@ def polynomial_schedule(
 @op(
     infer=scheduled,
     differentiable=False,
+    function=False,
     examples=(
         "count=i32[] init_value=0.5 decay_rate=0.9 steps=10",
         "count=i64[b] init_value=0.5 decay_rate=0.5 steps=2 begin=1 staircase=True dtype=f64",
@@ -135,6 +137,7 @@ def exponential_decay_schedule(
 @op(
     infer=scheduled,
     differentiable=False,
+    function=False,
     examples=(
         "count=i32[] init_value=0.5 steps=10",
         "count=i64[b] init_value=0.5 steps=3 alpha=0.1 exponent=2.0 dtype=f64",
@@ -176,6 +179,7 @@ def cosine_decay_schedule(
 @op(
     infer=scheduled,
     differentiable=False,
+    function=False,
     examples=(
         "count=i32[] peak_value=0.5 warmup_steps=2 steps=10",
         "count=i64[b] peak_value=0.5 warmup_steps=1 steps=3 init_value=0.1 end_value=0.2",
@@ -239,6 +243,7 @@ def infer_warmup_cosine_schedule(
 @op(
     infer=scheduled,
     differentiable=False,
+    function=False,
     examples=(
         "count=i32[] init_value=0.5 boundaries=(2,4) factors=(0.5,0.1)",
         "count=i64[b] init_value=0.5 boundaries=(1,) factors=(0.5,) dtype=f64",

@@ -217,6 +217,7 @@ def _positions(entry: Entry, size: int) -> range:
 
 @op(
     rows=along_index,
+    function=False,
     examples=(
         "x=f32[3,4] index=(1,-1)",
         "x=f32[b,4] index=(':',0)",
@@ -268,6 +269,7 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
 
 @op(
     rows=along_index,
+    function=False,
     examples=(
         "x=f32[3,4] update=f32[4] index=1",
         "x=f32[b,4] update=f32[b] index=(':',0)",

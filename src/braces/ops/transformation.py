@@ -95,6 +95,7 @@ def transformation(
             _kernel(build, inputs), _document(build, inputs, outputs),
             infer_rule=_inference(inputs), differentiable=differentiable, separable=separable,
             examples=tuple(_spread(e, inputs) for e in (*EXAMPLES, *examples)), state=slots,
+            function=False,
         )  # fmt: skip
         OPS.add(definition)
         return definition

@@ -16,6 +16,7 @@ from braces.ops.transformation import PARAMS, UPDATES, Grouped, Tensors, check_g
 @op(
     outputs=("updates",),
     separable=True,
+    function=False,
     examples=(
         "learning_rate=f32[] grads=f32[2,3] grads=f32[]",
         "learning_rate=f32[] grads=f32[b,4]",
@@ -83,6 +84,7 @@ Outputs:
     next_params: f[*shape]. The parameters that the next run begins with.""",
     infer_rule=_infer_apply_updates,
     separable=True,
+    function=False,
     examples=(
         "params=f32[2,3] params=f32[] updates=f32[2,3] updates=f32[]",
         "params=f32[b,4] updates=f32[b,4]",
@@ -92,7 +94,7 @@ Outputs:
 OPS.add(apply_updates)
 
 
-@op(differentiable=False, examples=("count=i32[]", "count=i64[b]"))
+@op(function=False, differentiable=False, examples=("count=i32[]", "count=i64[b]"))
 def next_count(count: Tensor) -> Tensor:
     """One more step; the largest integer stays.
 

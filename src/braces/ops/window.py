@@ -29,6 +29,7 @@ def along_window(view: RowView) -> Fills:
 
 @op(
     rows=along_window,
+    function=False,
     examples=(
         "x=f32[5] start=1 size=3",
         "x=f32[t,9] start=0 size=t axis=1",
@@ -120,6 +121,7 @@ def window_gradient(g: Backward) -> dict[str, AddInto]:
 
 @op(
     rows=along_window,
+    function=False,
     examples=(
         "x=f32[5] update=f32[3] start=1",
         "x=f32[t,9] update=f32[t,t] start=0 axis=1",

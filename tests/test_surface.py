@@ -1,0 +1,163 @@
+"""What users see of the package: short lists, and each name with one meaning."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from public_names import modules
+
+import braces as br
+from braces.frontend.functions import ALIASES, FUNCTIONS, UNLISTED
+from braces.frontend.spelling import HINTS
+from braces.ops.define import OPS
+
+PLACES = modules()
+NAMES = [(place, name) for place, module in PLACES.items() for name in dir(module)]
+
+# ---- what must be there ----------------------------------------------------------------------
+
+SPELLED = """
+    BracesError DTypeError FileFormatError RunError ScopeClosedError ShapeError UnknownNameError
+    Block Executor Program Scope Variable
+    abs add_two append_backward arange argmax cast concat cond constant create_if_else
+    create_rnn create_switch create_while data default_program fc full get_variable gradients
+    jvp load_model load_parameters matmul mean ones_like parameter parse prune reshape
+    save_model save_parameters scan sigmoid sqrt sum switch tanh verify while_loop zeros_like
+    init.glorot_uniform init.zeros
+    optimizer.adam optimizer.chain optimizer.clip_by_global_norm
+"""
+MEMBERS = {
+    "program": "block blocks from_bytes load save startup to_bytes",
+    "block": "eval infer_shape ops parent run symbol_table vars",
+    "variable": "dtype name shape",
+    "executor": "init run",
+    "scope": "close erase find_local_var find_var names new_scope new_var parent var",
+    "cell": "set value",
+    "rnn": "final stepnet",
+    "net": "add_input add_memory add_output stop_when",
+    "memory": "pre update",
+    "loop": "block final",
+    "body": "add_memory add_output set_condition",
+    "choice": "false_block pass_through true_block",
+    "case": "add_input add_output",
+    "switch": "case default",
+    "optimizer": "minimize",
+}
+"""What the design documents write after a dot, by what stands before it."""
+
+
+@pytest.mark.parametrize("path", SPELLED.split())
+def test_what_the_documents_spell_is_there(path: str) -> None:
+    found: Any = br
+    for part in path.split("."):
+        found = getattr(found, part)
+    assert callable(found)
+
+
+def met() -> dict[str, Any]:
+    """One of each kind of thing that users hold, by what `MEMBERS` calls it."""
+    with br.Program() as program:
+        x = br.data("x", ["t", "b", 2])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            row = net.add_input(x)
+            memory = net.add_memory(init=br.zeros(["b", 2]))
+            memory.update(row)
+            net.add_output(memory)
+        loop = br.create_while()
+        with loop.block() as body:
+            count = body.add_memory(init=br.constant(0))
+            body.set_condition(count < 3)
+            count.update(count + 1)
+        choice = br.create_if_else(br.any(x > 0.0))
+        with choice.true_block() as case:
+            case.add_output(case.add_input(x))
+        choice.pass_through(x)
+        switch = br.create_switch()
+        with switch.case(br.any(x > 1.0)) as only:
+            only.add_output(x)
+        with switch.default() as only:
+            only.add_output(x)
+    scope = br.Scope()
+    return {
+        "program": program, "block": program.block(0), "variable": x, "executor": br.Executor(),
+        "scope": scope, "cell": scope.new_var("v"), "rnn": rnn, "net": net, "memory": memory,
+        "loop": loop, "body": body, "choice": choice, "case": case, "switch": switch,
+        "optimizer": br.optimizer.adam(0.1),
+    }  # fmt: skip
+
+
+def test_what_the_documents_write_after_a_dot_is_there() -> None:
+    things = met()
+    things["cell"].set(np.zeros(1))
+    missing = [
+        f"{kind}.{name}"
+        for kind, names in MEMBERS.items()
+        for name in names.split()
+        if not hasattr(things[kind], name)
+    ]
+    assert missing == []
+
+
+ARRAY_API = """
+    abs acos add all any arange argmax argmin argsort asarray asin astype atan atan2 bool
+    broadcast_to ceil clip complex128 complex64 concat cos cosh divide e equal exp expand_dims
+    expm1 eye flip float32 float64 floor floor_divide full full_like greater greater_equal
+    hypot inf int16 int32 int64 int8 isfinite isinf isnan less less_equal linspace log log1p
+    log2 logaddexp logical_and logical_not logical_or logical_xor matmul matrix_transpose max
+    maximum mean min minimum moveaxis multiply nan negative newaxis not_equal ones ones_like
+    permute_dims pi pow prod reciprocal remainder repeat reshape roll round sign sin sinh sort
+    split sqrt square squeeze stack std subtract sum take take_along_axis tan tanh tensordot
+    tile tril triu trunc uint16 uint32 uint64 uint8 unstack var where zeros zeros_like
+"""
+
+
+@pytest.mark.parametrize("name", ARRAY_API.split())
+def test_names_of_the_array_api_are_listed(name: str) -> None:
+    assert name in dir(br)
+    assert hasattr(br, name)
+
+
+@pytest.mark.parametrize("name", [*UNLISTED, *dir(br.errors)])
+def test_second_spellings_work_and_are_not_listed(name: str) -> None:
+    assert hasattr(br, name)
+    assert (name in dir(br)) == (name == "BracesError")
+    if name in ALIASES:
+        assert getattr(br, name) is FUNCTIONS[ALIASES[name]]
+
+
+# ---- and nothing else ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("place", "name"), NAMES)
+def test_what_is_listed_is_public_and_says_what_it_is(place: str, name: str) -> None:
+    found = getattr(PLACES[place], name)
+    assert not name.startswith("_")
+    assert not isinstance(found, ModuleType) or f"{place}.{name}" in PLACES
+    if callable(found) and place != "br.dtypes":
+        assert inspect.getdoc(found)
+
+
+def test_what_star_imports_is_what_is_listed() -> None:
+    for module in PLACES.values():
+        found: dict[str, Any] = {}
+        exec(f"from {module.__name__} import *", found)
+        assert sorted(found.keys() - {"__builtins__"}) == dir(module)
+
+
+@pytest.mark.parametrize("place", ["br.errors"])
+def test_a_name_of_two_modules_is_one_thing(place: str) -> None:
+    for name in dir(PLACES[place]):
+        assert getattr(PLACES[place], name) is getattr(br, name)
+
+
+def test_internal_operators_are_no_functions_and_say_what_to_type() -> None:
+    internal = [d.type for d in OPS.definitions.values() if not d.function]
+    unanswered = [name for name in internal if name not in {*dir(br), *HINTS}]
+    assert {"getitem", "window", "case_of", "setitem_add"} <= set(internal)
+    assert unanswered == []
+    assert not {*internal} & FUNCTIONS.keys()
