@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.dims import Dim, Size, Unifier, parse_size, substitute
+from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError, ShapeError
 from braces.ir.records import Attr, Op
@@ -141,7 +141,7 @@ def _infer_by_kernel(
 def _evaluate(
     definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...]
 ) -> dict[str, tuple[Type, ...]]:
-    translate = _Translation(types, attrs)
+    translate = Translation((one for given in types.values() for one in given), attrs)
     structs = {slot: tuple(map(translate.struct, given)) for slot, given in types.items()}
     symbolic = {name: translate.attr(value) for name, value in attrs.items()}
     try:
@@ -161,48 +161,54 @@ def _first_line(error: Exception) -> str:
     return text[0][:200] if text else type(error).__name__
 
 
-class _Translation:
+class Translation:
     """Between our dimensions and JAX's, which must be plain words of one scope."""
 
-    def __init__(self, types: Types, attrs: Mapping[str, Attr]) -> None:
+    def __init__(self, types: Iterable[Type], attrs: Mapping[str, Attr] | None = None) -> None:
         names = sorted(
             {
                 name
-                for given in types.values()
-                for one in given
+                for one in types
                 if isinstance(one, TensorType)
                 for size in one.shape
                 if isinstance(size, Dim)
                 for name in size.names()
             }
-            | {n for value in attrs.values() for n in _names_in(value)}
+            | {n for value in (attrs or {}).values() for n in _names_in(value)}
         )
         self.there = {name: Dim.named(f"d{i}") for i, name in enumerate(names)}
         self.back = {f"d{i}": Dim.named(name) for i, name in enumerate(names)}
         self.scope = jax.export.SymbolicScope() if names else None
 
     def size(self, size: Size) -> Any:
+        """A size as JAX has it."""
         if isinstance(size, int):
             return size
         text = str(substitute(size, self.there))
         return jax.export.symbolic_shape(text, scope=self.scope)[0]
 
     def struct(self, given: Type) -> Any:
+        """A type as JAX has it."""
         if not isinstance(given, TensorType):
             raise ShapeError(f"A list ({given}) cannot be an input here.")
         return jax.ShapeDtypeStruct(tuple(map(self.size, given.shape)), given.dtype)
 
     def attr(self, value: Attr) -> Any:
+        """An attribute as kernels have it."""
         if isinstance(value, Dim):
             return self.size(value)
         return tuple(map(self.attr, value)) if isinstance(value, tuple) else value
 
     def type(self, struct: Any) -> TensorType:
-        shape = tuple(
+        """The type of what JAX has, an array or what is known of one."""
+        return TensorType(np.dtype(struct.dtype), self.shape(struct.shape))
+
+    def shape(self, sizes: Iterable[Any]) -> Shape:
+        """Sizes of JAX as ours."""
+        return tuple(
             size if isinstance(size, int) else substitute(parse_size(str(size)), self.back)
-            for size in struct.shape
+            for size in sizes
         )
-        return TensorType(np.dtype(struct.dtype), shape)
 
 
 def _names_in(value: Attr) -> set[str]:

@@ -38,21 +38,23 @@ def reads_values(
     use = "asks whether a value is true" if branches else "needs the value of an array"
     return OpDefinitionError(
         f"The kernel of {op_type} {use}, which only a run knows.",
-        given=_line(kernel, error),
+        given=innermost_line(error) or f"{kernel.__module__}:0",
         fix="Choose with jnp.where(condition, x, y) or jax.lax.cond, repeat with "
         "jax.lax.while_loop, compute with jax.numpy; Python's `if`, `while`, bool(), int() and "
         "float() take attributes, which are plain values.",
     )
 
 
-def _line(kernel: Callable[..., Any], error: Exception) -> str:
-    """The innermost line of the user's that the error passed: that of the kernel mostly."""
+def innermost_line(error: Exception) -> str | None:
+    """The innermost line outside of JAX and NumPy that an error passed, the user's mostly."""
     libraries = tuple(str(Path(one).parent) for one in (jax.__file__, np.__file__))
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
         if not frame.f_code.co_filename.startswith(libraries)
     ]
-    file, line = frames[-1] if frames else (kernel.__module__, 0)
+    if not frames:
+        return None
+    file, line = frames[-1]
     text = linecache.getline(file, line).strip()
     return f"{file}:{line}" + (f": {text}" if text else "")

@@ -1,0 +1,163 @@
+"""Rules of primitives that work number by number, and of those that add numbers up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from braces.dtypes import BOOL, is_float
+from braces.jaxpr.equation import Equation, Rule, Value
+from braces.ops.build import Var, one
+
+SAME = {
+    "abs": "abs", "acos": "arccos", "add": "add", "add_any": "add", "asin": "arcsin",
+    "atan": "arctan", "atan2": "arctan2", "ceil": "ceil", "cos": "cos", "cosh": "cosh",
+    "eq": "equal", "erf": "erf", "exp": "exp", "expm1": "expm1", "floor": "floor",
+    "ge": "greater_equal", "gt": "greater", "is_finite": "isfinite", "le": "less_equal",
+    "log": "log", "log1p": "log1p", "logistic": "sigmoid", "lt": "less", "max": "maximum",
+    "min": "minimum", "mul": "multiply", "ne": "not_equal", "neg": "negative",
+    "rsqrt": "rsqrt", "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
+    "square": "square", "stop_gradient": "stop_gradient", "sub": "subtract", "tan": "tan",
+    "tanh": "tanh",
+}  # fmt: skip
+"""Primitives that there is an operator for, of the same operands."""
+LOGIC = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor", "not": "logical_not"}
+"""The same, of bools."""
+REDUCTIONS = {
+    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min",
+    "reduce_and": "all", "reduce_or": "any",
+}  # fmt: skip
+
+
+def same(op_type: str, e: Equation, *values: Value) -> Var:
+    """One operator of the same operands."""
+    return one(op_type, *map(e.lift, values))
+
+
+def logic(op_type: str, e: Equation, *values: Value) -> Var:
+    """One operator of bools; there is none for the bits of integers."""
+    if e.dtype != BOOL:
+        e.refuse(f"of {e.dtype}: there is no operator for the bits of a number")
+    return same(op_type, e, *values)
+
+
+def power(e: Equation, x: Value, y: Value) -> Var:
+    """A power, whose exponent may be an integer."""
+    return one("pow", e.lift(x), in_dtype(e.lift(y), e.dtype))
+
+
+def integer_power(e: Equation, x: Value) -> Value:
+    """A power by squaring, in the order of JAX, so that it is rounded as there."""
+    left, factor, result = abs(e.params["y"]), e.lift(x), None
+    while left:
+        if left & 1:
+            result = factor if result is None else one("multiply", result, factor)
+        left >>= 1
+        factor = one("square", factor) if left else factor
+    if result is None:
+        return one("ones_like", factor)
+    return one("reciprocal", result) if e.params["y"] < 0 else result
+
+
+def divide(e: Equation, x: Value, y: Value) -> Var:
+    """A quotient; that of integers is cut off towards zero."""
+    left, right = e.lift(x), e.lift(y)
+    if is_float(e.dtype):
+        return one("divide", left, right)
+    below = one("floor_divide", left, right)
+    up = (below * right != left) & ((left < 0) != (right < 0))
+    return below + one("cast", up, dtype=e.dtype)
+
+
+def remainder(e: Equation, x: Value, y: Value) -> Var:
+    """What is left of a division that is cut off towards zero: it has the sign of `x`."""
+    left, right = e.lift(x), e.lift(y)
+    return one("sign", left) * one("remainder", one("abs", left), one("abs", right))
+
+
+def in_dtype(value: Var, dtype: Any) -> Var:
+    """The same numbers in another dtype."""
+    return value if value.dtype == dtype else one("cast", value, dtype=dtype)
+
+
+def convert(e: Equation, x: Value) -> Value:
+    """The same numbers in another dtype; a number that is written out stays so."""
+    dtype = np.dtype(e.params["new_dtype"])
+    return in_dtype(x, dtype) if isinstance(x, Var) else x.astype(dtype)
+
+
+def select(e: Equation, which: Value, *cases: Value) -> Var:
+    """One of several, number by number: a bool takes the second where it is true."""
+    chooser, (last, *others) = e.lift(which), list(map(e.lift, reversed(cases)))
+    if chooser.dtype == BOOL:
+        return one("where", chooser, last, *others)
+    for index, case in zip(range(len(others))[::-1], others, strict=True):
+        last = one("where", one("equal", chooser, index), case, last)
+    return last
+
+
+def clamp(e: Equation, low: Value, x: Value, high: Value) -> Var:
+    """A number, or the bound that it lies beyond."""
+    return one("minimum", one("maximum", e.lift(x), e.lift(low)), e.lift(high))
+
+
+def rounded(e: Equation, x: Value) -> Var:
+    """The nearest integer, the even one of two."""
+    if int(e.params["rounding_method"]) != 1:
+        e.refuse("which rounds halves away from zero")
+    return same("round", e, x)
+
+
+def reduction(op_type: str, e: Equation, x: Value) -> Var:
+    """A reduction over axes, in the dtype of JAX."""
+    made = one(op_type, e.lift(x), axis=tuple(e.params["axes"]))
+    return in_dtype(made, e.dtype)
+
+
+def best(op_type: str, e: Equation, x: Value) -> Var:
+    """Where the largest or smallest number of an axis is."""
+    (axis,) = e.params["axes"]
+    return in_dtype(one(op_type, e.lift(x), axis=axis), e.dtype)
+
+
+def contraction(e: Equation, x: Value, y: Value) -> Var:
+    """Sums of products, as einsum says them."""
+    (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
+    left, right, fresh = e.lift(x), e.lift(y), map(chr, count(ord("a")))
+    shared = list(zip((*batch_x, *of_x), (*batch_y, *of_y), strict=True))
+    names = [next(fresh) for _ in shared]
+    letters_x = dict(zip((i for i, _ in shared), names, strict=True))
+    letters_y = dict(zip((j for _, j in shared), names, strict=True))
+    terms = [
+        [letters[i] if i in letters else next(fresh) for i in range(var.ndim)]
+        for letters, var in ((letters_x, left), (letters_y, right))
+    ]
+    rest = [n for term in terms for n in term if n not in names]
+    result = [*names[: len(batch_x)], *rest]
+    equation = f"{','.join(map(''.join, terms))}->{''.join(result)}"
+    return in_dtype(one("einsum", left, right, equation=equation), e.dtype)
+
+
+def _named(rule: Callable[..., Value], table: Mapping[str, str]) -> dict[str, Rule]:
+    return {primitive: partial(rule, op_type) for primitive, op_type in table.items()}
+
+
+ARITHMETIC: Mapping[str, Rule] = {
+    **_named(same, SAME),
+    **_named(logic, LOGIC),
+    **_named(reduction, REDUCTIONS),
+    **_named(best, {"argmax": "argmax", "argmin": "argmin"}),
+    "clamp": clamp,
+    "convert_element_type": convert,
+    "div": divide,
+    "dot_general": contraction,
+    "integer_pow": integer_power,
+    "pow": power,
+    "rem": remainder,
+    "round": rounded,
+    "select_n": select,
+}

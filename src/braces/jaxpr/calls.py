@@ -1,0 +1,119 @@
+"""Rules of primitives that hold jaxprs of their own: calls, branches and loops.
+
+A call is put in its place. `cond` becomes a switch, `scan` a counted loop, `while` a loop with
+a condition; their gradients are ours, so a `while` has one, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from braces.dtypes import INT64, TensorType
+from braces.ir.program import default_program
+from braces.ir.records import ARGUMENT, Body, VarInfo
+from braces.ir.table import SymbolTable
+from braces.jaxpr.equation import Equation, Rule, Runner, Value
+from braces.lazy import extend
+from braces.ops.build import Var, apply, one, tensor_type, var_of
+
+
+def call(parameter: str) -> Rule:
+    """The rule of a primitive that calls the jaxpr in one of its parameters."""
+
+    def inlined(e: Equation, *values: Value) -> list[Value]:
+        found = e.params[parameter]
+        closed = found if hasattr(found, "consts") else extend.ClosedJaxpr(found, ())
+        return e.call(closed, values)
+
+    return inlined
+
+
+# ---- branches --------------------------------------------------------------------------------
+
+
+def cond(e: Equation, index: Value, *values: Value) -> tuple[Var, ...]:
+    """A switch; JAX has brought its index into range."""
+    cases = [
+        _block(e, (), lambda runner, _, branch=branch: _run(runner, branch, values))
+        for branch in e.params["branches"]
+    ]
+    where = one("cast", e.lift(index), dtype="int32")
+    attrs = {"cases": tuple(cases), "total": True}
+    return apply("switch", {"index": (where,)}, attrs)["out"]
+
+
+# ---- loops -----------------------------------------------------------------------------------
+
+
+def scan(e: Equation, *values: Value) -> tuple[Var, ...]:
+    """A counted loop."""
+    fixed, carried = e.params["num_consts"], e.params["num_carry"]
+    consts, given = values[:fixed], list(map(e.lift, values[fixed:]))
+    init, sliced = given[:carried], given[carried:]
+    (length,) = e.sizes([e.params["length"]])
+
+    def step(runner: Runner, params: list[Var]) -> Sequence[Value]:
+        return _run(runner, e.params["jaxpr"], [*consts, *params[1:]])
+
+    rows = [TensorType(v.dtype, v.shape[1:]) for v in sliced]
+    types = [TensorType(INT64, ()), *map(tensor_type, init), *rows]
+    attrs = {"body": _block(e, types, step), "length": length, "reverse": e.params["reverse"]}
+    made = apply("loop", {"init": init, "sliced": sliced}, attrs)
+    return *made["final"], *made["stacked"]
+
+
+def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
+    """A loop with a condition."""
+    of_cond, of_body = e.params["cond_nconsts"], e.params["body_nconsts"]
+    asked, read = values[:of_cond], values[of_cond : of_cond + of_body]
+    init = list(map(e.lift, values[of_cond + of_body :]))
+    types = list(map(tensor_type, init))
+
+    def step(runner: Runner, params: list[Var]) -> Sequence[Value]:
+        return _run(runner, e.params["body_jaxpr"], [*read, *params[1:]])
+
+    def check(runner: Runner, params: list[Var]) -> Sequence[Value]:
+        return _run(runner, e.params["cond_jaxpr"], [*asked, *params])
+
+    body = _block(e, [TensorType(INT64, ()), *types], step)
+    held = _block(e, types, check, body.params[1:])
+    return apply("loop", {"init": init}, {"body": body, "cond": held})["final"]
+
+
+# ---- blocks ----------------------------------------------------------------------------------
+
+
+def _run(runner: Runner, closed: Any, given: Sequence[Value]) -> list[Value]:
+    return runner.run(closed.jaxpr, closed.consts, given)
+
+
+def _block(
+    e: Equation,
+    types: Sequence[TensorType],
+    build: Callable[[Runner, list[Var]], Sequence[Value]],
+    names: Sequence[str] = (),
+) -> Body:
+    """A block inside the current one: its parameters, and what is built from them."""
+    program = default_program()
+    table = SymbolTable(parent=program.current)
+    table.params = list(names or (table.names.unique("given") for _ in types))
+    for name, type_ in zip(table.params, types, strict=True):
+        table.vars[name] = VarInfo(name, type_, ARGUMENT)
+    with program.building(table):
+        runner = e.runner.inner()
+        params = [var_of(program, table, name) for name in table.params]
+        made = [runner.lift(value) for value in build(runner, params)]
+        results = [v if v.name in table.vars else one("identity", v) for v in made]
+    return table.freeze(v.name for v in results)
+
+
+CALLS: Mapping[str, Rule] = {
+    "cond": cond,
+    "custom_jvp_call": call("call_jaxpr"),
+    "custom_vjp_call": call("call_jaxpr"),
+    "jit": call("jaxpr"),
+    "remat2": call("jaxpr"),
+    "scan": scan,
+    "while": while_loop,
+}

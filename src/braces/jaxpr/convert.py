@@ -1,0 +1,142 @@
+"""From the equations of a jaxpr to operators of the current block.
+
+    a:f32[3] = mul 0.5:f32[] x          constant_0 = constant(value=0.5)
+                                        multiply_0 = multiply(x=constant_0, y=x)
+    b:f32[3] = jit[jaxpr=…] a           the equations of what is called, in its place
+    c:f32[]  = mul 0.5:f32[] y          multiply_1 = multiply(x=constant_0, y=y)
+
+What nothing needs is left out. A number that is written several times becomes one constant, and
+an equation that stands there twice becomes one operator: what the parameters of an optimizer
+share is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.ir.records import Literal
+from braces.jaxpr.equation import Equation, Runner, Value, written_at
+from braces.jaxpr.rules import RULES
+from braces.lazy import extend
+from braces.ops.build import Var, one
+from braces.ops.inference import Translation
+
+
+class Importer:
+    """Turns jaxprs into operators.
+
+    Attributes:
+        what: What messages call the function that was traced.
+        translation: Between JAX's symbolic sizes and ours.
+    """
+
+    def __init__(self, what: str, translation: Translation) -> None:
+        self.what = what
+        self.translation = translation
+        self._constants = dict[Literal, Var]()
+        self._made = dict[Any, list[Value]]()
+        self._outermost: Any = None
+
+    @property
+    def line(self) -> str | None:
+        """The line outside of JAX that made what is being appended."""
+        return None if self._outermost is None else written_at(self._outermost)
+
+    def inner(self) -> Runner:
+        """One for a block inside the current one, which sees what is there already."""
+        made = Importer(self.what, self.translation)
+        made._constants, made._made = dict(self._constants), dict(self._made)
+        made._outermost = self._outermost
+        return made
+
+    def run(self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Value]) -> list[Value]:
+        """Append the operators of a jaxpr.
+
+        Args:
+            jaxpr: The jaxpr.
+            consts: The arrays that it brings along.
+            given: Its arguments.
+
+        Raises:
+            ProgramError: An equation has no operator.
+        """
+        known: dict[Any, Value] = dict(zip(jaxpr.invars, given, strict=True))
+        known.update(zip(jaxpr.constvars, map(np.asarray, consts), strict=True))
+
+        def read(atom: Any) -> Value:
+            return written(atom) if isinstance(atom, extend.Literal) else known[atom]
+
+        _, equations = needed(jaxpr)
+        for eqn in equations:
+            made = self._equation(eqn, [read(atom) for atom in eqn.invars])
+            known.update(zip(eqn.outvars, made, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def lift(self, value: Value) -> Var:
+        """A value as a variable; a number becomes a constant, once."""
+        if isinstance(value, Var):
+            return value
+        literal = Literal.of(value)
+        if literal not in self._constants:
+            self._constants[literal] = one("constant", value=literal)
+        return self._constants[literal]
+
+    def _equation(self, eqn: Any, values: list[Value]) -> list[Value]:
+        key = self._key(eqn, values)
+        if key is not None and key in self._made:
+            return self._made[key]
+        before = self._outermost
+        self._outermost = before or eqn
+        made = self._append(Equation(self, eqn), values)
+        self._outermost = before
+        if key is not None:
+            self._made[key] = made
+        return made
+
+    def _append(self, equation: Equation, values: list[Value]) -> list[Value]:
+        rule = RULES.get(equation.name)
+        if rule is None:
+            equation.refuse("for which there is no operator")
+        made = rule(equation, *values)
+        found: list[Value] = [made] if isinstance(made, Var | np.ndarray) else list(made)
+        _check(equation, found)
+        return found
+
+    def _key(self, eqn: Any, values: list[Value]) -> Any:
+        """What two equations share that give the same; `None` where that is not known.
+
+        A variable stands there by its name, for `==` on variables builds.
+        """
+        params = tuple(eqn.params.items())
+        names = [v.name if isinstance(v, Var) else Literal.of(v) for v in values]
+        try:
+            hash(params)
+        except TypeError:
+            return None
+        return eqn.primitive.name, params, *names
+
+
+def needed(jaxpr: Any) -> tuple[set[Any], list[Any]]:
+    """What the results of a jaxpr follow from: variables, and equations in order."""
+    used = {atom for atom in jaxpr.outvars if not isinstance(atom, extend.Literal)}
+    kept = list[Any]()
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or not used.isdisjoint(eqn.outvars):
+            kept.append(eqn)
+            used.update(a for a in eqn.invars if not isinstance(a, extend.Literal))
+    return used, kept[::-1]
+
+
+def written(literal: Any) -> np.ndarray[Any, Any]:
+    """A number that a jaxpr has written out, in the jaxpr's dtype."""
+    return np.asarray(literal.val, literal.aval.dtype)
+
+
+def _check(equation: Equation, made: Sequence[Value]) -> None:
+    """Hold what a rule made against what JAX says of it."""
+    for value, want in zip(made, equation.eqn.outvars, strict=True):
+        same = value.dtype == want.aval.dtype and value.ndim == len(want.aval.shape)
+        assert same, f"{equation.name} gave {value!r} for {want.aval}"

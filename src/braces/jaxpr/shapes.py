@@ -1,0 +1,113 @@
+"""Rules of primitives that give the same numbers another shape, or fill one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Shape, Size
+from braces.jaxpr.arithmetic import in_dtype
+from braces.jaxpr.equation import Equation, Rule, Value
+from braces.ops.build import Var, one
+
+
+def broadcast(e: Equation, x: Value) -> Value:
+    """Copies along new axes, and along axes of size 1."""
+    wanted = e.shape
+    if not isinstance(x, Var) and not x.ndim and wanted and float(x) == x:
+        return one("full", shape=wanted, value=float(x), dtype=e.dtype)
+    var = e.lift(x)
+    kept = dict(zip(e.params["broadcast_dimensions"], var.shape, strict=True))
+    apart = tuple(kept.get(axis, 1) for axis in range(len(wanted)))
+    return broadcast_to(reshaped(var, apart), wanted)
+
+
+def broadcast_to(x: Var, shape: Shape) -> Var:
+    """Copies of an array, where its shape is another."""
+    return x if x.shape == shape else one("broadcast_to", x, shape=shape)
+
+
+def reshaped(x: Var, shape: Shape) -> Var:
+    """The same numbers in this shape."""
+    return x if x.shape == shape else one("reshape", x, shape=shape)
+
+
+def reshape(e: Equation, x: Value) -> Var:
+    """The same numbers, in order, in another shape."""
+    if e.params["dimensions"] is not None:
+        e.refuse("in another order of axes than their own")
+    return reshaped(e.lift(x), e.shape)
+
+
+def squeeze(e: Equation, x: Value) -> Var:
+    """Without some axes of size 1."""
+    return reshaped(e.lift(x), e.shape)
+
+
+def transpose(e: Equation, x: Value) -> Var:
+    """The axes in another order."""
+    return one("transpose", e.lift(x), axes=tuple(e.params["permutation"]))
+
+
+def concatenate(e: Equation, *xs: Value) -> Var:
+    """One after the other along an axis."""
+    return one("concat", *map(e.lift, xs), axis=e.params["dimension"])
+
+
+def reverse(e: Equation, x: Value) -> Var:
+    """The other way round along some axes."""
+    return one("flip", e.lift(x), axis=tuple(e.params["dimensions"]))
+
+
+def cut(e: Equation, x: Value) -> Var:
+    """A part of an array, by bounds that are numbers; an axis that stays may have any size."""
+    var, starts = e.lift(x), e.params["start_indices"]
+    steps = e.params["strides"] or (1,) * len(starts)
+    bounds = zip(starts, e.sizes(e.params["limit_indices"]), var.shape, steps, strict=True)
+    return var[tuple(_slice(e, *bound) for bound in bounds)]
+
+
+def _slice(e: Equation, start: Any, end: Size, size: Size, step: int) -> slice:
+    if isinstance(start, int) and start == 0 and end == size:
+        return slice(None, None, step)
+    if not isinstance(start, int) or not isinstance(end, int):
+        e.refuse("with bounds that follow from a symbolic size")
+    return slice(start, end, step)
+
+
+def iota(e: Equation, *sizes: Any) -> Var:
+    """Counting from 0 along an axis."""
+    del sizes
+    wanted, at = e.shape, e.params["dimension"]
+    line = tuple(size if axis == at else 1 for axis, size in enumerate(wanted))
+    counted = in_dtype(one("arange", stop=wanted[at]), e.dtype)
+    return broadcast_to(reshaped(counted, line), wanted)
+
+
+def size(e: Equation) -> Var:
+    """A symbolic size as a number."""
+    (value,) = e.sizes([e.params["dim"]])
+    return one("size", value=value, dtype=e.dtype)
+
+
+def unchanged(e: Equation, *values: Value) -> list[Value]:
+    """The same values."""
+    del e
+    return [value if isinstance(value, Var) else np.asarray(value) for value in values]
+
+
+SHAPES: Mapping[str, Rule] = {
+    "broadcast_in_dim": broadcast,
+    "concatenate": concatenate,
+    "copy": unchanged,
+    "dim_as_value": size,
+    "iota": iota,
+    "optimization_barrier": unchanged,
+    "reshape": reshape,
+    "rev": reverse,
+    "slice": cut,
+    "squeeze": squeeze,
+    "transpose": transpose,
+}

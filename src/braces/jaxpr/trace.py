@@ -1,0 +1,123 @@
+"""A function of JAX, traced: what it needs, what it gives, and its operators.
+
+    def step(x):                        x: f32[b]
+        return jnp.tanh(2.0 * x)        a: f32[] = constant(value=2.0)
+                                        b: f32[b] = multiply(x=a, y=x)
+                                        c: f32[b] = tanh(x=b)
+
+The function is called once, with arrays of which only types are known. So it may be anything
+that JAX can differentiate or compile: all that it did to them is in the program, and nothing
+of it is called again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from braces.errors import BracesError, ProgramError
+from braces.jaxpr.convert import Importer, needed
+from braces.lazy import jax
+from braces.ops.build import Var
+from braces.ops.inference import Translation
+from braces.ops.traced import innermost_line
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A function of JAX for arguments of some types.
+
+    Attributes:
+        what: What messages call it.
+        closed: The jaxpr, with the arrays that the function brought along.
+        shapes: What it gives, as a tree of shapes and dtypes of JAX.
+        translation: Between JAX's symbolic sizes and ours.
+    """
+
+    what: str
+    closed: Any
+    shapes: Any
+    translation: Translation
+
+    @cached_property
+    def types(self) -> Any:
+        """What it gives, as a tree of types."""
+        return jax.tree.map(self.translation.type, self.shapes)
+
+    @cached_property
+    def read(self) -> frozenset[int]:
+        """Which of the leaves of its arguments its results follow from."""
+        used, _ = needed(self.closed.jaxpr)
+        return frozenset(i for i, v in enumerate(self.closed.jaxpr.invars) if v in used)
+
+    def build(self, *arguments: Any) -> Any:
+        """Append its operators to the current block.
+
+        Args:
+            *arguments: Trees of variables, of the types for which it was traced; what is not
+                `read` may be anything.
+
+        Returns:
+            What the function gives, a tree of variables.
+
+        Raises:
+            ProgramError: It does what there is no operator for.
+        """
+        importer = Importer(self.what, self.translation)
+        given = jax.tree.leaves(arguments)
+        made = importer.run(self.closed.jaxpr, self.closed.consts, given)
+        return _with_leaves(self.shapes, map(importer.lift, made))
+
+
+def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
+    """Trace a function of JAX.
+
+    It sees 64-bit numbers and JAX's own promotion of dtypes.
+
+    Args:
+        what: What messages call it.
+        function: From trees of arrays to a tree of arrays.
+        *arguments: Trees of variables, or of their types.
+
+    Raises:
+        ProgramError: It cannot be traced: it fails, or asks for values.
+    """
+    types = [
+        leaf.type if isinstance(leaf, Var) else leaf for leaf in jax.tree.leaves(arguments)
+    ]
+    translation = Translation(types)
+    structs = _with_leaves(arguments, map(translation.struct, types))
+    try:
+        with ExitStack() as settings:
+            settings.enter_context(jax.enable_x64(True))
+            settings.enter_context(jax.numpy_dtype_promotion("standard"))
+            closed, shapes = _library().make_jaxpr(function, return_shape=True)(*structs)
+    except BracesError:
+        raise
+    except Exception as error:
+        raise _untraceable(what, error) from None
+    return Traced(what, closed, shapes, translation)
+
+
+def _with_leaves(tree: Any, leaves: Iterable[Any]) -> Any:
+    """A tree of the same structure."""
+    trees = _library().tree
+    return trees.unflatten(trees.structure(tree), leaves)
+
+
+def _library() -> Any:
+    """JAX, whose own types are not all known."""
+    return jax
+
+
+def _untraceable(what: str, error: Exception) -> ProgramError:
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return ProgramError(
+        f"{what} cannot be traced: {said:.200}",
+        given=innermost_line(error),
+        fix="It is called once, with arrays of which only shapes and dtypes are known, and has "
+        "to compute with jax.numpy; it chooses with jnp.where or jax.lax.cond.",
+    )

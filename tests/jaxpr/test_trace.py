@@ -1,0 +1,266 @@
+"""Functions of JAX become operators: the same numbers, with a size that only a run knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import braces as br
+from braces.dtypes import parse_type, short_name
+from braces.errors import ProgramError
+from braces.jaxpr.rules import RULES
+from braces.jaxpr.trace import trace
+
+X = np.array([[0.5, -1.25, 2.0], [-0.75, 0.0, 0.25]], "f")
+Y = np.array([[1.5, 0.75, -2.0], [-0.75, 3.0, 0.5]], "f")
+N = np.array([[7, -7, 0], [5, -3, 2]], "i4")
+M = np.array([[2, 2, 3], [-2, 4, -5]], "i4")
+B = np.array([[True, False, True], [False, False, True]])
+WHICH = np.array([[0, 2, 1], [1, 1, 0]], "i4")
+
+
+@jax.custom_jvp
+def bent(x: Any) -> Any:
+    return jnp.where(x > 0, x, 0.5 * x)
+
+
+bent.defjvps(lambda t, out, x: t)
+
+
+@jax.custom_vjp
+def bowed(x: Any) -> Any:
+    return x * x
+
+
+bowed.defvjp(lambda x: (bowed(x), x), lambda x, g: (g * x,))
+
+
+def halve_while_large(x: Any) -> Any:
+    return lax.while_loop(lambda s: jnp.sum(s[0]) > 0.5, lambda s: (s[0] / 2, s[1] + 1), (x, 0))
+
+
+def running(x: Any) -> Any:
+    def step(total: Any, row: Any) -> tuple[Any, Any]:
+        return total + row, (total * row, 2.0)
+
+    return lax.scan(step, jnp.zeros(x.shape[0]), x.T, reverse=True)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "signs": (lambda x: (jnp.abs(x), -x, jnp.sign(x), jnp.floor(x), jnp.ceil(x)), (X,)),
+    "sums": (lambda x, y: (x + y, x - y, x * y, x / y, 2.0 * x - 1.0), (X, Y)),
+    "choices": (lambda x, y: (jnp.maximum(x, y), jnp.minimum(x, 0.0)), (X, Y)),
+    "waves": (lambda x: (jnp.sin(x), jnp.cos(x), jnp.tan(x), jnp.sinh(x), jnp.cosh(x)), (X,)),
+    "arcs": (lambda x, y: (jnp.arcsin(x / 2), jnp.arccos(x / 2), jnp.arctan2(x, y)), (X, Y)),
+    "arc": (jnp.arctan, (X,)),
+    "growth": (lambda x: (jnp.exp(x), jnp.expm1(x), jnp.log(x * x), jnp.log1p(x * x)), (X,)),
+    "squashes": (lambda x: (jnp.tanh(x), jax.nn.sigmoid(x), lax.erf(x)), (X,)),
+    "roots": (lambda y: (jnp.sqrt(jnp.square(y)), lax.rsqrt(y * y)), (Y,)),
+    "powers": (lambda y: (y**0, y**1, y**2, y**5, y**-3, jnp.abs(y) ** 1.5), (Y,)),
+    "power of a count": (lambda x, n: (0.9 ** n.max(), jnp.abs(x) ** n), (X, M)),
+    "halves": (lambda x: jnp.round(x * 2), (X,)),
+    "finite": (lambda x: jnp.isfinite(1 / x), (X,)),
+    "compared": (lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y), (X, Y)),
+    "logic": (lambda b: (b & ~b, b | b.T.any(), b ^ b.all()), (B,)),
+    "integers": (lambda n, m: (lax.div(n, m), lax.rem(n, m), n // m, n % m), (N, M)),
+    "remainder": (lambda x, y: (lax.rem(x, y), x % y), (X, Y)),
+    "chosen by a bool": (lambda b, x, y: jnp.where(b, x, y), (B, X, Y)),
+    "chosen by a number": (lambda w, x, y: lax.select_n(w, x, y, x * y), (WHICH, X, Y)),
+    "clamped": (lambda x: lax.clamp(np.float32(-0.5), x, np.float32(0.5)), (X,)),
+    "converted": (lambda x, n: (x.astype("f8"), x.astype("i4"), n.astype(bool), n + x), (X, N)),
+    "reduced": (lambda x: (x.sum(), x.sum(1), x.max(0), x.min(), x.prod(1), x.mean()), (X,)),
+    "reduced integers": (lambda n: (n.sum(1, dtype="i4"), n.max()), (N,)),
+    "places": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1)), (X,)),
+    "products": (lambda x, y: (x @ y.T, jnp.einsum("ij,ij->i", x, y), jnp.vdot(x, y)), (X, Y)),
+    "shapes": (
+        lambda x: (x.T, x[:, None], x.reshape(-1), lax.squeeze(x.sum(1, keepdims=True), [1])),
+        (X,),
+    ),
+    "columns": (lambda x: (lax.slice_in_dim(x, 1, 3, axis=1), jnp.flip(x, 0)), (X,)),
+    "parts": (lambda x: (x[:, 1:], x[:, ::2], x[:, ::-1]), (X,)),
+    "filled": (
+        lambda x: (jnp.zeros_like(x), jnp.ones((2, 3), "i4"), jnp.full_like(x, jnp.nan)),
+        (X,),
+    ),
+    "counted": (lambda x: x + jnp.arange(3, dtype="f4"), (X,)),
+    "joined": (lambda x, y: jnp.concatenate([x, y], 1), (X, Y)),
+    "copied": (lambda x: lax.optimization_barrier(jnp.array(x)), (X,)),
+    "brought along": (lambda x: x + jnp.asarray(Y[0]), (X,)),
+    "stopped": (lambda x: lax.stop_gradient(x) * x, (X,)),
+    "called": (lambda x: jax.jit(jnp.tanh)(x) + jax.checkpoint(jnp.sin)(x), (X,)),
+    "with rules of their own": (lambda x: (bent(x), bowed(x)), (X,)),
+    "a gradient": (jax.grad(lambda x: jnp.sum(x * jnp.sin(x))), (X,)),
+    "branches": (lambda x, n: lax.cond(n.max() > 5, jnp.sin, lambda x: x, x), (X, N)),
+    "many branches": (lambda x, n: lax.switch(n.min(), [jnp.sin, jnp.cos, jnp.abs], x), (X, N)),
+    "trips": (halve_while_large, (X,)),
+    "steps": (running, (X,)),
+    "fixed trips": (lambda x: lax.fori_loop(0, 3, lambda i, x: x * (i + 1.0), x), (X,)),
+}  # fmt: skip
+
+
+FIXED = {"filled", "logic", "parts", "products"}
+"""What needs to know how many rows there are."""
+CASES = [
+    (name, rows) for name in FUNCTIONS for rows in (2, "rows") if rows == 2 or name not in FIXED
+]
+
+
+def build(function: Callable[..., Any], arrays: tuple[Any, ...], rows: Any) -> Any:
+    """A program of a function, and what it gives."""
+    with br.Program() as program:
+        given = [br.data(f"a{i}", [rows, 3], a.dtype) for i, a in enumerate(arrays)]
+        return program, trace("The function", function, *given).build(*given)
+
+
+def in_jax(function: Callable[..., Any], *arrays: Any) -> Any:
+    """What JAX says, under the settings that kernels have."""
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        return jax.tree.map(np.asarray, jax.jit(function)(*arrays))
+
+
+def run(program: br.Program, fetch: Any, *arrays: Any, mode: str = "compile") -> Any:
+    feed = {f"a{i}": a for i, a in enumerate(arrays)}
+    return br.Executor(mode=mode).run(program, br.Scope(), feed, fetch)
+
+
+@pytest.mark.parametrize(("name", "rows"), CASES)
+def test_operators_give_what_jax_gives(name: str, rows: Any, mode: str) -> None:
+    function, arrays = FUNCTIONS[name]
+    program, made = build(function, arrays, rows)
+    want = in_jax(function, *arrays)
+    assert jax.tree.structure(made) == jax.tree.structure(want)
+    found = run(program, jax.tree.leaves(made), *arrays, mode=mode)
+    for got, wanted in zip(found, jax.tree.leaves(want), strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, 1e-6, 1e-6)
+
+
+def test_each_rule_is_tested() -> None:
+    met = set[str]()
+
+    def walk(jaxpr: Any) -> None:
+        for eqn in jaxpr.eqns:
+            met.add(eqn.primitive.name)
+            for value in jax.tree.leaves(list(eqn.params.values())):
+                inner = getattr(value, "jaxpr", value)
+                if hasattr(inner, "eqns"):
+                    walk(inner)
+
+    for name, rows in CASES:
+        function, arrays = FUNCTIONS[name]
+        types = [parse_type(f"{short_name(a.dtype)}[{rows},3]") for a in arrays]
+        walk(trace("The function", function, *types).closed.jaxpr)
+    assert set(RULES) - met == set()
+
+
+# ---- what is there once ----------------------------------------------------------------------
+
+
+def test_what_is_written_twice_is_computed_once() -> None:
+    def twice(x: Any) -> Any:
+        return 1 - 0.5 ** x.sum(), x / (1 - 0.5 ** x.sum()), jnp.where(x > 0.5, 0.5, x)
+
+    program, _ = build(twice, (X,), 2)
+    kinds = [op.type for op in program.block(0).ops]
+    assert (kinds.count("sum"), kinds.count("pow"), kinds.count("subtract")) == (1, 1, 1)
+    assert kinds.count("constant") == 2
+
+
+def test_what_nothing_needs_is_left_out() -> None:
+    program, made = build(lambda x: (jnp.exp(x), jnp.sin(x))[1], (X,), 2)
+    assert [op.type for op in program.block(0).ops] == ["sin"]
+    assert made.name == program.block(0).ops[0].outputs["out"][0]
+
+
+def test_it_is_known_what_is_read() -> None:
+    types = [parse_type("f32[3]")] * 3
+    assert trace("It", lambda x, y, z: (jnp.sin(y) * 0 + z, 1.0), *types).read == {1, 2}
+
+
+def test_a_branch_reads_what_is_outside_and_keeps_its_own_to_itself(mode: str) -> None:
+    def chosen(x: Any) -> Any:
+        half = 0.5 * x
+        first = jax.lax.cond(x.max() > 1, lambda: 0.25 * half, lambda: half)
+        return first + 0.25 * x
+
+    program, made = build(chosen, (X,), "rows")
+    np.testing.assert_allclose(run(program, made, X, mode=mode), in_jax(chosen, X), 1e-6)
+
+
+# ---- gradients -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["sums", "powers", "squashes", "products", "branches", "steps"]
+)
+def test_operators_have_the_gradient_of_jax(name: str, mode: str) -> None:
+    function, arrays = FUNCTIONS[name]
+
+    def total(x: Any, *rest: Any) -> Any:
+        return sum(jnp.sum(jnp.sin(one)) for one in jax.tree.leaves(function(x, *rest)))
+
+    program, made = build(total, arrays, 2)
+    with program:
+        (grad,) = br.gradients(made, program.var("a0"))
+    found = run(program, grad, *arrays, mode=mode)
+    np.testing.assert_allclose(found, in_jax(jax.grad(total), *arrays), 1e-5, 1e-5)
+
+
+def test_a_while_has_a_gradient_that_jax_has_not(mode: str) -> None:
+    program, (made, _) = build(halve_while_large, (np.abs(X),), 2)
+    with program:
+        (grad,) = br.gradients(br.sum(made), program.var("a0"))
+    found = run(program, grad, np.abs(X), mode=mode)
+    np.testing.assert_allclose(found, np.full((2, 3), 2.0**-4), 1e-6)
+
+
+# ---- what is refused -------------------------------------------------------------------------
+
+
+def refused(function: Callable[..., Any], *types: str) -> str:
+    with br.Program() as program:
+        given = [br.data(f"a{i}", [2, 3], kind) for i, kind in enumerate(types)]
+        before = str(program)
+        with pytest.raises(ProgramError) as info, program:
+            trace("The function", function, *given).build(*given)
+    assert str(program) == before
+    return str(info.value)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "said"),
+    [
+        (lambda x: jnp.sort(x), "f4", "`sort` of JAX, for which there is no operator"),
+        (lambda n: n & 1, "i4", "`and` of JAX, of int32"),
+        (lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO), "f4", "away from zero"),
+        (lambda x: lax.reshape(x, (6,), (1, 0)), "f4", "another order of axes"),
+    ],
+    ids=["unknown", "bits", "halves", "order"],
+)
+def test_what_there_is_no_operator_for_is_refused_by_name(
+    function: Any, kind: str, said: str
+) -> None:
+    text = refused(function, kind)
+    assert said in text
+    assert "test_trace.py:" in text
+
+
+def test_a_function_that_asks_for_values_is_refused() -> None:
+    text = refused(lambda x: x if x.sum() > 0 else -x, "f4")
+    assert "The function cannot be traced" in text
+    assert "test_trace.py:" in text
+    assert "jnp.where" in text
+
+
+def test_a_function_that_fails_is_refused() -> None:
+    assert "cannot be traced: no such thing" in refused(fail, "f4")
+
+
+def fail(x: Any) -> Any:
+    raise LookupError("no such thing")
