@@ -15,7 +15,7 @@ from braces.executor.compiled import CompiledPlan
 from braces.executor.device import open_device
 from braces.executor.feeds import check_shape, convert
 from braces.executor.plan import Plan
-from braces.executor.states import commit
+from braces.executor.states import NONE_GIVEN, Run, commit
 from braces.executor.watch import Watch
 from braces.ir.block import Block
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
@@ -81,9 +81,8 @@ def _infos(block: Block) -> dict[str, VarInfo]:
 def _run(block: Block, names: list[str], scope: Scope, device: str) -> list[Any]:
     compiled = _prepared(block, tuple(names), device)
     infos = compiled.plan.feeds
-    return compiled.run(
-        scope, {n: convert(info, _read(scope, info)) for n, info in infos.items()}, Watch()
-    )
+    feeds = {n: convert(info, _read(scope, info)) for n, info in infos.items()}
+    return compiled.run(Run(scope, feeds, Watch(), NONE_GIVEN))
 
 
 def _prepared(block: Block, names: tuple[str, ...], device: str) -> CompiledPlan:

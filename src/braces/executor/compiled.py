@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from operator import le
+from operator import attrgetter, le
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,13 @@ from braces.executor.feeds import check_shape
 from braces.executor.form import Form, axes_of
 from braces.executor.huge import refuse_huge
 from braces.executor.interpret import place
-from braces.executor.memory import exhausted, needed_bytes, out_of_memory, require
+from braces.executor.memory import LARGE_BYTES, exhausted, needed_bytes, out_of_memory, require
 from braces.executor.plan import Plan
 from braces.executor.recent import Notice, Recent
 from braces.executor.rooms import Known
 from braces.executor.signals import Uninterrupted
 from braces.executor.states import (
-    NONE_GIVEN,
+    Run,
     check_states,
     commit,
     keep_on_device,
@@ -37,9 +37,9 @@ from braces.executor.watch import Watch
 from braces.ir.records import Op
 from braces.lazy import jax, jnp
 from braces.ops.control.rounding import round_rows
-from braces.scope import Scope
 
-MOST_REPEATS = 64
+MOST_REPEATS, WIDE_BYTES = 64, 8
+_type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
 
 
 @dataclass(eq=False)
@@ -47,25 +47,23 @@ class Executable:
     """Compiled code and how to call it.
 
     Attributes:
-        call: From donated values, kept values and feeds to fetches, next values and status.
-        donated: The persistable variables that the run replaces.
-        kept: Those that it only reads.
+        call: From replaced values, kept values and feeds to fetches, next values and status.
         sites: What may fail, in the order of the status vector.
         limits: What the status says at most where nothing failed.
         sizes: The sizes that values decide, as they were assumed.
         loops: Those that ask whether to go on: where they are, and their operators.
         needed_bytes: What each run allocates on a CPU.
+        wide: Whether it takes arrays of 64 bits, which JAX cuts where it is not told.
         used: When it was called last, by the clock of the executor.
     """
 
     call: Any
-    donated: tuple[str, ...]
-    kept: tuple[str, ...]
     sites: tuple[Site, ...]
     limits: tuple[int, ...]
     sizes: Mapping[str, int]
     loops: tuple[tuple[str, Op], ...]
     needed_bytes: int
+    wide: bool
     used: int = 0
 
     def holds(self, status: list[int]) -> bool:
@@ -120,6 +118,7 @@ class CompiledPlan:
         self.device = device
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
+        self.latest: tuple[Any, Any, Executable] | None = None
         self.exact = Form(plan.body, find_sites(plan.body))
         sites = self.exact.sites.values()
         lengths = dict.fromkeys(site.length for site in sites if site.length)
@@ -129,53 +128,41 @@ class CompiledPlan:
         self.notice = notice or Notice()
         self.used = 0
         names = (*plan.states, *plan.updates, *plan.updates.values())
-        self.shared = [name in names for name in plan.fetches]
+        self.shared = [i for i, name in enumerate(plan.fetches) if name in names]
+        self.updates = bool(plan.updates)
+        self.takes_turns = bool(plan.updates or self.shared)
+        self.counts = len(plan.replaced), len(plan.feeds)
         self.asks = is_cpu(device) and any(op.bodies() for op in plan.body.ops)
+        self.steady = not (self.asks or self.known.rooms or self.known.rows)
 
-    def run(
-        self,
-        scope: Scope,
-        feeds: Mapping[str, Any],
-        watch: Watch,
-        given: Mapping[str, Any] = NONE_GIVEN,
-    ) -> list[Any]:
-        """Run and commit; what updates anything, or hands a state out, waits for its turn.
-
-        What is `given` stands in place of persistable variables, which are left alone.
-        """
-        if not self.plan.updates and not any(self.shared):
+    def run(self, run: Run) -> list[Any]:
+        """Run and commit; what updates anything, or hands a state out, waits for its turn."""
+        if not self.takes_turns:
             try:
-                return self._run(scope, feeds, watch, given)
+                return self._run(run)
             except _TakenError:
                 pass  # a run that updates took over what this one was about to read
-        with watch.turn(scope.turn):
-            return self._run(scope, feeds, watch, given)
+        with run.watch.turn(run.scope.turn):
+            return self._run(run)
 
-    def _run(
-        self, scope: Scope, feeds: Mapping[str, Any], watch: Watch, given: Mapping[str, Any]
-    ) -> list[Any]:
+    def _run(self, run: Run) -> list[Any]:
         """Run and commit; repeated where a history overflowed or a size was not as assumed.
 
         It is repeated, too, with exact sizes, where it failed and had padding: that may be why.
         """
-        form = self.rounded
+        form, watch = self.rounded, run.watch
         for _ in range(MOST_REPEATS):
-            with scope.turn if self.plan.states else nullcontext():
-                states = read_states(self.plan.states, scope, given)
-            executable = self._executable(form, states, feeds, watch.deadline is not None)
-            keep_on_device((n for n in executable.kept if n not in given), states, scope)
-            watch.check()
-            require(executable.needed_bytes)
-            fetches, found, good = self._transact(
-                executable, scope, states, feeds, watch, given
-            )
+            run.states = self._states(run)
+            executable = self._executable(form, run)
+            if watch.deadline is not None:
+                watch.check()
+            if executable.needed_bytes >= LARGE_BYTES:
+                require(executable.needed_bytes)
+            fetches, found, good = self._transact(executable, run)
             if watch.error is not None:
                 raise _ended(watch.error, *executable.loops[watch.loop])
             if good:
-                results = [
-                    np.array(value) if shared else np.asarray(value)
-                    for value, shared in zip(fetches, self.shared, strict=True)
-                ]
+                results = self._as_numpy(fetches)
                 return self._settled(form, executable, found, results) if found else results
             failed = executable.failed(found)
             if self._learn(form, executable, found):
@@ -184,9 +171,26 @@ class CompiledPlan:
                 form = self._made_exact(executable.counts(found))
                 continue
             if self.check_nan and found[-1]:
-                interpreted.find_nan(self.plan, scope, feeds, self.device, given)
+                interpreted.find_nan(self.plan, run, self.device)
             raise _failure(*failed[0])
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
+
+    def _as_numpy(self, fetches: list[Any]) -> list[Any]:
+        """What is fetched, for the user to keep: no memory that a later run takes over."""
+        results = list(map(np.asarray, fetches))
+        for at in self.shared:
+            results[at] = np.array(fetches[at])
+        return results
+
+    def _states(self, run: Run) -> dict[str, Any]:
+        """What the run reads of the scope: as it was at one moment, between two commits."""
+        states = self.plan.states
+        if not states:
+            return {}
+        if self.takes_turns:
+            return read_states(states, run.scope, run.given)
+        with run.scope.turn:
+            return read_states(states, run.scope, run.given)
 
     @cached_property
     def rounded(self) -> Form:
@@ -232,40 +236,24 @@ class CompiledPlan:
             self.known.guesses[name].correct(count)
         return self.exact
 
-    def _transact(
-        self,
-        executable: Executable,
-        scope: Scope,
-        states: Mapping[str, Any],
-        feeds: Mapping[str, Any],
-        watch: Watch,
-        given: Mapping[str, Any],
-    ) -> tuple[list[Any], list[int], bool]:
+    def _transact(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
         """Call and commit as one, also under Ctrl-C: donated buffers are gone then.
 
         Where the run failed, it returned the values that they had before it.
         """
-        if not self.plan.updates and not executable.loops:
-            return self._compute(executable, scope, states, feeds, watch, given)
-        with Uninterrupted() as watch.held:
-            return self._compute(executable, scope, states, feeds, watch, given)
+        if not self.updates and not executable.loops:
+            return self._compute(executable, run)
+        with Uninterrupted() as run.watch.held:
+            return self._compute(executable, run)
 
-    def _compute(
-        self,
-        executable: Executable,
-        scope: Scope,
-        states: Mapping[str, Any],
-        feeds: Mapping[str, Any],
-        watch: Watch,
-        given: Mapping[str, Any],
-    ) -> tuple[list[Any], list[int], bool]:
+    def _compute(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
         try:
-            fetches, updates, status = self._call(executable, states, feeds, watch)
+            fetches, updates, status = self._call(executable, run)
         except (ValueError, RuntimeError) as error:
             if exhausted(error):
                 raise out_of_memory(str(error)) from None
-            with scope.turn:
-                taken = any(map(is_deleted, states.values()))
+            with run.scope.turn:
+                taken = any(map(is_deleted, run.states.values()))
             if not taken:
                 raise
             raise _TakenError(
@@ -274,29 +262,31 @@ class CompiledPlan:
             ) from None
         # Where loops ask, the status is waited for though it be empty: only then `watch` knows.
         found: list[int] = [] if status is None else np.asarray(status).tolist()
-        good = watch.error is None and executable.holds(found)
-        names = updates if good else executable.donated
-        commit({name: updates[name] for name in names if name not in given}, scope)
+        good = run.watch.error is None and (not found or executable.holds(found))
+        if not good:
+            updates = {name: updates[name] for name in self.plan.replaced}
+        if run.given:
+            updates = {name: value for name, value in updates.items() if name not in run.given}
+        if updates:
+            commit(updates, run.scope)
         return fetches, found, good
 
-    def _call(
-        self,
-        executable: Executable,
-        states: Mapping[str, Any],
-        feeds: Mapping[str, Any],
-        watch: Watch,
-    ) -> Any:
-        arguments = (
-            [states[name] for name in executable.donated],
-            [states[name] for name in executable.kept],
-            [feeds[name] for name in self.plan.feeds],
-        )
-        if self.asks:
-            arguments[2].append(self._ticket(watch))
+    def _call(self, executable: Executable, run: Run) -> Any:
+        arguments = self._arguments(run)
+        if not executable.wide and self.device is None:
+            return executable.call(*arguments)
         with jax.enable_x64(True):
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
             return executable.call(*arguments)
+
+    def _arguments(self, run: Run) -> tuple[list[Any], ...]:
+        """What is called with: values that are replaced, values that stay, and data."""
+        replaced, fed = self.counts
+        states, data = list(run.states.values()), list(run.feeds.values())[:fed]
+        if self.asks:
+            data.append(self._ticket(run.watch))
+        return states[:replaced], states[replaced:], data
 
     def _ticket(self, watch: Watch) -> Any:
         """What the loops of this run show when they ask."""
@@ -304,42 +294,60 @@ class CompiledPlan:
         mine.begin(watch)
         return mine.array
 
-    def _executable(
-        self, form: Form, states: Mapping[str, Any], feeds: Mapping[str, Any], timed: bool
-    ) -> Executable:
-        arrays = (*states.values(), *feeds.values())
-        key = (
-            *feeds,
-            *((a.shape, a.dtype) for a in arrays),
-            form.rounded,
-            self.known.key(form.rounded),
-            timed and self.asks,
-        )
-        found = self.executables.get(key)
-        if found is None:
-            self.notice.compiling({**states, **feeds})
-            sizes = Sizes()
-            for name, array in feeds.items():
-                check_shape(self.plan.data[name], array, sizes)
-            check_states(self.plan.states, states, sizes)
-            self.recent.make_room()
-            made = self._compile(form, states, feeds, sizes, timed)
-            found = self.executables[key] = made
+    def _executable(self, form: Form, run: Run) -> Executable:
+        """The code for what a run has: that of the run before, where all is alike."""
+        latest, now = self.latest, self._likeness(form, run)
+        if latest is not None and now is not None and latest[0] == now:
+            found = latest[2]
+        else:
+            key, found = self._found(form, run)
+            keep_on_device((n for n in self.plan.states if n not in self.plan.updates), run)
+            self.latest = self._likeness(form, run), key, found
         found.used = self.recent.now()
         return found
 
-    def _compile(
-        self,
-        form: Form,
-        states: Mapping[str, Any],
-        feeds: Mapping[str, Any],
-        sizes: Sizes,
-        timed: bool,
-    ) -> Executable:
+    def _likeness(self, form: Form, run: Run) -> tuple[Any, ...] | None:
+        """Something that is equal where a run needs the same code, told fast; or `None`.
+
+        Runs of one executable leave arrays with the very same descriptions. What NumPy holds
+        has none; it is handed to JAX.
+        """
+        try:
+            states = list(map(_description, run.states.values()))
+        except AttributeError:
+            return None
+        feeds = list(map(_type, run.feeds.values()))
+        assumed = () if self.steady else self._assumed(form, run)
+        return states, feeds, list(run.feeds), assumed
+
+    def _assumed(self, form: Form, run: Run) -> tuple[Any, ...]:
+        """What code is made for beside the types of what it is given."""
+        timed = self.asks and run.watch.deadline is not None
+        return form.rounded, self.known.key(form.rounded), timed
+
+    def _found(self, form: Form, run: Run) -> tuple[Any, Executable]:
+        """The code for what a run has, made where there is none yet, and its key."""
+        key = (*run.feeds, *map(_type, run.values.values()), *self._assumed(form, run))
+        found = self.executables.get(key)
+        if found is None:
+            self.notice.compiling(run.values)
+            sizes = Sizes()
+            for name, array in run.feeds.items():
+                check_shape(self.plan.data[name], array, sizes)
+            check_states(self.plan.states, run.states, sizes)
+            self.recent.make_room()
+            found = self.executables[key] = self._compile(form, run, sizes)
+        return key, found
+
+    def forget(self, key: Any) -> None:
+        """Let an executable go."""
+        self.executables.pop(key, None)
+        if self.latest is not None and self.latest[1] == key:
+            self.latest = None
+
+    def _compile(self, form: Form, run: Run, sizes: Sizes) -> Executable:
         plan, sites = self.plan, form.sites
-        donated = tuple(name for name in plan.updates if name in plan.states)
-        kept = tuple(name for name in plan.states if name not in plan.updates)
-        names = (*donated, *kept, *plan.feeds)
+        names = (*plan.states, *plan.feeds)
         rooms, told = self.known.capacities(), self.known.sizes(form.rounded)
         lowerer = Lowerer(
             sizes | told,
@@ -347,7 +355,7 @@ class CompiledPlan:
             rooms,
             self.check_nan,
             infos={**plan.definition.main.vars, **form.body.vars},
-            timed=timed,
+            timed=run.watch.deadline is not None,
             rounded=frozenset(form.rounded),
         )
         flags = [*sites, NAN] if self.check_nan else list(sites)
@@ -369,9 +377,8 @@ class CompiledPlan:
             return fetches, committed, status[: len(flags)]
 
         call = jax.jit(function, donate_argnums=0)
-        values = {**states, **feeds}
-        arguments = [[values[n] for n in group] for group in (donated, kept, plan.feeds)]
-        arguments[2] += [ticket().array] if self.asks else []
+        arguments = self._arguments(run)
+        wide = any(x.dtype.itemsize >= WIDE_BYTES for group in arguments for x in group)
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
             settings.enter_context(jax.threefry_partitionable(True))
@@ -382,7 +389,7 @@ class CompiledPlan:
             code = traced.lower().compile()
         size_bytes = needed_bytes(code) if is_cpu(self.device) else 0
         found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
-        return Executable(code, donated, kept, *found)
+        return Executable(code, *found, wide)
 
 
 class _TakenError(RunError):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
-from weakref import WeakKeyDictionary
+from operator import itemgetter
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
 
 from braces.errors import DeviceError, FeedError, ProgramError
 from braces.executor import interpreted
@@ -14,7 +17,7 @@ from braces.executor.feeds import check_names, convert
 from braces.executor.interpret import Listener, forget_kernels
 from braces.executor.plan import Plan
 from braces.executor.recent import MOST_EXECUTABLES, Notice, Recent
-from braces.executor.states import NONE_GIVEN, check_seed, seeded
+from braces.executor.states import NONE_GIVEN, Run, check_seed, seeded
 from braces.executor.watch import Watch
 from braces.ir.program import Program
 from braces.late import Hinted
@@ -24,6 +27,18 @@ from braces.passes.pipeline import Pass, as_passes
 from braces.scope import Scope
 
 MODES = ("compile", "interpret")
+
+
+class _Latest(NamedTuple):
+    """What ran last, which a training loop runs again."""
+
+    program: Callable[[], Program | None]
+    version: tuple[int, int]
+    key: tuple[tuple[str, ...], bool, tuple[Pass, ...]]
+    plan: Callable[[], CompiledPlan | None]
+
+
+NOTHING_RUN = _Latest(lambda: None, (0, 0), ((), False, ()), lambda: None)
 
 
 class Executor(Hinted):
@@ -74,6 +89,7 @@ class Executor(Hinted):
                 fix="Use an integer from 1.",
             )
         self._recent = Recent(max_executables)
+        self._latest = NOTHING_RUN
         self._plans: WeakKeyDictionary[Program, Any] = WeakKeyDictionary()
 
     # ---- public ------------------------------------------------------------------------------
@@ -161,24 +177,17 @@ class Executor(Hinted):
         compiled_plan = self._plan(program, names, check_nan)
         feeds = self._feeds(compiled_plan.plan, {} if feed is None else feed)
         given = NONE_GIVEN if seed is None else seeded(compiled_plan.plan.random_states, seed)
+        run = Run(scope, feeds, watch, given)
         if self.mode == "compile":
             if listeners or keep_scopes:
                 raise ProgramError(
                     "Listeners and kept scopes need interpreting.",
                     fix='Use br.Executor(mode="interpret").',
                 )
-            return shape_up(compiled_plan.run(scope, feeds, watch, given))
+            return shape_up(compiled_plan.run(run))
         with watch.turn(scope.turn):
             results, self.step_scopes = interpreted.run(
-                compiled_plan.plan,
-                scope,
-                feeds,
-                self.device,
-                listeners,
-                keep_scopes,
-                check_nan,
-                given,
-                watch,
+                compiled_plan.plan, run, self.device, listeners, keep_scopes, check_nan
             )
         return shape_up(results)
 
@@ -188,6 +197,7 @@ class Executor(Hinted):
         Values are in scopes and stay. The next run of each program compiles it again.
         """
         self._plans.clear()
+        self._latest = NOTHING_RUN
         forget_kernels()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -197,18 +207,30 @@ class Executor(Hinted):
     # ---- steps -------------------------------------------------------------------------------
 
     def _plan(self, program: Program, names: tuple[str, ...], check_nan: bool) -> CompiledPlan:
-        version, plans = self._plans.get(program, (None, {}))
-        if version != program.version:
-            version, plans = program.version, dict[Any, CompiledPlan]()
+        version, key = program.version, (names, check_nan, self.passes)
+        latest, found = self._latest, None
+        if latest.program() is program and latest.version == version and latest.key == key:
+            found = latest.plan()
+        if found is None:
+            found = self._planned(program, version, key)
+            self._latest = _Latest(ref(program), version, key, ref(found))
+        found.used = self._recent.now()
+        return found
+
+    def _planned(self, program: Program, version: Any, key: Any) -> CompiledPlan:
+        """The plan of a program as it is, made where there is none yet."""
+        known, plans = self._plans.get(program, (None, {}))
+        if known != version:
+            plans = dict[Any, CompiledPlan]()
             self._plans[program] = (version, plans)
-        key = (names, check_nan, self.passes)
-        if key not in plans:
-            plan = Plan.of(program.definition, names, self.passes)
+        found = plans.get(key)
+        if found is None:
+            names, check_nan, passes = key
+            plan = Plan.of(program.definition, names, passes)
             notice = next((other.notice for other in plans.values()), Notice())
             self._bound_plans()
-            plans[key] = CompiledPlan(plan, self.device, check_nan, self._recent, notice)
-        found = plans[key]
-        found.used = self._recent.now()
+            found = CompiledPlan(plan, self.device, check_nan, self._recent, notice)
+            plans[key] = found
         return found
 
     def _bound_plans(self) -> None:
@@ -223,15 +245,20 @@ class Executor(Hinted):
             plans.pop(key, None)
 
     def _feeds(self, plan: Plan, feed: Any) -> dict[str, Any]:
-        if not isinstance(feed, Mapping):
+        if type(feed) is not dict and not isinstance(feed, Mapping):
             raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
-        fed = {key.name if isinstance(key, Var) else key: value for key, value in feed.items()}
-        if fed.keys() != plan.feeds.keys():
-            check_names(fed, plan.feeds, plan.data)
-        feeds = {name: convert(info, fed[name]) for name, info in plan.feeds.items()}
-        if len(fed) > len(feeds):  # not needed, but they tell the sizes of named dimensions
-            feeds |= {n: convert(plan.data[n], v) for n, v in fed.items() if n not in feeds}
-        return feeds
+        more: Mapping[str, Any] = {}
+        if feed.keys() != plan.feeds.keys():
+            feed = {k.name if isinstance(k, Var) else k: v for k, v in feed.items()}
+            check_names(feed, plan.feeds, plan.data)
+            # not needed, but they tell the sizes of named dimensions
+            more = {n: convert(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds}
+        feeds: dict[str, Any] = {}
+        for name, dtype in plan.dtypes.items():
+            value = feed[name]
+            alike = type(value) is np.ndarray and value.dtype is dtype
+            feeds[name] = value if alike else convert(plan.feeds[name], value)
+        return {**feeds, **more} if more else feeds
 
 
 def _again(
@@ -257,17 +284,19 @@ def _value(scope: Scope, name: str) -> Any:
 
 def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
     """The names to fetch, and how the results are handed back."""
+    if type(fetch) is list or type(fetch) is tuple:
+        return tuple(map(_name, fetch)), list
     if isinstance(fetch, dict):
         keys = list(fetch)
         return _names(fetch.values()), lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetch, str | Var):
-        return _names([fetch]), lambda results: results[0]
+        return (_name(fetch),), itemgetter(0)
     several = isinstance(fetch, Iterable) or fetch is None
     return _names((fetch or ()) if several else [fetch]), list
 
 
 def _names(fetches: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(_name(fetch) for fetch in fetches)
+    return tuple(map(_name, fetches))
 
 
 def _name(fetch: Any) -> str:

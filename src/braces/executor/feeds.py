@@ -60,10 +60,7 @@ def convert(info: VarInfo, value: Any) -> Any:
     declared = info.type
     assert isinstance(declared, TensorType)
     written = isinstance(value, PYTHON)
-    if type(value) is np.ndarray:
-        array = value
-    else:
-        array = _of_python(info, value) if written else _as_array(info, value)
+    array = _of_python(info, value) if written else _as_array(info, value)
     if array.dtype == declared.dtype:
         return array
     return _converted(info, declared, np.asarray(array), written)

@@ -26,8 +26,6 @@ def require(size_bytes: int) -> None:
     Raises:
         RunError: It would not.
     """
-    if size_bytes < LARGE_BYTES:
-        return
     try:
         np.empty(size_bytes, "uint8")  # nothing is written, so it costs nothing
     except MemoryError:

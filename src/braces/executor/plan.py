@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from braces.dtypes import DType
 from braces.errors import UnknownNameError, suggest
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.passes.catalogue import DEFAULT
@@ -75,13 +76,25 @@ class Plan:
 
     @cached_property
     def states(self) -> dict[str, VarInfo]:
-        """The persistable variables that the run reads."""
-        return {name: info for name, info in self.reads.items() if info.persistable}
+        """The persistable variables that the run reads, those first that it replaces."""
+        read = [name for name, info in self.reads.items() if info.persistable]
+        kept = (name for name in read if name not in self.updates)
+        return {name: self.reads[name] for name in (*self.replaced, *kept)}
+
+    @cached_property
+    def replaced(self) -> tuple[str, ...]:
+        """The persistable variables that the run reads and gives new values."""
+        return tuple(name for name in self.updates if name in self.reads)
 
     @cached_property
     def random_states(self) -> set[str]:
         """The persistable variables that draws follow from."""
         return random_states(self.body)
+
+    @cached_property
+    def dtypes(self) -> dict[str, DType]:
+        """The dtypes of the data that the run needs."""
+        return {name: info.dtype for name, info in self.feeds.items()}
 
     @cached_property
     def data(self) -> dict[str, VarInfo]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -19,25 +20,24 @@ class Owner(Protocol):
 
     executables: dict[Any, Any]
 
+    def forget(self, key: Any) -> None:
+        """Let an executable go."""
+        ...
+
 
 class Recent:
     """A bounded set of executables, those of several plans together.
 
     Attributes:
         limit: How many there are at most.
-        clock: Counts uses, to tell which was last.
+        now: The next tick of a clock that counts uses, to tell which was last.
     """
 
     def __init__(self, limit: int = MOST_EXECUTABLES) -> None:
         self.limit = limit
-        self.clock = 0
+        self.now = count(1).__next__
         self._owners: WeakSet[Owner] = WeakSet()
         self._told = False
-
-    def now(self) -> int:
-        """The next tick of the clock."""
-        self.clock += 1
-        return self.clock
 
     def own(self, owner: Owner) -> None:
         """Count the executables of one more plan."""
@@ -54,7 +54,7 @@ class Recent:
         if excess <= 0:
             return
         for _, key, owner in sorted(kept, key=lambda one: one[0])[:excess]:
-            owner.executables.pop(key, None)
+            owner.forget(key)
         if not self._told:
             self._told = True
             LOGGER.warning(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
 _signals: Any = vars(signal)["_signal"]
+_get, _set, _CTRL_C = _signals.getsignal, _signals.signal, int(signal.SIGINT)
 """What `signal` wraps, which gives names to numbers, and that takes longer than all else."""
 
 
@@ -18,22 +18,26 @@ class Uninterrupted:
 
     def __enter__(self) -> Uninterrupted:
         self.pending: tuple[int, FrameType | None] | None = None
-        here = current_thread() is main_thread()
-        self.before = _signals.getsignal(_signals.SIGINT) if here else None
-        if callable(self.before):
-            _signals.signal(_signals.SIGINT, self._later)
+        before = _get(_CTRL_C)
+        self.before = before if callable(before) else None
+        if self.before is not None:
+            try:
+                _set(_CTRL_C, self._later)
+            except ValueError:  # in another thread than the main one, which alone handles it
+                self.before = None
         return self
 
     def deliver(self) -> None:
         """Run the handler now, if Ctrl-C came."""
         pending, self.pending = self.pending, None
-        if pending is not None and callable(self.before):
+        if pending is not None and self.before is not None:
             self.before(*pending)
 
     def _later(self, number: int, frame: FrameType | None) -> None:
         self.pending = number, frame
 
     def __exit__(self, *error: object) -> None:
-        if callable(self.before):
-            _signals.signal(_signals.SIGINT, self.before)
-            self.deliver()
+        if self.before is not None:
+            _set(_CTRL_C, self.before)
+            if self.pending is not None:
+                self.deliver()

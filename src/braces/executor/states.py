@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,36 @@ from braces.dtypes import TensorType
 from braces.errors import ProgramError, ShapeError, UninitializedError
 from braces.executor.attributes import Sizes, learn_sizes
 from braces.executor.feeds import describe
+from braces.executor.watch import Watch
 from braces.ir.records import VarInfo
 from braces.lazy import jax
 from braces.scope import Scope
 
 NONE_GIVEN: Mapping[str, Any] = {}
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """What one run has.
+
+    Attributes:
+        scope: Where persistable variables live.
+        feeds: The data, by name.
+        watch: What may end it.
+        given: What stands in place of persistable variables, which are left alone.
+        states: The persistable variables that it reads, by name.
+    """
+
+    scope: Scope
+    feeds: Mapping[str, Any]
+    watch: Watch
+    given: Mapping[str, Any]
+    states: dict[str, Any] = field(init=False)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All that the run reads, by name."""
+        return {**self.states, **self.feeds}
 
 
 def seeded(names: Iterable[str], seed: Any) -> dict[str, Any]:
@@ -55,20 +81,18 @@ def read_states(
     Raises:
         UninitializedError: One has no value.
     """
-    found: dict[str, Any] = {}
-    for name in infos:
-        if name in given:
-            found[name] = given[name]
-            continue
-        variable = scope.find_var(name)
-        if variable is None or not variable.initialized:
-            raise UninitializedError(
-                f"`{name}` has no value in this scope.",
-                given=f"{name}: {infos[name].type}",
-                fix="Run exe.init(prog, scope) first, or load parameters.",
-            )
-        found[name] = variable.raw
-    return found
+    names = [name for name in infos if name not in given] if given else infos
+    found = scope.raws(names)
+    if len(found) != len(names):
+        name = next(name for name in names if name not in found)
+        raise UninitializedError(
+            f"`{name}` has no value in this scope.",
+            given=f"{name}: {infos[name].type}",
+            fix="Run exe.init(prog, scope) first, or load parameters.",
+        )
+    if not given:
+        return found
+    return {name: given[name] if name in given else found[name] for name in infos}
 
 
 def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes: Sizes) -> None:
@@ -94,11 +118,12 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
             )
 
 
-def keep_on_device(names: Iterable[str], values: dict[str, Any], scope: Scope) -> None:
+def keep_on_device(names: Iterable[str], run: Run) -> None:
     """Hand what NumPy holds to JAX once, not anew in every run that reads it."""
+    scope, values = run.scope, run.states
     for name in names:
         value = values[name]
-        if type(value) is np.ndarray:
+        if type(value) is np.ndarray and name not in run.given:
             with jax.enable_x64(True):
                 values[name] = jax.device_put(value, may_alias=False)
             with scope.turn:
@@ -109,5 +134,4 @@ def keep_on_device(names: Iterable[str], values: dict[str, Any], scope: Scope) -
 
 def commit(updates: Mapping[str, Any], scope: Scope) -> None:
     """Write next values: to the variable that a look-up finds, else to a new one here."""
-    for name, value in updates.items():
-        (scope.find_var(name) or scope.var(name)).put(value)
+    scope.put_all(updates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 
 from braces.errors import ProgramError, RunError
@@ -57,14 +57,13 @@ class Watch:
             self.error = error
         return self.error is None
 
-    @contextmanager
-    def turn(self, lock: threading.RLock) -> Generator[None]:
+    def turn(self, lock: threading.RLock) -> AbstractContextManager[object]:
         """Hold a lock, waiting for it no longer than the run may take."""
-        if self.deadline is None:
-            with lock:
-                yield
-            return
-        left = min(max(self.deadline - monotonic(), 0.0), threading.TIMEOUT_MAX)
+        return lock if self.deadline is None else self._turn_until(self.deadline, lock)
+
+    @contextmanager
+    def _turn_until(self, deadline: float, lock: threading.RLock) -> Generator[None]:
+        left = min(max(deadline - monotonic(), 0.0), threading.TIMEOUT_MAX)
         if not lock.acquire(timeout=left):
             raise RunError(
                 f"Other runs with this scope took longer than timeout_s={self.timeout_s}.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import threading
 import weakref
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, final
 
 from braces.dtypes import DType
@@ -302,8 +303,34 @@ class Scope(Hinted):
     @property
     def turn(self) -> threading.RLock:
         """The executor's door: held by a run that updates; one for all scopes of a tree."""
-        self._own()
+        if self._variables is None:
+            self._own()
         return self._turn
+
+    def raws(self, names: Iterable[str]) -> dict[str, Any]:
+        """The executor's door: the values of those names that have one, not copied.
+
+        One call for all of them: a run reads every weight, and calls would be most of it.
+        """
+        own, found = self._variables or self._own(), dict[str, Any]()
+        for name in names:
+            variable = own.get(name) or self.find_var(name)
+            if variable is not None:
+                raw = variable._raw  # read before the check, as `_end` clears it last
+                if variable._ended is not None:
+                    variable._refuse()
+                if raw is not _UNSET:
+                    found[name] = raw
+        return found
+
+    def put_all(self, raws: Mapping[str, Any]) -> None:
+        """The executor's door: take over values, each where a look-up finds it, or here."""
+        own = self._variables or self._own()
+        for name, raw in raws.items():
+            variable = own.get(name) or self.find_var(name) or self.var(name)
+            variable._raw = raw
+            if variable._ended is not None:  # looked at last, as `put` does
+                variable.put(raw)
 
     @property
     def closed(self) -> bool:
