@@ -13,12 +13,13 @@ from braces.passes.catalogue import (
     DEFAULT as default,
     ELIMINATE as eliminate,
     FOR_TEST as for_test,
+    HOIST as hoist,
     PRUNE as prune,
     VERIFY as verify,
 )
 from braces.passes.pipeline import Pass, note
 
-__all__ = ["Pass", "default", "eliminate", "for_test", "note", "prune", "verify"]
+__all__ = ["Pass", "default", "eliminate", "for_test", "hoist", "note", "prune", "verify"]
 
 
 def __dir__() -> list[str]:

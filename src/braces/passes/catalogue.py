@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
+from braces.passes.hoist import HOIST
 from braces.passes.pipeline import Pass
 from braces.passes.prune import PRUNE
 from braces.passes.verify import verified
 
 VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
 
-PASSES = {one.name: one for one in (ELIMINATE, FOR_TEST, PRUNE, VERIFY)}
+PASSES = {one.name: one for one in (ELIMINATE, FOR_TEST, HOIST, PRUNE, VERIFY)}
 
 DEFAULT: tuple[Pass, ...] = (ELIMINATE,)

@@ -2,6 +2,12 @@
 
 An operator that behaves differently in training says so with an attribute that is annotated
 `Training`; this pass sets it to false, in every block.
+
+    a: f32[4] = dropout(state=s, x=x) {             a: f32[4] = dropout(state=s, x=x) {
+      rate=0.5, training=true, …}             ->      rate=0.5, training=false, …}
+    update n = m
+
+Of the updates only those stay from which draws go on.
 """
 
 from __future__ import annotations
@@ -10,10 +16,10 @@ from collections.abc import Mapping
 
 from braces.ir.program import Program
 from braces.ir.records import Body, Op, ProgramDef
-from braces.ir.walk import map_bodies
 from braces.ops.define import OPS
 from braces.passes.draws import random_states
-from braces.passes.pipeline import Pass
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite
 from braces.passes.verify import verified
 
 
@@ -34,13 +40,8 @@ def for_test(program: Program) -> Program:
 
 def calmed(program: ProgramDef) -> ProgramDef:
     """A program for inference."""
-    main = _calm(program.main)
-    return program.with_(main=main, updates=_random_updates(main, program.updates))
-
-
-FOR_TEST = Pass(
-    "for_test", calmed, "Leave out what only training does, and updates.", trusted=True
-)
+    calm = rewrite(program, _calm)
+    return calm.with_(updates=_random_updates(calm.main, program.updates))
 
 
 def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
@@ -51,13 +52,15 @@ def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in updates.items() if name in drawn_from}
 
 
-def _calm(body: Body) -> Body:
-    return body.with_(ops=tuple(map(_calm_op, body.ops)))
-
-
-def _calm_op(op: Op) -> Op:
+def _calm(op: Op, place: Place) -> Change:
     definition = OPS.find(op.type)
     role = None if definition is None else definition.roles.get("Training")
-    if role is not None:
-        op = op.with_(attrs={**op.attrs, role: False})
-    return map_bodies(op, _calm)
+    if role is None or op.attrs.get(role) is False:
+        return op
+    note(place.where(op), "is out of training")
+    return op.with_(attrs={**op.attrs, role: False})
+
+
+FOR_TEST = Pass(
+    "for_test", calmed, "Leave out what only training does, and updates.", trusted=True
+)

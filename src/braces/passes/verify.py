@@ -113,7 +113,7 @@ class _Checking:
     def check(self, program: ProgramDef) -> None:
         main = program.main
         if self.types is not False:
-            self.unifier.count = _free_number(main)
+            self.unifier.count = free_number(main)
         if main.params:
             self.report.say(
                 "B304",
@@ -302,7 +302,7 @@ def _agree(held: VarInfo, first: VarInfo) -> bool:
     return held.persistable and unifies(held.type, first.type, Unifier())
 
 
-def _free_number(main: Body) -> int:
+def free_number(main: Body) -> int:
     """A number such that no unnamed dimension of a program has it or a larger one."""
     numbers = [
         int(name[1:])

@@ -1,0 +1,77 @@
+"""Compute before a loop what is the same on each of its trips.
+
+    parameter w: f32[3,3]                     parameter w: f32[3,3]
+    data x: f32[n,3]                          data x: f32[n,3]
+    …, stacked=[s: f32[n,3]], … =             w2: f32[3,3] = multiply(x=w, y=w)
+      loop(sliced=x) captures [w] as l        …, stacked=[s: f32[n,3]], … =
+      body (t: i64[], r: f32[3]) {              loop(sliced=x) captures [w2] as l
+        w2: f32[3,3] = multiply(x=w, y=w) ->    body (t: i64[], r: f32[3]) {
+        y: f32[3] = matmul(x=r, y=w2)             y: f32[3] = matmul(x=r, y=w2)
+        return y                                  return y
+      }                                         }
+
+From loops in loops it moves as far out as it can. What may fail stays: a loop of no trips does
+not fail. So does what draws, what lists hold, and what owns blocks. Out of a case nothing
+moves: that case may never run. `check_nan` then sees a NaN before a loop of no trips, too.
+"""
+
+from __future__ import annotations
+
+from braces.dtypes import ListType
+from braces.ir.records import Op, ProgramDef
+from braces.ops.define import OPS
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite
+
+REPEATED: dict[str, tuple[str, ...]] = {
+    "loop": ("body", "cond"),
+    "partition": (),
+    "switch": (),
+}
+"""The sub-blocks that run again and again, by the type of the operator that owns them."""
+
+
+def hoisted(program: ProgramDef) -> ProgramDef:
+    """A program whose loops compute nothing that is the same on each trip."""
+    return rewrite(program, _hoist)
+
+
+def _hoist(op: Op, place: Place) -> Change:
+    target = place
+    while target.outer is not None and _repeats(target) and _needs_nothing_of(target, op):
+        target = target.outer
+    if target is place:
+        return op
+    reason = _kept_for(op, place)
+    if reason is not None:
+        note(place.where(op), f"stays in its loop: {reason}")
+        return op
+    note(place.where(op), "is the same on each trip, and runs once before the loop")
+    return place.lift(op, target)
+
+
+def _repeats(place: Place) -> bool:
+    return place.owner is not None and place.label in REPEATED[place.owner.type]
+
+
+def _needs_nothing_of(place: Place, op: Op) -> bool:
+    return not any(name in place.table.vars for name in op.reads())
+
+
+def _kept_for(op: Op, place: Place) -> str | None:
+    """Why an operator stays though it is the same on each trip."""
+    definition = OPS.get(op.type)
+    if op.bodies():
+        return "it owns blocks"
+    if definition.may_fail(op.attrs):
+        return "it may fail, and a loop of no trips does not"
+    if OPS.get(op.type.partition(".")[0]).random:
+        return "it draws random numbers"
+    if any(isinstance(place.info(n).type, ListType) for n in (*op.reads(), *op.binds())):
+        return "it handles lists"
+    return None
+
+
+HOIST = Pass(
+    "hoist", hoisted, "Compute before a loop what is the same on each trip.", trusted=True
+)

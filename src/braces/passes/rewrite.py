@@ -1,0 +1,227 @@
+"""The one walk that rewrites programs.
+
+A rule looks at one operator at a time and says what becomes of it; names, types, captures and
+the blocks around are the walk's affair. This rule writes `x * x` for the square of `x`:
+
+    def squares(op: Op, place: Place) -> Change:
+        if op.type != "square":
+            return op
+        with place.building():
+            x = place.var(op.inputs["x"][0])
+            product = x * x
+        return {op.outputs["out"][0]: product.name}
+
+    data x: f32[n]                            data x: f32[n]
+    final=[], stacked=[s: f32[n]], … =        final=[], stacked=[s: f32[n]], … =
+      loop(sliced=x) as rows                    loop(sliced=x) as rows
+      body (t: i64[], r: f32[]) {               body (t: i64[], r: f32[]) {
+        y: f32[] = square(x=r)          ->        multiply_0: f32[] = multiply(x=r, y=r)
+        z: f32[] = tanh(x=y)                      z: f32[] = tanh(x=multiply_0)
+        return z                                  return z
+      }                                         }
+
+Nothing that is given changes, and where no rule changes anything, the very same records come
+back: what `is` the same was left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from braces.errors import ProgramError
+from braces.ir.program import Program
+from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
+from braces.ir.table import SymbolTable
+from braces.ir.walk import all_bodies, map_bodies, rename_op, resolve_body, with_captures
+from braces.ops.build import Var, var_of
+from braces.passes.verify import free_number
+
+Change: TypeAlias = "Op | Mapping[str, str] | None"
+"""What becomes of an operator; see `rewrite`."""
+
+Rule: TypeAlias = "Callable[[Op, Place], Change]"
+
+
+def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
+    """A program in which each operator is kept, replaced, or turned into others.
+
+    Blocks are walked in the order of execution and inside out: a rule meets an operator when
+    all before it, and all in its sub-blocks, are rewritten. It may build operators, which come
+    to stand before this one (`Place.building`), or move this one out (`Place.lift`), and gives
+
+    - the operator itself, which stays;
+    - an operator that takes its place and binds the same names, or fewer;
+    - names by name: it goes, and what it bound has these names from then on, in results,
+      updates and sub-blocks too;
+    - `None`: it goes, and nothing reads what it bound.
+
+    Raises:
+        ProgramError: A new name would mean another variable somewhere.
+    """
+    builder = Program(program)
+    builder.table.unifier.count = free_number(program.main)
+    place = Place(builder, program.main, "", None, None, "")
+    main, unifier = _walk(place, rule), builder.table.unifier
+    if main is program.main:
+        return program
+    if unifier.known:
+        main = resolve_body(main, unifier)
+    updates = {name: place.names.get(value, value) for name, value in program.updates.items()}
+    return program.with_(main=main, updates=updates)
+
+
+class Place:
+    """A block that is being rewritten, at the operator that a rule looks at.
+
+    Attributes:
+        body: The block as it was.
+        path: Of the block, as `loop_0/body`; empty for block 0.
+        outer: The enclosing block, at the operator that owns this one; `None` for block 0.
+        owner: That operator, as it was.
+        label: Which of its blocks this is, as `body` or `cases[0]`.
+        table: What the block declares, for building.
+        names: What variables are called from here on, by what they were called.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        body: Body,
+        path: str,
+        outer: Place | None,
+        owner: Op | None,
+        label: str,
+    ) -> None:
+        self.program = program
+        self.body = body
+        self.path = path
+        self.outer = outer
+        self.owner = owner
+        self.label = label
+        self.table = program.table if outer is None else SymbolTable(outer.table)
+        self.table.vars, self.table.ops = dict(body.vars), []
+        self.names: dict[str, str] = {}
+        self._op: Op | None = None
+        self._done: list[Op] = []
+        self._changed = False
+
+    def inner(self, body: Body, owner: Op, label: str) -> Place:
+        """A block of one of the operators."""
+        path = f"{self.where(owner)}/{label}"
+        return Place(self.program, body, path, self, owner, label)
+
+    # ---- for rules ---------------------------------------------------------------------------
+
+    def where(self, op: Op) -> str:
+        """The path of an operator of this block."""
+        return f"{self.path}/{op.name}".lstrip("/")
+
+    def info(self, name: str) -> VarInfo:
+        """The declaration of a visible variable."""
+        return self.table.get_var(name)
+
+    def var(self, name: str) -> Var:
+        """A visible variable, to build with."""
+        owner = self.table.table_of(name)
+        assert owner is not None, name
+        return var_of(self.program, owner, name)
+
+    @contextmanager
+    def building(self) -> Generator[SymbolTable]:
+        """Inside, operators are built that come to stand before the one that is looked at.
+
+        Where an error leaves, there are none.
+        """
+        source, mark = self._op.source if self._op else None, self.table.mark()
+        try:
+            with self.program.building(self.table), self.program.at(source):
+                yield self.table
+        except BaseException:
+            self.table.rewind(mark)
+            raise
+        self._done += self.table.ops
+        self._changed |= bool(self.table.ops)
+        self.table.ops = []
+
+    def lift(self, op: Op, to: Place) -> Mapping[str, str]:
+        """Move an operator in front of a construct around it; what a rule then gives.
+
+        Args:
+            op: The one that is looked at.
+            to: The block that it moves to, one of those around this.
+        """
+        assert self.outer is not None
+        visible, names = self.outer.table, self.table.names
+        called = {
+            name: name if visible.find_var(name) is None else names.unique(name)
+            for name in op.binds()
+        }
+        for name, new in called.items():
+            to.table.vars[new] = self.table.vars[name].with_(name=new)
+        moved = op.with_(
+            outputs={slot: tuple(map(called.__getitem__, n)) for slot, n in op.outputs.items()}
+        )
+        if any(other.name == op.name for other in (*to.body.ops, *to._done)):
+            moved = moved.with_(name=names.unique(op.type.replace(".", "_")))
+        to._done.append(moved)
+        to._changed = True
+        return called
+
+    # ---- for the walk ------------------------------------------------------------------------
+
+    def put(self, op: Op, rule: Rule) -> None:
+        """Rewrite one operator."""
+        self._op = found = self._inside(self._renamed(op), rule)
+        change = rule(found, self)
+        if isinstance(change, Op):
+            self._changed |= change is not op
+            self._done.append(change)
+            return
+        self._changed = True
+        for name in found.binds():
+            self.table.vars.pop(name)
+        self.names |= {old: new for old, new in (change or {}).items() if old != new}
+
+    def _renamed(self, op: Op) -> Op:
+        if not self.names:
+            return op
+        inner = [body for sub in op.bodies().values() for body, _ in all_bodies(sub)]
+        hidden = next((n for n in self.names.values() if any(n in b.vars for b in inner)), None)
+        if hidden is not None:
+            raise ProgramError(
+                f"`{hidden}` is to be read within `{op.name}`, where another variable has this "
+                "name.",
+                fix="Build a variable with a new name, or rename the inner one.",
+            )
+        return rename_op(op, self.names)
+
+    def _inside(self, op: Op, rule: Rule) -> Op:
+        """The operator with its sub-blocks rewritten."""
+        before = op.bodies()
+        if not before:
+            return op
+        labels = iter(before)
+        made = map_bodies(op, lambda body: _walk(self.inner(body, op, next(labels)), rule))
+        same = all(a is b for a, b in zip(before.values(), made.bodies().values(), strict=True))
+        return op if same else with_captures(made)
+
+    def close(self) -> Body:
+        """The block as it is now."""
+        if not self._changed:
+            return self.body
+        bound = {name for op in self._done for name in op.binds()}
+        infos = {
+            name: info
+            for name, info in self.table.freeze().vars.items()
+            if info.kind != VALUE or name in bound
+        }
+        results = tuple(self.names.get(name, name) for name in self.body.results)
+        return self.body.with_(results=results, vars=infos, ops=tuple(self._done))
+
+
+def _walk(place: Place, rule: Rule) -> Body:
+    for op in place.body.ops:
+        place.put(op, rule)
+    return place.close()
