@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
 from braces.passes.hoist import HOIST
@@ -14,3 +16,6 @@ VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", t
 PASSES = {one.name: one for one in (ELIMINATE, FOR_TEST, HOIST, PRUNE, VERIFY)}
 
 DEFAULT: tuple[Pass, ...] = (ELIMINATE,)
+
+MAKERS: dict[str, Callable[..., Pass]] = {}
+"""What makes passes that need a word, by name."""

@@ -1,0 +1,83 @@
+"""Write anew what passes make of the programs under `tests/passes/files/`.
+
+    python scripts/pass_files.py [WORDS]
+
+Each file `PASS/CASE.braces` has a program, and below `---- after` what the pass makes of it:
+another program, `unchanged`, or the error that it raises; `---- notes` has what it says of
+places. A line `# with: ...` has the arguments of a pass that takes some. The lower parts of the
+files whose paths have all WORDS in them are written; git shows what became different.
+`tests/passes/test_files.py` holds the passes against all files.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from braces.errors import BracesError
+from braces.ir import print_program
+from braces.ir.parser import parse_program
+from braces.ir.records import ProgramDef
+from braces.passes.admit import complete
+from braces.passes.catalogue import MAKERS, PASSES
+from braces.passes.pipeline import Pass, noting, run_pass
+
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "passes" / "files"
+AFTER, NOTES, WITH = "---- after\n", "---- notes\n", "# with: "
+UNCHANGED = "unchanged\n"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One file.
+
+    Attributes:
+        path: Where it is.
+        text: The program before, as it is written.
+    """
+
+    path: Path
+    text: str
+
+    @property
+    def before(self) -> ProgramDef:
+        """The program before; it may be one that is not well formed."""
+        return complete(parse_program(self.text))
+
+    @property
+    def used(self) -> Pass:
+        """The pass, with its arguments."""
+        name, lines = self.path.parent.name, self.text.splitlines()
+        given = [line.removeprefix(WITH).split() for line in lines if line.startswith(WITH)]
+        return MAKERS[name](*given[0]) if given else PASSES[name]
+
+    def written(self) -> str:
+        """The whole file, as it is right now."""
+        before = self.before
+        with noting() as notes:
+            try:
+                made = run_pass(self.used, before)
+                after = UNCHANGED if made == before else print_program(made)
+            except BracesError as error:
+                after = f"{type(error).__name__}: {error}\n"
+        said = "".join(f"{one.where}: {one.what}\n" for one in notes)
+        return self.text + AFTER + after + (NOTES + said if said else "")
+
+
+def cases() -> list[Case]:
+    """All files, in the order of their paths."""
+    paths = sorted(FOLDER.rglob("*.braces"))
+    return [Case(path, path.read_text(encoding="utf-8").partition(AFTER)[0]) for path in paths]
+
+
+def main(words: list[str]) -> None:
+    """Write the files whose paths have these words."""
+    for case in cases():
+        if all(word in case.path.as_posix() for word in words):
+            case.path.write_text(case.written(), encoding="utf-8")
+            print(case.path.relative_to(FOLDER))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

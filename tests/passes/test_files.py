@@ -1,0 +1,68 @@
+"""What passes make of programs in the text form; `scripts/pass_files.py` writes the files."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from pass_files import AFTER, FOLDER, UNCHANGED, Case, cases
+
+import braces as br
+from braces.errors import VerifyError
+from braces.ir import print_program
+from braces.passes.catalogue import MAKERS, PASSES
+from braces.passes.pipeline import run_pass
+from braces.passes.verify import check
+
+CASES = {case.path.relative_to(FOLDER).with_suffix("").as_posix(): case for case in cases()}
+WELL_FORMED = {
+    name: case
+    for name, case in CASES.items()
+    if not name.startswith("verify/") or f"{AFTER}{UNCHANGED}" in case.path.read_text("utf-8")
+}
+each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+each_well_formed = pytest.mark.parametrize("case", WELL_FORMED.values(), ids=WELL_FORMED)
+
+
+@each_case
+def test_a_pass_makes_of_a_program_what_the_file_says(case: Case) -> None:
+    assert case.written() == case.path.read_text(encoding="utf-8")
+
+
+@each_well_formed
+def test_what_a_pass_makes_is_well_formed_and_its_text_reads_back(case: Case) -> None:
+    made = run_pass(case.used, case.before)
+    assert check(made, None, all=True, types=True) == []
+    assert br.parse(print_program(made)).definition == made
+
+
+@each_case
+def test_a_pass_changes_nothing_that_it_is_given(case: Case) -> None:
+    before = case.before
+    text = print_program(before)
+    try:
+        run_pass(case.used, before)
+    except VerifyError:
+        assert case.path.parent.name == "verify"
+    assert before == case.before
+    assert print_program(before) == text
+
+
+@each_well_formed
+def test_a_pass_has_nothing_to_do_after_itself(case: Case) -> None:
+    made = run_pass(case.used, case.before)
+    assert print_program(run_pass(case.used, made)) == print_program(made)
+
+
+def test_every_pass_has_files() -> None:
+    found = Counter(path.parent.name for path in FOLDER.rglob("*.braces"))
+    assert found.keys() == PASSES.keys() | MAKERS.keys()
+    assert min(found.values()) >= 4
+
+
+def test_every_file_says_what_it_is_about() -> None:
+    for case in CASES.values():
+        first = case.text.splitlines()[0]
+        assert first.startswith("# ")
+        assert first.endswith(".")
+        assert AFTER in case.path.read_text(encoding="utf-8")

@@ -1,0 +1,64 @@
+"""Passes leave the values of random programs as they are, and their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from agree import differentiate, near, scope_of
+from generate import feeds_of, generate
+
+import braces as br
+from braces.passes.catalogue import PASSES
+
+TRIED = {name: (one,) for name, one in PASSES.items()} | {"all": tuple(PASSES.values())}
+Outcome = dict[str, Any] | type[br.BracesError]
+
+
+def outcome(
+    program: br.Program, feeds: dict[str, Any], fetch: dict[str, br.Var], mode: str, passes: Any
+) -> Outcome:
+    """The values of a run, or the class of its error."""
+    given = {name: x for name, x in feeds.items() if name in program.vars and name != "w"}
+    exe = br.Executor(mode=mode, passes=passes)
+    try:
+        return exe.run(program, scope_of(feeds), feed=given, fetch=fetch)
+    except br.RunError as error:
+        return type(error)
+
+
+def check_same(found: Outcome, wanted: Outcome, what: str) -> None:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for name, value in wanted.items():
+            near(found[name], value, 1e-10, f"{what}: {name}")
+    else:
+        assert found is wanted, what
+
+
+@pytest.mark.parametrize("seed", range(4000, 4040))
+def test_interpreted_values_stay_the_same_to_the_bit(seed: int) -> None:
+    made, feeds = generate(seed, size=6), feeds_of(seed)
+    fetch = {"y": made.result}
+    wanted = outcome(made.program, feeds, fetch, "interpret", ())
+    for name, passes in TRIED.items():
+        found = outcome(made.program, feeds, fetch, "interpret", passes)
+        check_same(found, wanted, name)
+        if isinstance(found, dict) and isinstance(wanted, dict):
+            assert found["y"].tobytes() == wanted["y"].tobytes()
+
+
+@pytest.mark.parametrize("seed", range(5000, 5004))
+def test_gradients_stay_the_same_in_both_modes(seed: int) -> None:
+    made, feeds = generate(seed, size=4), feeds_of(seed)
+    moves = {f"{v.name}.move": feeds[v.name] * 0.5 for v in made.inputs}
+    fetch = differentiate(made, second=False)
+    wanted = outcome(made.program, feeds | moves, fetch, "interpret", ())
+    for mode in ("interpret", "compile"):
+        for name in ("hoist", "all"):
+            found = outcome(made.program, feeds | moves, fetch, mode, TRIED[name])
+            check_same(found, wanted, f"{mode}, {name}")
+
+
+def test_the_programs_give_hoist_something_to_do() -> None:
+    programs = [generate(seed, size=6).program.definition for seed in range(4000, 4040)]
+    assert sum(PASSES["hoist"].run(one) is not one for one in programs) > 10
