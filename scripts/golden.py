@@ -153,7 +153,7 @@ def write_net(folder: Path) -> None:
     rng = np.random.default_rng(1)
     with br.Program() as program:
         x, y = br.data("x", ["b", 3]), br.data("y", ["b"], dtype="int32")
-        hidden = br.layers.batch_norm(br.fc(x, 4, act="tanh"))
+        hidden = br.batch_norm(br.fc(x, 4, act="tanh"))
         logits = br.fc(br.dropout(hidden, 0.5), 3, name="out")
         loss = br.mean(br.softmax_cross_entropy(logits, y))
         br.optimizer.adamw(1e-2).minimize(loss)

@@ -149,7 +149,7 @@ def test_what_star_imports_is_what_is_listed() -> None:
         assert sorted(found.keys() - {"__builtins__"}) == dir(module)
 
 
-@pytest.mark.parametrize("place", ["br.errors"])
+@pytest.mark.parametrize("place", ["br.layers", "br.errors"])
 def test_a_name_of_two_modules_is_one_thing(place: str) -> None:
     for name in dir(PLACES[place]):
         assert getattr(PLACES[place], name) is getattr(br, name)

@@ -101,7 +101,7 @@ def build(settings: Settings) -> Net:
 
 def encode(letters: br.Var, n: br.Var, settings: Settings) -> Heard:
     """Read the letters in both directions."""
-    x = br.layers.embedding(letters, [len(LETTERS) + 1, settings.width], name="letter")
+    x = br.embedding(letters, [len(LETTERS) + 1, settings.width], name="letter")
     ways = [
         read(x, n, settings.units, "forward", reverse=False),
         read(x, n, settings.units, "backward", reverse=True),
@@ -159,7 +159,7 @@ def listen(heard: Heard, h: br.Var, units: int) -> br.Var:
 
 def sound(phonemes: br.Var, settings: Settings) -> br.Var:
     """Phonemes as vectors."""
-    return br.layers.embedding(phonemes, [SOUNDS, settings.width], params=["sound.w"])
+    return br.embedding(phonemes, [SOUNDS, settings.width], params=["sound.w"])
 
 
 def silence(heard: Heard) -> br.Var:

@@ -65,14 +65,14 @@ def test_an_unknown_name_ends_with_1_and_names_the_nearest(
 
 LAYERS: dict[str, Any] = {
     "fc": lambda: br.fc(br.data("x", ["b", 4]), 3),
-    "embedding": lambda: br.layers.embedding(br.data("x", ["b"], "int32"), [5, 3]),
-    "conv1d": lambda: br.layers.conv1d(br.data("x", ["b", 2, 5]), 3, 2),
-    "conv2d": lambda: br.layers.conv2d(br.data("x", ["b", 2, 5, 5]), 3, 2),
+    "embedding": lambda: br.embedding(br.data("x", ["b"], "int32"), [5, 3]),
+    "conv1d": lambda: br.conv1d(br.data("x", ["b", 2, 5]), 3, 2),
+    "conv2d": lambda: br.conv2d(br.data("x", ["b", 2, 5, 5]), 3, 2),
     "dropout": lambda: br.dropout(br.data("x", ["b"]), 0.5),
-    "batch_norm": lambda: br.layers.batch_norm(br.data("x", ["b", 4])),
-    "group_norm": lambda: br.layers.group_norm(br.data("x", ["b", 4]), 2),
-    "layer_norm": lambda: br.layers.layer_norm(br.data("x", ["b", 4])),
-    "rms_norm": lambda: br.layers.rms_norm(br.data("x", ["b", 4])),
+    "batch_norm": lambda: br.batch_norm(br.data("x", ["b", 4])),
+    "group_norm": lambda: br.group_norm(br.data("x", ["b", 4]), 2),
+    "layer_norm": lambda: br.layer_norm(br.data("x", ["b", 4])),
+    "rms_norm": lambda: br.rms_norm(br.data("x", ["b", 4])),
 }
 
 

@@ -155,8 +155,8 @@ def test_a_layer_in_a_branch_in_a_loop_lives_in_the_main_block() -> None:
 def test_embedding_looks_up(mode: str) -> None:
     with br.Program() as prog:
         ids = br.data("ids", ["batch", 2], "int32")
-        out = br.layers.embedding(ids, [10, 4], name="words")
-        again = br.layers.embedding(ids, [10, 4], params=["words.w"])
+        out = br.embedding(ids, [10, 4], name="words")
+        again = br.embedding(ids, [10, 4], params=["words.w"])
     assert parameters(prog) == {"words.w": "f32[10,4]"}
     fed = np.array([[0, 9], [3, 3]], "i4")
     (got, same), values = run(mode, prog, {"ids": fed}, [out, again])
@@ -167,15 +167,50 @@ def test_embedding_looks_up(mode: str) -> None:
 @pytest.mark.parametrize("size", [10, [10], [10, "d"]])
 def test_embedding_needs_both_sizes(size: Any) -> None:
     with br.Program(), pytest.raises(br.ShapeError):
-        br.layers.embedding(br.data("ids", ["batch"], "int32"), size)
+        br.embedding(br.data("ids", ["batch"], "int32"), size)
 
 
-def test_embedding_with_a_table_says_how_to_look_up_in_it() -> None:
-    with br.Program():
+def test_embedding_looks_up_in_a_table_that_is_given(mode: str) -> None:
+    rows = np.arange(10, dtype="f4").reshape(5, 2)
+    with br.Program() as prog:
+        ids, table = br.data("ids", ["batch"], "int32"), br.parameter("table", [5, 2], rows)
+        given = [table, table * 2.0, rows, rows.tolist()]
+        outs = [br.embedding(ids, one) for one in given]
+        named = br.embedding(ids, table, name="looked_up")
+    assert list(parameters(prog)) == ["table"]
+    assert named.name == "looked_up"
+    got, _ = run(mode, prog, {"ids": np.array([4, 0], "i4")}, [*outs, named])
+    for one, factor in zip(got, (1, 2, 1, 1, 1), strict=True):
+        np.testing.assert_array_equal(one, rows[[4, 0]] * factor)
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "message"),
+    [
+        (lambda ids, table: br.embedding(table, ids), br.DTypeError, "the ids first"),
+        (lambda ids, table: br.embedding(table, [5, 2]), br.DTypeError, "needs integers"),
+        (lambda ids, table: br.embedding(ids, table, init=0.5), br.ProgramError, "for init"),
+        (
+            lambda ids, table: br.embedding(ids, table, dtype="f64"),
+            br.ProgramError,
+            "for dtype",
+        ),
+        (lambda ids, table: br.embedding(ids, table, params=["w"]), br.ProgramError, "params="),
+        (lambda ids, table: br.embedding(ids, "table"), br.ShapeError, "size='table'"),
+        (lambda ids, table: br.embedding([1, 2], table), br.ProgramError, "variable"),
+        (lambda ids, table: br.embedding(ids, ids), br.ShapeError, "table of rows"),
+    ],
+)
+def test_embedding_refuses_and_says_both_ways(
+    build: Any, error: type[Exception], message: str
+) -> None:
+    with br.Program() as prog:
         ids, table = br.data("ids", ["batch"], "int32"), br.parameter("table", [5, 2])
-        for given in ((ids, table), (table, ids)):
-            with pytest.raises(br.ProgramError, match=r"br\.embedding\(table, ids\)"):
-                br.layers.embedding(*given)
+        before = str(prog), str(prog.startup)
+        with pytest.raises(error, match=message) as caught:
+            build(ids, table)
+        assert "test_layers.py:" in str(caught.value)
+        assert (str(prog), str(prog.startup)) == before
 
 
 @pytest.mark.parametrize(
@@ -190,8 +225,10 @@ def test_conv2d_makes_a_weight_for_its_layout(
 ) -> None:
     with br.Program() as prog:
         x = br.data("x", shape)
-        out = br.layers.conv2d(x, 5, (2, 3), layout=layout, act="relu", name="conv")
-        bare = br.conv2d(x, br.get_variable("conv.w"), br.get_variable("conv.b"), layout=layout)
+        out = br.conv2d(x, 5, (2, 3), layout=layout, act="relu", name="conv")
+        bare = br.conv2d(
+            x, br.get_variable("conv.w"), bias=br.get_variable("conv.b"), layout=layout
+        )
     assert parameters(prog) == {"conv.w": weight, "conv.b": "f32[5]"}
     assert (out.name, str(out.type)) == ("conv", want)
     fed = np.random.default_rng(0).normal(size=(2, *shape[1:])).astype("f4")
@@ -203,8 +240,8 @@ def test_conv2d_makes_a_weight_for_its_layout(
 def test_conv1d_and_groups() -> None:
     with br.Program() as prog:
         x = br.data("x", ["b", 4, "t"])
-        assert str(br.layers.conv1d(x, 6, 3, padding="same", name="a").type) == "f32[b,6,t]"
-        br.layers.conv1d(x, 6, 3, groups=2, bias=False, name="b")
+        assert str(br.conv1d(x, 6, 3, padding="same", name="a").type) == "f32[b,6,t]"
+        br.conv1d(x, 6, 3, groups=2, bias=False, name="b")
     assert parameters(prog) == {"a.w": "f32[6,4,3]", "a.b": "f32[6]", "b.w": "f32[6,2,3]"}
 
 
@@ -222,25 +259,68 @@ def test_conv2d_refuses(window: Any, options: dict[str, Any], message: str) -> N
         x = br.data("x", ["b", 3, 8, 8])
         before = str(prog)
         with pytest.raises(br.BracesError, match=message):
-            br.layers.conv2d(x, 4, window, **options)
+            br.conv2d(x, 4, window, **options)
         assert str(prog) == before
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda x, w, b: br.conv2d(x, w, b), "no use for window.*16, 3.*weight, bias=b"),
+        (lambda x, w, b: br.conv2d(x, w, 3), "no use for window"),
+        (lambda x, w, b: br.conv2d(x, w, init=0.0), "no use for init"),
+        (lambda x, w, b: br.conv2d(x, w, bias=True), "bias=True"),
+        (lambda x, w, b: br.conv2d(x, w, params=["c.w"]), "makes no parameters"),
+        (lambda x, w, b: br.conv2d(x, 4), r"window.*br\.conv2d\(x, 4, 3\)"),
+        (lambda x, w, b: br.conv2d(x, "4", 3), "neither a variable nor a number|no use"),
+        (lambda x, w, b: br.conv2d(x, True, 3), "no use for window"),
+        (lambda x, w, b: br.conv1d(x, w), "3"),
+    ],
+)
+def test_conv2d_refuses_mixtures_of_what_is_made_and_given(build: Any, message: str) -> None:
+    with br.Program() as prog:
+        x, w = br.data("x", ["b", 3, 8, 8]), br.parameter("w", [4, 3, 3, 3])
+        b = br.parameter("c", [4])
+        before = str(prog), str(prog.startup)
+        with pytest.raises(br.BracesError, match=f"(?s){message}") as caught:
+            build(x, w, b)
+        assert "test_layers.py:" in str(caught.value)
+        assert (str(prog), str(prog.startup)) == before
+
+
+def test_a_convolution_is_given_its_weights_or_only_its_bias(mode: str) -> None:
+    with br.Program() as prog:
+        x, shared = br.data("x", ["b", 2, 5]), br.parameter("shared", [3], 0.5)
+        made = br.conv1d(x, np.int64(3), 2, bias=shared, name="made")
+        w = br.get_variable("made.w")
+        pairs = [
+            (br.conv1d(x, w, bias=shared), made),
+            (br.conv1d(x, w, bias=False) + br.full([3, 1], 0.5), made),
+            (br.conv1d(x, w * 2.0, act="relu"), br.relu(2.0 * br.conv1d(x, w))),
+            (br.conv1d(x, np.ones((3, 2, 2), "f4")), br.conv1d(x, br.full([3, 2, 2], 1.0))),
+        ]
+    assert list(parameters(prog)) == ["shared", "made.w"]
+    fed = np.random.default_rng(0).normal(size=(2, 2, 5)).astype("f4")
+    got, _ = run(mode, prog, {"x": fed}, [one for pair in pairs for one in pair])
+    for left, right in zip(got[::2], got[1::2], strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-6)
 
 
 # ---- normalisation ---------------------------------------------------------------------------
 
 
-def test_norm_layers_start_as_the_plain_operator(mode: str, rng: np.random.Generator) -> None:
+def test_norm_layers_start_without_effect(mode: str, rng: np.random.Generator) -> None:
+    without = {"scale": False, "bias": False}
     with br.Program() as prog:
         x = br.data("x", ["b", 4, 6])
-        layers = br.layers
         pairs = [
-            (layers.layer_norm(x, name="ln"), br.layer_norm(x)),
+            (br.layer_norm(x, name="ln"), br.layer_norm(x, **without)),
             (
-                layers.layer_norm(x, axis=(1, 2), name="ln2", bias=False),
-                br.layer_norm(x, axis=(1, 2)),
+                br.layer_norm(x, axis=(1, 2), name="ln2", bias=False),
+                br.layer_norm(x, axis=(1, 2), **without),
             ),
-            (layers.rms_norm(x, name="rms"), br.rms_norm(x)),
-            (layers.group_norm(x, 2, name="gn"), br.group_norm(x, groups=2)),
+            (br.rms_norm(x, name="rms"), br.rms_norm(x, scale=False)),
+            (br.group_norm(x, 2, name="gn"), br.group_norm(x, 2, **without)),
         ]
     assert parameters(prog) == {
         "ln.scale": "f32[6]",
@@ -256,9 +336,94 @@ def test_norm_layers_start_as_the_plain_operator(mode: str, rng: np.random.Gener
         np.testing.assert_allclose(left, right, atol=1e-6)
 
 
+def test_norms_take_the_weights_themselves_and_then_make_none(
+    mode: str, rng: np.random.Generator
+) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["b", 4, 6])
+        scale, bias = br.parameter("s", [6], 2.0), br.parameter("c", [6], 0.5)
+        four = np.full(4, 2.0, "f4")
+        plain = br.layer_norm(x, False, False)
+        grouped = br.group_norm(x, 2, False, False)
+        pairs = [
+            (br.layer_norm(x, scale, bias), plain * scale + bias),
+            (br.layer_norm(x, scale), plain * scale),
+            (br.layer_norm(x, bias=bias), plain + bias),
+            (br.layer_norm(x, scale, True, name="ln"), plain * scale),
+            (br.layer_norm(x, [2.0] * 6), plain * 2.0),
+            (br.rms_norm(x, scale * 2.0), br.rms_norm(x, False) * scale * 2.0),
+            (br.group_norm(x, 2, four, bias=four), grouped * 2.0 + 2.0),
+            (
+                br.layer_norm(x, False, False, axis=None),
+                br.layer_norm(x, False, False, axis=(0, 1, 2)),
+            ),
+        ]
+    assert parameters(prog) == {"s": "f32[6]", "c": "f32[6]", "ln.bias": "f32[6]"}
+    fed = rng.normal(size=(3, 4, 6)).astype("f4")
+    got, _ = run(mode, prog, {"x": fed}, [one for pair in pairs for one in pair])
+    for left, right in zip(got[::2], got[1::2], strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda x, w: br.layer_norm(x, w, params=["a"]), "makes no parameters"),
+        (lambda x, w: br.group_norm(x, w), "groups"),
+        (lambda x, w: br.batch_norm(x, w), r"one of two.*br\.batch_norm\(x, mean, var\)"),
+        (lambda x, w: br.batch_norm(x, var=w), "one of two"),
+        (lambda x, w: br.batch_norm(x, w, w, training=None), "training"),
+        (lambda x, w: br.layer_norm(x, scale="w"), "neither a variable"),
+    ],
+)
+def test_norms_refuse_and_leave_no_trace(build: Any, message: str) -> None:
+    with br.Program() as prog:
+        x, w = br.data("x", ["b", 4]), br.parameter("w", [4])
+        before = str(prog), str(prog.startup)
+        with pytest.raises(br.BracesError, match=f"(?s){message}") as caught:
+            build(x, w)
+        assert "test_layers.py:" in str(caught.value)
+        assert (str(prog), str(prog.startup)) == before
+
+
+def test_batch_norm_with_memories_of_a_loop_gives_the_next_ones(
+    mode: str, rng: np.random.Generator
+) -> None:
+    def step(carry: Any, rows: Any) -> Any:
+        out, mean, var = br.batch_norm(rows, *carry, momentum=0.5)
+        return (mean, var), out
+
+    with br.Program() as prog:
+        x = br.data("x", [3, 50, 2])
+        (mean, var), out = br.scan(step, (br.zeros([2]), br.ones([2])), x)
+    assert parameters(prog) == {}
+    assert not prog.updates
+    fed = rng.normal(2.0, 3.0, size=(3, 50, 2)).astype("f4")
+    (got_mean, got_var, got), _ = run(mode, prog, {"x": fed}, [mean, var, out])
+    want_mean, want_var = np.zeros(2), np.ones(2)
+    for rows in fed:
+        want_mean = 0.5 * want_mean + 0.5 * rows.mean(0)
+        want_var = 0.5 * want_var + 0.5 * rows.var(0)
+    np.testing.assert_allclose(got_mean, want_mean, rtol=1e-4)
+    np.testing.assert_allclose(got_var, want_var, rtol=1e-4)
+    centred = fed - fed.mean(1, keepdims=True)
+    np.testing.assert_allclose(got, centred / fed.std(1, keepdims=True), atol=1e-3)
+
+
+def test_batch_norm_that_does_not_train_leaves_its_statistics(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["b", 3])
+        out = br.batch_norm(x, training=False, scale=False, bias=False, epsilon=0.0, name="bn")
+    assert not prog.updates
+    fed = np.ones((2, 3), "f4")
+    got, values = run(mode, prog, {"x": fed}, out)
+    np.testing.assert_allclose(got, fed)
+    assert list(values) == ["bn.mean", "bn.var"]
+
+
 def test_batch_norm_keeps_running_statistics(mode: str, rng: np.random.Generator) -> None:
     with br.Program() as prog:
-        out = br.layers.batch_norm(br.data("x", ["b", 3]), momentum=0.75, name="bn")
+        out = br.batch_norm(br.data("x", ["b", 3]), momentum=0.75, name="bn")
     assert parameters(prog) == {"bn.scale": "f32[3]", "bn.bias": "f32[3]"}
     assert set(prog.updates) == {"bn.mean", "bn.var"}
     scope, exe = br.Scope(), br.Executor(mode=mode)
@@ -281,10 +446,8 @@ def test_batch_norm_in_an_inner_block_says_what_to_do() -> None:
     with br.Program() as prog:
         x = br.data("x", ["t", "b", 3])
         before = str(prog), str(prog.startup)
-        with pytest.raises(
-            br.ProgramError, match=r"(?s)running statistics.*br\.layers\.layer_norm"
-        ):
-            br.scan(lambda c, row: (c, br.layers.batch_norm(row)), None, x)
+        with pytest.raises(br.ProgramError, match=r"(?s)running statistics.*br\.layer_norm"):
+            br.scan(lambda c, row: (c, br.batch_norm(row)), None, x)
         assert (str(prog), str(prog.startup)) == before
 
 
@@ -292,9 +455,9 @@ def test_layers_train(mode: str, rng: np.random.Generator) -> None:
     """Gradients reach every parameter of every layer."""
     with br.Program() as prog:
         x = br.data("x", ["b", 2, 6, 6])
-        image = br.layers.conv2d(x, 4, 3, act="relu", name="conv")
-        flat = br.reshape(br.layers.batch_norm(image, name="bn"), [x.shape[0], 64])
-        hidden = br.layers.layer_norm(br.fc(flat, 8, act="gelu", name="fc"), name="ln")
+        image = br.conv2d(x, 4, 3, act="relu", name="conv")
+        flat = br.reshape(br.batch_norm(image, name="bn"), [x.shape[0], 64])
+        hidden = br.layer_norm(br.fc(flat, 8, act="gelu", name="fc"), name="ln")
         loss = br.mean(br.square(br.dropout(hidden, 0.25)))
         pairs = br.append_backward(loss)
     assert {p.name for p in pairs} == {info.name for info in prog.parameters}

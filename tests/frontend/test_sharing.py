@@ -17,14 +17,14 @@ Layer = Callable[..., Any]
 
 IMAGES, VECTORS = [4, 2, 5, 5], [4, 6]
 LAYERS: dict[str, tuple[list[int], Layer]] = {
-    "batch_norm": (VECTORS, lambda x, **given: br.layers.batch_norm(x, **given)),
-    "conv1d": ([4, 2, 5], lambda x, **given: br.layers.conv1d(x, 3, 2, **given)),
-    "conv2d": (IMAGES, lambda x, **given: br.layers.conv2d(x, 3, 2, **given)),
-    "embedding": (VECTORS, lambda x, **given: br.layers.embedding(_ids(x), [7, 3], **given)),
+    "batch_norm": (VECTORS, lambda x, **given: br.batch_norm(x, **given)),
+    "conv1d": ([4, 2, 5], lambda x, **given: br.conv1d(x, 3, 2, **given)),
+    "conv2d": (IMAGES, lambda x, **given: br.conv2d(x, 3, 2, **given)),
+    "embedding": (VECTORS, lambda x, **given: br.embedding(_ids(x), [7, 3], **given)),
     "fc": (VECTORS, lambda x, **given: br.fc(x, 3, **given)),
-    "group_norm": (IMAGES, lambda x, **given: br.layers.group_norm(x, 2, **given)),
-    "layer_norm": (VECTORS, lambda x, **given: br.layers.layer_norm(x, **given)),
-    "rms_norm": (VECTORS, lambda x, **given: br.layers.rms_norm(x, **given)),
+    "group_norm": (IMAGES, lambda x, **given: br.group_norm(x, 2, **given)),
+    "layer_norm": (VECTORS, lambda x, **given: br.layer_norm(x, **given)),
+    "rms_norm": (VECTORS, lambda x, **given: br.rms_norm(x, **given)),
 }
 ROLES = {
     "batch_norm": ["scale", "bias", "mean", "var"],
@@ -138,11 +138,11 @@ def test_parameters_of_other_sizes_are_not_shared(layer: str) -> None:
 
 def shared_norms(momentum: float) -> tuple[Any, list[Any]]:
     with br.Program() as program:
-        outs = [br.layers.batch_norm(br.data("x0", ["b", 2]), name="norm", momentum=momentum)]
+        outs = [br.batch_norm(br.data("x0", ["b", 2]), name="norm", momentum=momentum)]
         for i in (1, 2):
             names = [info.name for info in program.persistables]
             x = br.data(f"x{i}", ["b", 2])
-            outs.append(br.layers.batch_norm(x, params=names, momentum=momentum))
+            outs.append(br.batch_norm(x, params=names, momentum=momentum))
     return program, outs
 
 
@@ -180,8 +180,8 @@ def test_one_of_the_layers_that_share_statistics_is_tested_without_the_others() 
 def test_a_scale_and_a_bias_are_shared_without_the_statistics() -> None:
     with br.Program() as program:
         x = br.data("x", ["b", 2])
-        br.layers.batch_norm(x, name="one")
-        br.layers.batch_norm(x * 2.0, params=["one.scale", "one.bias"], name="two")
+        br.batch_norm(x, name="one")
+        br.batch_norm(x * 2.0, params=["one.scale", "one.bias"], name="two")
     assert [info.name for info in program.persistables] == [
         *("one.scale", "one.bias", "one.mean", "one.var", "two.mean", "two.var"),
     ]
@@ -194,4 +194,4 @@ def test_statistics_are_not_shared_with_what_does_not_outlive_a_run() -> None:
         br.constant([0.0, 0.0])
         names = ["s", "b", x.name, x.name]
         with pytest.raises(br.ProgramError, match="`x`, which does not outlive a run"):
-            br.layers.batch_norm(x, params=names)
+            br.batch_norm(x, params=names)

@@ -51,7 +51,7 @@ def test_an_unnamed_channel_dimension_becomes_that_of_the_weight() -> None:
 
 def test_a_bias_must_have_the_output_channels() -> None:
     with br.Program(), pytest.raises(ShapeError, match="4 output channels, but bias has 5"):
-        br.conv2d(br.data("x", NCHW), br.data("k", [4, 3, 3, 3]), br.data("c", [5]))
+        br.conv2d(br.data("x", NCHW), br.data("k", [4, 3, 3, 3]), bias=br.data("c", [5]))
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,8 @@ def test_parameters_get_zero_gradients_from_a_batch_of_nothing(mode: str) -> Non
 def test_equal_numbers_give_finite_results_and_gradients(mode: str) -> None:
     with br.Program() as program:
         x = br.data("x", ["b", 3])
-        outs = [br.layer_norm(x), br.rms_norm(x), br.l2_normalize(x)]
+        plain = br.layer_norm(x, scale=False, bias=False)
+        outs = [plain, br.rms_norm(x, scale=False), br.l2_normalize(x)]
         grads = [br.gradients([br.sum(out)], [x])[0] for out in outs]
     for value in run(mode, program, [*outs, *grads], x=np.zeros((2, 3), np.float32)):
         assert np.isfinite(value).all()
@@ -70,7 +71,7 @@ def test_equal_numbers_give_finite_results_and_gradients(mode: str) -> None:
 def test_statistics_of_half_precision_are_summed_in_float32(mode: str) -> None:
     x = (1000 + np.arange(4096) % 7).astype(np.float16)[None]
     with br.Program() as program:
-        out = br.layer_norm(br.data("x", ["b", 4096], dtype="float16"))
+        out = br.layer_norm(br.data("x", ["b", 4096], dtype="float16"), False, False)
     (got,) = run(mode, program, [out], x=x)
     wide = x.astype(np.float64)
     want = (wide - wide.mean()) / wide.std()
@@ -102,7 +103,7 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(ShapeError, match="cannot divide 4 channels into 3 groups"):
             br.group_norm(x, groups=3)
         with pytest.raises(ShapeError, match="axis 0, the batch"):
-            br.group_norm(x, groups=1, axis=0)
+            br.group_norm(x, groups=1, scale=False, bias=False, axis=0)
         with pytest.raises(ShapeError, match="no axis 2"):
             br.rms_norm(x, axis=2)
         whole = br.data("whole", [4], dtype="int32")
@@ -114,5 +115,8 @@ def test_as_many_groups_as_channels_normalise_each_channel(mode: str, rng: Any) 
     x = rng.normal(size=(2, 3, 8)).astype(np.float32)
     with br.Program() as program:
         var = br.data("x", ["b", 3, "t"])
-        outs = [br.group_norm(var, groups=3), br.layer_norm(var, axis=2)]
+        outs = [
+            br.group_norm(var, 3, scale=False, bias=False),
+            br.layer_norm(var, axis=2, scale=False, bias=False),
+        ]
     np.testing.assert_allclose(*run(mode, program, outs, x=x), 1e-5, 1e-5)

@@ -280,8 +280,8 @@ def test_gathering_refuses_what_does_not_fit() -> None:
             br.take(x, x > 0.0, axis=0)
         with pytest.raises(DTypeError, match=r"(?s)needs integers.*br\.where"):
             br.take(i, x > 0.0, axis=0)
-        with pytest.raises(DTypeError, match=r"the order: br\.embedding\(table, ids\)"):
-            br.embedding(i, x)
+        with pytest.raises(DTypeError, match=r"(?s)the ids first.*br\.embedding\(ids, table\)"):
+            br.embedding(x, i)
         with pytest.raises(DTypeError, match=r"the order: br\.take\(x, indices, axis\)"):
             br.take(i, x, axis=0)
         with pytest.raises(ShapeError, match=r"update of the type f32\[t,3\], not f32\[b,3\]"):
@@ -289,7 +289,7 @@ def test_gathering_refuses_what_does_not_fit() -> None:
         with pytest.raises(DTypeError, match="update of the type"):
             br.scatter_add(x, i, br.data("u", ["t", 3], dtype="float64"))
         with pytest.raises(ShapeError, match="needs a table of rows"):
-            br.embedding(br.data("table", [3]), i)
+            br.embedding(i, br.data("table", [3]))
         with pytest.raises(ShapeError, match=r"(?s)shape of x but on axis 1.*expand_dims"):
             br.take_along_axis(x, i, axis=1)
         with pytest.raises(ShapeError, match="needs 1 to 2 indices"):
@@ -302,7 +302,7 @@ GATHERS = {
     "take": lambda x, i: br.take(x, i, axis=0),
     "flat": lambda x, i: br.take(x, i),
     "scatter_add": lambda x, i: br.scatter_add(x, i, br.zeros_like(br.take(x, i, axis=0))),
-    "embedding": br.embedding,
+    "embedding": lambda x, i: br.embedding(i, x),
     "one_hot": lambda x, i: br.one_hot(i, 3),
     "take_along_axis": lambda x, i: br.take_along_axis(x, br.expand_dims(i, 1), axis=0),
     "put_along_axis_add": lambda x, i: one(
@@ -369,7 +369,7 @@ def test_nothing_can_be_taken_from_nothing(mode: str) -> None:
 def test_repeated_indices_add_up(mode: str) -> None:
     with br.Program() as program:
         table, ids = br.data("table", [3, 2]), br.data("ids", ["b"], dtype="int32")
-        rows = br.embedding(table, ids)
+        rows = br.embedding(ids, table)
         grads = br.gradients([rows * rows], [table])
     table_ = ramp(3, 2) + 1
     got = run(mode, program, grads, table=table_, ids=np.array([1, 1, 0, 1], np.int32))[0]
@@ -384,7 +384,7 @@ def test_the_gradient_of_an_embedding_in_a_loop_adds_rows_in_place(mode: str) ->
         with rnn.stepnet() as net:
             now = net.add_input(ids)
             h = net.add_memory(init=br.constant(np.zeros((1, 2), np.float32)))
-            h.update(h.pre() + br.sum(br.embedding(table, now), axis=0, keepdims=True))
+            h.update(h.pre() + br.sum(br.embedding(now, table), axis=0, keepdims=True))
         grads = br.gradients([br.sum(rnn.final(h))], [table])
     text = str(program)
     assert text.count("= scatter_add(") == 1

@@ -95,7 +95,7 @@ def test_a_step_leaves_the_state_of_other_parameters_alone() -> None:
 def test_a_step_takes_statistics_and_counters_of_its_own_along() -> None:
     with br.Program() as prog:
         x = br.data("x", ["b", 3])
-        hidden = br.dropout(br.layers.batch_norm(br.fc(x, 4, name="in"), name="bn"), 0.5)
+        hidden = br.dropout(br.batch_norm(br.fc(x, 4, name="in"), name="bn"), 0.5)
         loss = br.mean(br.square(br.fc(hidden, 1, name="out")))
         seen = br.state("seen", [], init=0.0)
         prog.update("seen", (seen + 1.0).name)

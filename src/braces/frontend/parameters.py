@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from braces.dtypes import DType
@@ -16,11 +16,31 @@ from braces.errors import (
 from braces.frontend.variables import persistable
 from braces.ir.program import default_program
 from braces.ir.records import PARAMETER, STATE
-from braces.ops.build import Var, one, tensor_type, var_of
+from braces.ops.build import Operand, Var, one, tensor_type, var_of
 from braces.ops.define import OPS
 from braces.ops.rules import axis_index
 
 Activation: TypeAlias = "str | Callable[[Var], Var] | None"
+Weight: TypeAlias = "Operand | bool | None"
+"""A weight as a layer takes it: `True` makes a parameter, `False` leaves it out, a variable or
+an array is the weight itself. Where nothing is said, `None`, one is made unless the layer is
+given another one."""
+
+
+def is_given(weight: Weight) -> bool:
+    """Whether this is a weight itself, and not whether there is one."""
+    return not isinstance(weight, bool | None)
+
+
+def to_make(said: Mapping[str, Weight], *, beside: bool = False) -> list[str]:
+    """The roles of the parameters that a layer makes, of what is said of each.
+
+    Args:
+        said: By role, in the order in which `params=` names them.
+        beside: Whether the layer is given something else that it would make.
+    """
+    given = beside or any(map(is_given, said.values()))
+    return [role for role, one in said.items() if one is True or (one is None and not given)]
 
 
 class Parameters:
@@ -54,6 +74,11 @@ class Parameters:
         self, params: Sequence[Any], roles: Sequence[str], states: Sequence[str]
     ) -> None:
         every = (*roles, *states)
+        if not every:
+            raise ProgramError(
+                f"{self.layer} makes no parameters here, and has no use for {params!r}.",
+                fix="Give either the weights themselves, or params= with their names.",
+            )
         counts = {len(every), len(roles)} if states else {len(roles), max(len(roles) - 1, 1)}
         wrong = isinstance(params, str) or not all(isinstance(one, str) for one in params)
         if wrong or len(params) not in counts - {0}:
@@ -148,6 +173,25 @@ def fixed_size(x: Var, axis: int, layer: str) -> int:
             fix="Declare this axis with a number, or br.reshape to one.",
         )
     return size
+
+
+def refuse_options(layer: str, ways: str, options: Mapping[str, object]) -> None:
+    """Refuse options of weights that are made, where the weights themselves are given.
+
+    Args:
+        layer: What kind of layer it is.
+        ways: The two ways to call it.
+        options: By name; `None` is not said.
+
+    Raises:
+        ProgramError: One is said.
+    """
+    said = [name for name, value in options.items() if value is not None]
+    if said:
+        raise ProgramError(
+            f"{layer} is given its weights, and has no use for {', '.join(said)}.",
+            fix=f"Write {ways}.",
+        )
 
 
 def activated(x: Var, act: Activation, name: str) -> Var:

@@ -18,6 +18,7 @@ from braces import errors
 from braces.dims import Dim
 from braces.dtypes import SHORT_NAMES, dtype_of
 from braces.errors import DTypeError, ProgramError, suggest
+from braces.frontend import layers
 from braces.frontend.functions import FUNCTIONS, UNLISTED
 from braces.frontend.random import sizes_of
 from braces.frontend.variables import constant
@@ -174,7 +175,7 @@ clip_by_value br.optimizer.clip_by_value(max_delta)
 clone the variable itself: values never change
 compile br.Executor(): it compiles
 concatenate br.concat(xs, axis=0)
-conv br.conv2d(x, weight), or br.layers.conv2d for a layer
+conv br.conv2d(x, 16, 3), or br.conv2d(x, weight)
 cosine_decay_schedule br.optimizer.cosine_decay_schedule
 count_nonzero br.sum(x != 0)
 create_parameter br.parameter(name, shape)
@@ -221,7 +222,7 @@ l1_loss br.mean(br.absolute_error(prediction, target))
 le br.less_equal(x, y), or x <= y
 less_than br.less(x, y), or x < y
 linear br.fc(x, size)
-lookup_table br.embedding(table, ids)
+lookup_table br.embedding(ids, table)
 lt br.less(x, y), or x < y
 manual_seed exe.init(prog, scope, seed=0)
 masked_fill br.where(mask, value, x)
@@ -359,7 +360,7 @@ def no_attribute(name: str) -> AttributeError:
     """The error for `x.NAME` of a variable, which says what to type."""
     near = suggest(name, [one for one in dir(Var) if not one.startswith("_")])
     hint = METHODS.get(name) or HINTS.get(name.lower())
-    if name in FUNCTIONS:
+    if name in {*FUNCTIONS, *layers.__all__}:
         hint = f"br.{name}(x)"
     fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(br.Var)."
     return AttributeError(f"A variable has no `{name}`. {fix}", name=name)

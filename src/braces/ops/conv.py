@@ -274,6 +274,7 @@ def _along_channels(bias: Any, layout: str) -> Any:
     infer=convolving(3),
     rows="batch",
     costly=True,
+    function=False,
     examples=(
         "x=f32[2,3,5] weight=f32[4,3,3] bias=f32[4]",
         "x=f64[b,2,t] weight=f64[3,2,2] stride=2 padding=1",
@@ -323,6 +324,7 @@ def conv1d(
     infer=convolving(4),
     rows="batch",
     costly=True,
+    function=False,
     examples=(
         "x=f32[2,3,5,4] weight=f32[4,3,3,2] bias=f32[4]",
         "x=f64[b,2,h,w] weight=f64[3,2,3,3] stride=2 padding=1",

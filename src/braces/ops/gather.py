@@ -238,6 +238,7 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    function=False,
     examples=(
         "table=f32[5,3] ids=i32[b,t]",
         "table=f64[5,3] ids=i64[4]",
@@ -276,7 +277,6 @@ def rows_of_embedding(view: RowView) -> Fills:
 @embedding.infer
 def infer_embedding(context: Context, table: TensorType, ids: TensorType) -> TensorType:
     """The sizes of the ids, and the width of the table."""
-    check_order(context, table, ids, "embedding(table, ids)")
     if table.rank != 2:
         raise ShapeError(
             f"embedding needs a table of rows, not {table}.",

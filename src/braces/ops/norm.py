@@ -77,6 +77,7 @@ def real_dtype(context: Context, *types: TensorType | None) -> DType:
 
 @op(
     rows="along_axis",
+    function=False,
     examples=(
         "x=f32[2,3] scale=f32[3] bias=f32[3]",
         "x=f64[b,t,4] scale=f64[4] bias=f64[4] epsilon=0.001",
@@ -143,6 +144,7 @@ def infer_layer_norm(
 
 @op(
     rows="along_axis",
+    function=False,
     examples=(
         "x=f32[2,3] scale=f32[3]",
         "x=f64[b,t,4] scale=f64[4] epsilon=0.001",
@@ -193,6 +195,7 @@ def infer_rms_norm(
 
 @op(
     rows="batch",
+    function=False,
     examples=(
         "x=f32[2,4,3] scale=f32[4] bias=f32[4] groups=2",
         "x=f64[b,6,h,w] scale=f64[6] bias=f64[6] groups=3",
@@ -317,6 +320,7 @@ def infer_l2_normalize(
 
 @op(
     outputs=("out", "next_mean", "next_var"),
+    function=False,
     examples=(
         "x=f32[4,3] scale=f32[3] bias=f32[3] running_mean=f32[3] running_var=f32[3]",
         "x=f64[b,2,h,w] scale=f64[2] bias=f64[2] running_mean=f64[2] running_var=f64[2]",
