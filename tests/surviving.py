@@ -1,5 +1,7 @@
 """Every program that a test runs or saves survives text -> parse -> bytes -> load -> text.
 
+So do its constructs when they are taken apart and put together again.
+
 What the tests build is noted while they run, and sent through both forms when they end, once
 for each fingerprint; a program that comes back otherwise fails the test that built it.
 """
@@ -15,6 +17,8 @@ from unittest import mock
 import braces as br
 from braces.ir import ProgramDef, fingerprint, print_program
 from braces.ir.serde import program_to_bytes
+from braces.ir.views import view_of
+from braces.ir.walk import all_ops
 from braces.passes.admit import op_versions
 
 
@@ -77,3 +81,11 @@ def check_survival(program: ProgramDef, meaning: str) -> None:
     loaded = br.Program.from_bytes(program_to_bytes(parsed, None, op_versions())).definition
     assert print_program(loaded) == text, text
     assert fingerprint(loaded) == meaning, text
+    check_views(loaded)
+
+
+def check_views(program: ProgramDef) -> None:
+    """Take each construct of a program apart, and hold what comes back against it."""
+    for path, op in all_ops(program.main):
+        view = view_of(op)
+        assert view is None or view.to_op() == op, (path, op)

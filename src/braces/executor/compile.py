@@ -116,13 +116,15 @@ class Lowerer:
             with jax.named_scope(op.name.replace("/", ".")):
                 if isinstance(definition, BlockOp):
                     view = OpLowering(self, op, env, here, self._whole(op, env, state))
-                    results, state = definition.lower(view), view.outer
+                    env |= definition.lower(view)
+                    state = view.outer
                 else:
                     results, state = self._plain(definition, op, env, here, state)
-            bind(op, results, env)
-            state = self._measured(results, state)
+                    bind(op, results, env)
+            bound = [env[name] for name in op.binds()]
+            state = self._measured(bound, state)
             if self.check_nan:
-                state = note(state, NAN, has_nan(results))
+                state = note(state, NAN, has_nan(bound))
         return state
 
     def _plain(
@@ -141,27 +143,24 @@ class Lowerer:
         except BracesError as error:
             raise error.located(op.describe()) from None
 
-    def _measured(self, results: Mapping[str, Sequence[Any]], state: State) -> State:
+    def _measured(self, bound: Iterable[Any], state: State) -> State:
         """Note how many values the lists have that began in the block that has this state.
 
         What pushes to a list goes on beyond its room, so that one run tells all that is needed.
         """
-        for site, buffer in self._lists(results, state):
+        for site, buffer in self._lists(bound, state):
             count = jnp.maximum(state.sites[site], buffer.count)
             state = State(state.running, state.sites | {site: count})
         return state
 
     def _whole(self, op: Op, env: Mapping[str, Any], state: State) -> State:
         """The state in which an operator reads its lists: no loop runs over one cut short."""
-        read = {"": [env[name] for name in op.reads()]}
-        for _, buffer in self._lists(read, state):
+        for _, buffer in self._lists([env[name] for name in op.reads()], state):
             state = State(state.running & buffer.whole, state.sites)
         return state
 
-    def _lists(
-        self, values: Mapping[str, Sequence[Any]], state: State
-    ) -> Iterator[tuple[str, Buffer]]:
-        for value in (value for group in values.values() for value in group):
+    def _lists(self, values: Iterable[Any], state: State) -> Iterator[tuple[str, Buffer]]:
+        for value in values:
             if isinstance(value, Buffer):
                 begun = (
                     p
@@ -224,9 +223,9 @@ class OpLowering:
     path: str
     outer: State
 
-    def values(self, slot: str) -> tuple[Any, ...]:
-        """The values of an input slot."""
-        return tuple(self.env[name] for name in self.op.inputs.get(slot, ()))
+    def read(self, name: str) -> Any:
+        """The value of a visible variable."""
+        return self.env[name]
 
     def size(self, size: Any) -> int:
         """A size as a number."""
@@ -300,9 +299,9 @@ class OpLowering:
         return fail(state, self.path, wrong)
 
 
-def has_nan(results: Mapping[str, Sequence[Any]]) -> Any:
-    """Whether any array among an operator's results has a NaN."""
-    leaves = jax.tree.leaves(dict(results))
+def has_nan(values: Sequence[Any]) -> Any:
+    """Whether any array among these values has a NaN."""
+    leaves = jax.tree.leaves(values)
     found = [jnp.any(jnp.isnan(x)) for x in leaves if is_float(np.dtype(x.dtype))]
     return jnp.any(jnp.stack(found)) if found else jnp.asarray(False)
 

@@ -67,7 +67,7 @@ class Interpreter:
     def _step(self, op: Op, env: dict[str, Any], path: str) -> None:
         definition = OPS.get(op.type)
         if isinstance(definition, BlockOp):
-            bind(op, definition.interpret(OpFrame(self, op, env, path)), env)
+            env |= definition.interpret(OpFrame(self, op, env, path))
             return
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
         if definition.learn_rule is not None:
@@ -107,7 +107,7 @@ def refuse_nan(op: Op, env: Mapping[str, Any]) -> None:
 
 
 def _has_nan(value: Any) -> bool:
-    return not isinstance(value, Stack) and bool(has_nan({"value": (value,)}))
+    return not isinstance(value, Stack) and bool(has_nan([value]))
 
 
 def place(path: str, op: Op) -> str:
@@ -168,10 +168,6 @@ class OpFrame:
     def read(self, name: str) -> Any:
         """The value of a visible variable."""
         return self.env[name]
-
-    def values(self, slot: str) -> tuple[Any, ...]:
-        """The values of an input slot."""
-        return tuple(self.env[name] for name in self.op.inputs.get(slot, ()))
 
     def size(self, size: Any) -> int:
         """A size as a number."""

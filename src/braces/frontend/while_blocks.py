@@ -15,7 +15,7 @@ from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.walk import all_ops, free_names
 from braces.ops.build import Var, apply, as_var, tensor_type
 from braces.ops.define import OPS
-from braces.ops.lists import EMPTY, begun, push
+from braces.ops.lists import EMPTY, list_attrs, push
 from braces.ops.rows_of_lists import stack
 from braces.ops.source import says_where
 from braces.passes.prune import eliminate
@@ -95,7 +95,7 @@ class WhileBlock(LoopBlock):
     def _collect(self, var: Var) -> tuple[Var, Var, Var]:
         """A list that takes one value each trip: before the loop, in the trip, and after it."""
         row, history = tensor_type(var), self.table.names.unique("rows")
-        start = apply(EMPTY, {}, begun(row, history))["out"][0]
+        start = apply(EMPTY, {}, list_attrs(row, history))["out"][0]
         inner = self.param("rows", ListType(row))
         with self.program.building(self.table):
             return start, inner, push(inner, var, history)

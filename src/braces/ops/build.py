@@ -166,6 +166,13 @@ def var_of(program: Program, table: SymbolTable, name: str) -> Var:
     return found
 
 
+def visible_var(program: Program, table: SymbolTable, name: str) -> Var:
+    """The handle of a variable that is visible in a block: its own, or of one around it."""
+    owner = table.table_of(name)
+    assert owner is not None, f"{name} is not visible"
+    return var_of(program, owner, name)
+
+
 # ---- operands --------------------------------------------------------------------------------
 
 
@@ -315,7 +322,7 @@ def append(
     table = program.current
     slots = tuple(s.name for s in definition.outputs) if wanted is None else tuple(wanted)
     if definition.owns_blocks:
-        captured = (_visible(program, name) for name in captures_of(attrs))
+        captured = (visible_var(program, table, name) for name in captures_of(attrs))
         operands = {**operands, CAPTURES: tuple(captured)}
     types = {slot: tuple(v.type for v in values) for slot, values in operands.items()}
     captures = operands.get(CAPTURES, ()) if definition.owns_blocks else ()
@@ -346,12 +353,6 @@ def append(
     return {
         slot: tuple(var_of(program, table, n) for n in names) for slot, names in outputs.items()
     }
-
-
-def _visible(program: Program, name: str) -> Var:
-    table = program.current.table_of(name)
-    assert table is not None, f"capture {name} is not visible"
-    return var_of(program, table, name)
 
 
 def name_outputs(

@@ -152,7 +152,7 @@ def zeros_listed(
     return Buffer(jnp.zeros((capacity, *shape), dtype), jnp.asarray(length, "int32"), history)
 
 
-def begun(element: TensorType, history: str) -> dict[str, Any]:
+def list_attrs(element: TensorType, history: str) -> dict[str, Any]:
     """The attributes of the operators that begin a list."""
     return {"dtype": element.dtype, "shape": element.shape, "history": history}
 

@@ -22,9 +22,9 @@ from braces.ops.lists import (
     Buffer,
     Slots,
     Stack,
-    begun,
     infer_begun,
     is_traced,
+    list_attrs,
     resized,
     zeros_listed,
 )
@@ -197,7 +197,7 @@ def filled_list(length: Var, like: Var, history: str) -> Var:
     """Append a `list_filled` with the elements of another list."""
     found = like.type
     assert isinstance(found, ListType)
-    attrs = begun(found.element, history)
+    attrs = list_attrs(found.element, history)
     return apply("list_filled", {"length": (length,)}, attrs)["out"][0]
 
 

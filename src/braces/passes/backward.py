@@ -7,7 +7,7 @@ call it again for their bodies, so nesting needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
 from braces.dtypes import ListType, TensorType
@@ -15,12 +15,21 @@ from braces.errors import GradientError
 from braces.ir.program import Program
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.table import SymbolTable
-from braces.ir.walk import ancestors
-from braces.ops.build import Var, append, as_var, check_visible, one, tensor_type, var_of
+from braces.ops.build import (
+    Var,
+    append,
+    as_var,
+    check_visible,
+    one,
+    tensor_type,
+    var_of,
+    visible_var,
+)
 from braces.ops.control.base import BlockOp
-from braces.ops.control.keeping import Lists, differentiable, history_of
+from braces.ops.control.cotangents import add, collect, differentiable
+from braces.ops.control.keeping import Lists, history_of
 from braces.ops.define import OPS, OpDef, Slot
-from braces.ops.lists import EMPTY, add_lists, begun, zero_list
+from braces.ops.lists import EMPTY, list_attrs, zero_list
 from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
 from braces.ops.source import says_where
@@ -28,48 +37,60 @@ from braces.passes.prune import eliminate
 from braces.passes.verify import verified_at_end
 
 
-class Differentiation:
-    """One operator that owns blocks, as its gradient sees it.
+class OpDifferentiation:
+    """One operator that owns blocks; `braces.ops.control.derivatives.Differentiation`."""
 
-    Attributes:
-        op: The operator.
-        host: The table that it stands in.
-        grads: Cotangents of its outputs, by name.
-        lists: The histories of loops made so far.
-    """
+    def __init__(self, backprop: Backprop, op: Op) -> None:
+        self._backprop = backprop
+        self._op = op
+        self._grads = {n: backprop.grads[n] for n in op.binds() if n in backprop.grads}
 
-    def __init__(self, backprop: Backprop, op: Op, definition: OpDef) -> None:
-        self.engine = backprop
-        self.op = op
-        self.definition = definition
-        self.host = backprop.host
-        self.program = backprop.program
-        self.lists = backprop.lists
-        self.grads = {n: backprop.grads[n] for n in op.binds() if n in backprop.grads}
-        self.eliminate: Callable[..., Body] = eliminate
-        self.pending: dict[str, str] = {}
+    @property
+    def program(self) -> Program:
+        """The program that is built."""
+        return self._backprop.program
+
+    @property
+    def host(self) -> SymbolTable:
+        """The block that the operator stands in."""
+        return self._backprop.host
+
+    @property
+    def op(self) -> Op:
+        """The operator, as it stands there now."""
+        return self._op
+
+    @property
+    def grads(self) -> Mapping[str, Var]:
+        """The cotangents of its outputs."""
+        return self._grads
+
+    @property
+    def lists(self) -> Lists:
+        """The histories that were made so far."""
+        return self._backprop.lists
 
     def var(self, name: str) -> Var:
-        """The handle of a variable that the operator reads."""
-        table = self.host.table_of(name)
-        assert table is not None, name
-        return var_of(self.program, table, name)
+        """The handle of a variable that the operator reads or binds."""
+        return visible_var(self.program, self.host, name)
 
     def wants(self, name: str) -> bool:
         """Whether the cotangent of this input is wanted."""
-        return name in self.engine.active and differentiable(self.host.type_of(name))
+        return name in self._backprop.active and differentiable(self.host.type_of(name))
 
-    def ancestors(self, table: SymbolTable, names: Iterable[str]) -> set[str]:
-        """All that these names of a block are computed from."""
-        return ancestors(table.ops, names)
-
-    def reachable(self, table: SymbolTable, names: Iterable[str]) -> set[str]:
+    def reachable(self, body: Body, names: Set[str]) -> set[str]:
         """All that depends on these names of a block."""
-        return reachable(table, names)
+        return reachable(body, names)
 
-    def add(self, left: Var, right: Var) -> Var:
-        """The sum of two cotangents."""
-        return add(left, right)
+    def eliminate(self, body: Body, results: Sequence[str]) -> Body:
+        """A block with only what these results need."""
+        return eliminate(body, results)
+
+    def backprop(
+        self, forward: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
+    ) -> dict[str, Var]:
+        """Differentiate a block: cotangents of `wanted`, from those of its results."""
+        return Backprop(self.program, forward, dict(seeds), wanted, self.lists).run()
 
     def zero_list(self, name: str) -> Var:
         """Zeros in the length of a list."""
@@ -80,16 +101,11 @@ class Differentiation:
             length = length_of(values)
         return filled_list(length, values, history)
 
-    def backprop(self, forward: SymbolTable, seeds: Mapping[str, Var], wanted: set[str]) -> Any:
-        """Differentiate a block: cotangents of `wanted`, from those of its results."""
-        inner = Backprop(self.program, forward, dict(seeds), wanted, self.lists)
-        return inner.run()
-
     def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
         """An empty history, made just before the operator; returns its name."""
         host = self.host
         info = host.new_var(name or host.names.unique("history"), ListType(element))
-        attrs = OPS.get(EMPTY).bind_attrs(begun(element, history))
+        attrs = OPS.get(EMPTY).bind_attrs(list_attrs(element, history))
         made = host.new_op(
             EMPTY, outputs={"out": (info.name,)}, attrs=attrs, source=self.op.source
         )
@@ -98,12 +114,12 @@ class Differentiation:
         return info.name
 
     def replace(self, op: Op) -> None:
-        """Put another operator in the place of this one."""
-        self.host.replace(self.op, op)
+        """Put another operator in the place of this one, which is `op` from then on."""
+        self._op = self.host.replace(self._op, op)
 
     def give(self, name: str, grad: Var) -> None:
         """Add to the cotangent of an input."""
-        self.engine.accumulate(name, grad)
+        self._backprop.accumulate(name, grad)
 
 
 class Backprop:
@@ -114,7 +130,7 @@ class Backprop:
         program: Program,
         host: SymbolTable,
         grads: dict[str, Var],
-        wanted: set[str],
+        wanted: Set[str],
         lists: Lists,
     ) -> None:
         self.program = program
@@ -141,7 +157,7 @@ class Backprop:
     def _step(self, op: Op) -> None:
         definition = OPS.get(op.type)
         if isinstance(definition, BlockOp):
-            definition.build_gradient(Differentiation(self, op, definition))
+            definition.build_gradient(OpDifferentiation(self, op))
             return
         given = (
             self._by_rule(definition, op)
@@ -167,9 +183,7 @@ class Backprop:
             self.grads[name] = cotangent if so_far is None else add(so_far, cotangent)
 
     def _var(self, name: str) -> Var:
-        table = self.host.table_of(name)
-        assert table is not None, name
-        return var_of(self.program, table, name)
+        return visible_var(self.program, self.host, name)
 
     def _slots(self, slots: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[Var, ...]]:
         return {slot: tuple(map(self._var, names)) for slot, names in slots.items()}
@@ -213,13 +227,6 @@ class Backprop:
             self.grads[n] if n in self.grads else zeros_of(tensor_type(self._var(n)))
             for n in names
         )
-
-
-def add(left: Var, right: Var) -> Var:
-    """The sum of two cotangents, arrays or lists."""
-    if isinstance(left.type, ListType):
-        return add_lists(left, right)
-    return one("add", left, right)
 
 
 def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
@@ -274,8 +281,7 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[V
             check_visible(program, var)
         seeds: dict[str, Var] = {}
         for target, grad in zip(targets, given, strict=True):
-            seed = _seed(target, grad)
-            seeds[target.name] = add(seeds[target.name], seed) if target.name in seeds else seed
+            collect(seeds, target.name, _seed(target, grad))
         wanted = {var.name for var in inputs}
         found = Backprop(program, host, seeds, wanted, Lists()).run()
         return [found.get(var.name) for var in inputs]

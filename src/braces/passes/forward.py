@@ -14,49 +14,66 @@ from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
-from braces.ops.build import Var, append, as_var, var_of
+from braces.ops.build import Var, append, as_var, visible_var
 from braces.ops.control.base import BlockOp
-from braces.ops.control.keeping import differentiable
-from braces.ops.control.tangents import zero_tangent
+from braces.ops.control.cotangents import differentiable, zeros_like
 from braces.ops.define import OPS, OpDef
 from braces.ops.source import says_where
 from braces.passes.backward import as_list, as_vars, check_differentiable, reachable
 from braces.passes.verify import verified_at_end
 
 
-class Pushing:
-    """One operator that owns blocks, as its directional derivative sees it.
-
-    Attributes:
-        op: The operator.
-        host: The table that it stands in.
-        tangents: What is known so far, by name; `declare` adds to it.
-    """
+class OpPushing:
+    """One operator that owns blocks; `braces.ops.control.derivatives.Pushing`."""
 
     def __init__(self, program: Program, host: SymbolTable, op: Op, tangents: dict[str, Var]):
-        self.program = program
-        self.host = host
-        self.op = op
-        self.tangents = tangents
+        self._program = program
+        self._host = host
+        self._op = op
+        self._tangents = tangents
 
-    def push(self, body: SymbolTable, tangents: dict[str, Var]) -> dict[str, Var]:
-        """Push tangents through a sub-block that is being built."""
-        return push_forward(self.program, body, tangents)
+    @property
+    def program(self) -> Program:
+        """The program that is built."""
+        return self._program
+
+    @property
+    def host(self) -> SymbolTable:
+        """The block that the operator stands in."""
+        return self._host
+
+    @property
+    def op(self) -> Op:
+        """The operator, as it stands there now."""
+        return self._op
+
+    @property
+    def tangents(self) -> Mapping[str, Var]:
+        """The tangents of all that moves before it."""
+        return self._tangents
+
+    def var(self, name: str) -> Var:
+        """The handle of a variable that the operator reads or binds."""
+        return visible_var(self._program, self._host, name)
 
     def reachable(self, body: Body, names: Set[str]) -> set[str]:
         """All that depends on these names of a block."""
         return reachable(body, names)
 
+    def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
+        """The tangents of all that moves in a block that is being built."""
+        return push_forward(self._program, body, dict(tangents))
+
     def declare(self, name: str) -> str:
-        """The new output that is the tangent of this output."""
-        made = self.host.names.unique(f"{name}_tangent")
-        self.host.new_var(made, self.host.type_of(name))
-        self.tangents[name] = var_of(self.program, self.host, made)
+        """A new output: the tangent of this output."""
+        made = self._host.names.unique(f"{name}_tangent")
+        self._host.new_var(made, self._host.type_of(name))
+        self._tangents[name] = self.var(made)
         return made
 
     def replace(self, op: Op) -> None:
-        """Put another operator in the place of this one."""
-        self.host.replace(self.op, op)
+        """Put another operator in the place of this one, which is `op` from then on."""
+        self._op = self._host.replace(self._op, op)
 
 
 def push_forward(
@@ -77,7 +94,7 @@ def push_forward(
         definition = OPS.get(op.type)
         with program.at(op.source):
             if isinstance(definition, BlockOp):
-                definition.build_jvp(Pushing(program, host, op, tangents))
+                definition.build_jvp(OpPushing(program, host, op, tangents))
             elif definition.differentiable:
                 _push_plain(program, host, definition, op, tangents)
     in_order(host)
@@ -94,11 +111,14 @@ def _push_plain(
     }
     if not outs:
         return
-    values = {slot: tuple(_var(program, host, n) for n in ns) for slot, ns in op.inputs.items()}
+    values = {
+        slot: tuple(visible_var(program, host, n) for n in ns) for slot, ns in op.inputs.items()
+    }
     moves = {slot: _slot_tangents(given, tangents) for slot, given in values.items()}
     if definition.jvp_rule is not None:
         results = {
-            slot: tuple(_var(program, host, n) for n in ns) for slot, ns in op.outputs.items()
+            slot: tuple(visible_var(program, host, n) for n in ns)
+            for slot, ns in op.outputs.items()
         }
         found: Mapping[str, Any] = definition.jvp_rule(values | results, moves, op.attrs)
     else:
@@ -116,14 +136,8 @@ def _slot_tangents(values: tuple[Var, ...], tangents: dict[str, Var]) -> tuple[V
     if not any(var.name in tangents for var in values):
         return ()
     return tuple(
-        tangents[var.name] if var.name in tangents else zero_tangent(var) for var in values
+        tangents[var.name] if var.name in tangents else zeros_like(var) for var in values
     )
-
-
-def _var(program: Program, host: SymbolTable, name: str) -> Var:
-    table = host.table_of(name)
-    assert table is not None, name
-    return var_of(program, table, name)
 
 
 def in_order(host: SymbolTable) -> None:

@@ -2,8 +2,8 @@
 
 Such an operator is a final class with the same methods in the same order: `interface`,
 `infer_blocks`, `interpret`, `lower`, `trim`, `reached`, `build_gradient`, `build_jvp`. The
-executor and the passes hand in what belongs to them (`Frame`, `Lowering`, `Differentiation`),
-so that nothing here imports a layer above.
+executor and the passes hand in what belongs to them (`Frame`, `Lowering`; `Differentiation` and
+`Pushing` of `derivatives`), so that nothing here imports a layer above.
 """
 
 from __future__ import annotations
@@ -11,16 +11,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from braces.dims import Size
 from braces.dtypes import Type
 from braces.ir.records import Body, Op
-from braces.ops.build import Var
-from braces.ops.define import OpDef, Types
+from braces.ops.control.derivatives import Differentiation, Pushing
+from braces.ops.define import Attrs, OpDef, Types
 from braces.ops.inference import Context
 
-Env = dict[str, Any]
-"""Values by name, captures and parameters included."""
+Value: TypeAlias = Any
+"""An array of JAX, or a list as the executor holds it."""
+State: TypeAlias = Any
+"""What a compiled run knows of itself: a pytree that loops and branches carry."""
+Carry = TypeVar("Carry")
+Pieces = TypeVar("Pieces")
 
 
 class Frame(Protocol):
@@ -28,23 +33,19 @@ class Frame(Protocol):
 
     op: Op
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> Value:
         """The value of a visible variable."""
         ...
 
-    def values(self, slot: str) -> tuple[Any, ...]:
-        """The values of an input slot."""
-        ...
-
-    def size(self, size: Any) -> int:
+    def size(self, size: Size) -> int:
         """A size as a number."""
         ...
 
-    def run(self, label: str, body: Body, arguments: Sequence[Any]) -> list[Any]:
+    def run(self, label: str, body: Body, arguments: Sequence[Value]) -> list[Value]:
         """Run a sub-block in a scope of its own and return its results."""
         ...
 
-    def learn(self, size: Any, value: int) -> None:
+    def learn(self, size: Size, value: int) -> None:
         """Say what a dimension of the sub-blocks is."""
         ...
 
@@ -54,11 +55,11 @@ class Lowering(Protocol):
 
     op: Op
 
-    def values(self, slot: str) -> tuple[Any, ...]:
-        """The values of an input slot."""
+    def read(self, name: str) -> Value:
+        """The value of a visible variable."""
         ...
 
-    def size(self, size: Any) -> int:
+    def size(self, size: Size) -> int:
         """A size as a number."""
         ...
 
@@ -66,10 +67,10 @@ class Lowering(Protocol):
         self,
         label: str,
         body: Body,
-        arguments: Sequence[Any],
-        state: Any,
+        arguments: Sequence[Value],
+        state: State,
         sizes: Mapping[str, int] | None = None,
-    ) -> Any:
+    ) -> tuple[list[Value], State]:
         """Lower a sub-block: its results, and the state of the run after it.
 
         `sizes` are dimensions that belong to this run of the block.
@@ -77,8 +78,12 @@ class Lowering(Protocol):
         ...
 
     def repeat(
-        self, check: Callable[[Any], Any], step: Callable[[Any], Any], carry: Any, endless: bool
-    ) -> Any:
+        self,
+        check: Callable[[Carry], Value],
+        step: Callable[[Carry], Carry],
+        carry: Carry,
+        endless: bool,
+    ) -> Carry:
         """`step` while `check` holds; carried are the trip, anything, and the run's state.
 
         A run that is ended from outside leaves the loop. `endless` says that the number of
@@ -87,24 +92,29 @@ class Lowering(Protocol):
         ...
 
     def scan(
-        self, step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
-    ) -> Any:
+        self,
+        step: Callable[[Carry, Pieces], tuple[Carry, Pieces]],
+        carry: Carry,
+        xs: Pieces,
+        length: int,
+        reverse: bool,
+    ) -> tuple[Carry, Pieces]:
         """`lax.scan`; carried are anything and the run's state."""
         ...
 
-    def state(self, *labels: str) -> Any:
+    def state(self, *labels: str) -> State:
         """The state of the run that enters these sub-blocks, a pytree for loops to carry."""
         ...
 
-    def leave(self, state: Any) -> None:
+    def leave(self, state: State) -> None:
         """Take over the state of the run that left the sub-blocks."""
         ...
 
-    def running(self, state: Any) -> Any:
+    def running(self, state: State) -> Value:
         """Whether nothing has failed so far; loops stop where something has."""
         ...
 
-    def flag(self, state: Any, wrong: Any) -> Any:
+    def flag(self, state: State, wrong: Value) -> State:
         """The state with a failure of this operator noted where `wrong` holds."""
         ...
 
@@ -124,6 +134,8 @@ class Interface:
 
 Follow: TypeAlias = Callable[[Body, Set[str]], set[str]]
 """Says what in a block depends on active names, which are part of the answer."""
+Eliminate: TypeAlias = Callable[[Body, Sequence[str]], Body]
+"""Gives a block with only what some of its results need."""
 
 
 class BlockOp(OpDef, ABC):
@@ -143,21 +155,21 @@ class BlockOp(OpDef, ABC):
         self,
         context: Context,
         types: Types,
-        attrs: Mapping[str, Any],
+        attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
         """Check the blocks against the inputs; the types of the outputs by slot."""
 
     @abstractmethod
-    def interpret(self, frame: Frame) -> dict[str, tuple[Any, ...]]:
-        """Run; the outputs by slot."""
+    def interpret(self, frame: Frame) -> Mapping[str, Value]:
+        """Run; the outputs by name."""
 
     @abstractmethod
-    def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
-        """Lower to JAX; the outputs by slot."""
+    def lower(self, lowering: Lowering) -> Mapping[str, Value]:
+        """Lower to JAX; the outputs by name."""
 
     @abstractmethod
-    def trim(self, op: Op, live: frozenset[str], eliminate: Callable[..., Body]) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
         """The operator without what no live output needs."""
 
     @abstractmethod
@@ -165,11 +177,11 @@ class BlockOp(OpDef, ABC):
         """The outputs that depend on active names, as gradients follow them."""
 
     @abstractmethod
-    def build_gradient(self, differentiation: Any) -> None:
+    def build_gradient(self, d: Differentiation) -> None:
         """Build the gradient as a program, and say the inputs' cotangents."""
 
     @abstractmethod
-    def build_jvp(self, differentiation: Any) -> None:
+    def build_jvp(self, d: Pushing) -> None:
         """Build the directional derivative as a program, and say the outputs' tangents."""
 
 
@@ -177,8 +189,3 @@ def result_types(body: Body, outer: Mapping[str, Type], context: Context) -> tup
     """The types of a block's results, which it binds or captures."""
     found = [body.vars[n].type if n in body.vars else outer[n] for n in body.results]
     return tuple(t.map_sizes(context.unifier.resolve) for t in found)
-
-
-def vars_by_name(values: Sequence[Var]) -> dict[str, Var]:
-    """Variables by their names."""
-    return {var.name: var for var in values}

@@ -1,37 +1,41 @@
-"""What the gradient of a block reads of the block: kept, or computed again."""
+"""What the gradient of a block reads of the block: kept, or computed again.
+
+A value is computed again where that is cheap and all that it is made of is there; else it is
+kept, and whoever owns the block brings it to the gradient. Of this block, whose gradient reads
+`b` and `c`, the sine is kept; the product is not, for it is made of what is there:
+
+    (x) { a = sin(x)  b = cos(a)  c = multiply(a, x)  ... }    at hand: x
+
+    kept: b, a        run again: c = multiply(a, x)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from braces.dtypes import ListType, TensorType, Type, is_float
-from braces.ir.records import Body, Op
+from braces.dtypes import ListType, TensorType
+from braces.ir.records import Body, Op, VarInfo
 from braces.ir.table import SymbolTable
+from braces.ir.views import view_of
 from braces.ir.walk import free_names, producers
 from braces.ops.define import OPS
 
 
-def differentiable(type_: Type) -> bool:
-    """Whether cotangents of this type exist."""
-    element = type_.element if isinstance(type_, ListType) else type_
-    return is_float(element.dtype)
-
-
 @dataclass
-class Plan:
+class Keeping:
     """How the values of a forward block reach its gradient.
 
     Attributes:
         values: Arrays to keep.
         lists: Histories of loops inside the block, to hand through.
-        again: What is at hand, or made by `recomputed`.
+        there: What is at hand, or made by `recomputed`.
         recomputed: Operators to run again, in order.
     """
 
     values: list[str] = field(default_factory=list[str])
     lists: list[str] = field(default_factory=list[str])
-    again: set[str] = field(default_factory=set[str])
+    there: set[str] = field(default_factory=set[str])
     recomputed: list[Op] = field(default_factory=list[Op])
 
 
@@ -44,20 +48,20 @@ def _is_cheap(op: Op) -> bool:
 def plan_keeping(
     forward: SymbolTable,
     needed: Iterable[str],
-    at_hand: set[str],
-    again: Callable[[Op], bool] = _is_cheap,
-) -> Plan:
+    at_hand: Set[str],
+    may_run_again: Callable[[Op], bool] = _is_cheap,
+) -> Keeping:
     """Keep what is needed and neither at hand nor made again of what is kept.
 
     Args:
         forward: The block.
         needed: Names that the gradient reads; those that the block does not bind are ignored.
         at_hand: Names that the gradient has anyway.
-        again: Whether an operator may run again.
+        may_run_again: Whether an operator may.
     """
     made = producers(forward.ops)
     wanted = [name for name in dict.fromkeys(needed) if name in forward.vars]
-    by_again = {name for name, op in made.items() if again(op)}
+    by_again = {name for name, op in made.items() if may_run_again(op)}
     kept = {name for name in wanted if name not in at_hand | by_again}
     recomputed: dict[str, bool] = {}
 
@@ -70,7 +74,7 @@ def plan_keeping(
         return recomputed[name]
 
     kept |= {name for name in wanted if not available(name)}
-    plan = Plan()
+    plan = Keeping()
     for name in wanted:
         if name in kept:
             is_list = isinstance(forward.type_of(name), ListType)
@@ -79,13 +83,13 @@ def plan_keeping(
     return plan
 
 
-def settle(
+def fixpoint_keep(
     backward: Body,
     forward: SymbolTable,
-    at_hand: set[str],
+    at_hand: Set[str],
     lists: Lists,
     eliminate: Callable[[Body, Sequence[str]], Body],
-) -> tuple[Body, Plan]:
+) -> tuple[Body, Keeping]:
     """Cut a backward block down to what its results need, and plan what it reads.
 
     What is left of a history that passes through must be handed on, which keeps operators alive
@@ -95,26 +99,37 @@ def settle(
     while True:
         body = eliminate(backward, [*backward.results, *rests])
         plan = plan_keeping(forward, free_names(body), at_hand)
-        asked = [lists.rests[name] for name in plan.lists]
+        asked = [lists.rest_of(name) for name in plan.lists]
         if asked == rests:
             return Body(body.params, backward.results, body.vars, body.ops), plan
         rests = asked
 
 
+def with_recomputed(body: Body, forward: SymbolTable, plan: Keeping) -> Body:
+    """A backward block that first runs again what it does not get."""
+    infos = dict(body.vars)
+    for op in plan.recomputed:
+        infos |= {n: VarInfo(n, forward.type_of(n)) for n in op.binds()}
+    return body.with_(vars=infos, ops=(*plan.recomputed, *body.ops))
+
+
 def _collect(
-    plan: Plan, forward: SymbolTable, made: dict[str, Op], pending: list[str], kept: set[str]
+    plan: Keeping, forward: SymbolTable, made: dict[str, Op], pending: list[str], kept: Set[str]
 ) -> None:
     """Find the operators to run again, and all that they read."""
     again: set[int] = set()
     while pending:
         name = pending.pop()
-        if name in kept or name in plan.again or name not in forward.vars:
+        if name in kept or name in plan.there or name not in forward.vars:
             continue
-        plan.again.add(name)
+        plan.there.add(name)
         if name in made:
             again.add(id(made[name]))
             pending.extend(made[name].reads())
     plan.recomputed = [op for op in forward.ops if id(op) in again]
+
+
+# ---- histories -------------------------------------------------------------------------------
 
 
 def history_of(table: SymbolTable, name: str) -> str | None:
@@ -129,35 +144,41 @@ def _traced(blocks: list[Sequence[Op]], name: str) -> str | None:
     found = next((op for ops in blocks for op in ops if name in op.binds()), None)
     if found is None:
         return None
-    role = OPS.get(found.type).roles.get("History")
+    role, view = OPS.get(found.type).roles.get("History"), view_of(found)
     if role is not None:
         return str(found.attrs[role])
-    slot, names = next((s, n) for s, n in found.outputs.items() if name in n)
-    position = names.index(name)
-    if slot == "final" and found.bodies():
-        return _traced(blocks, found.inputs["init"][position])
-    inner = (
-        _traced([body.ops, *blocks], body.results[position]) for body in found.bodies().values()
-    )
+    sources = [] if view is None else view.sources(name)
+    inner = (_traced([body.ops, *blocks] if body else blocks, name) for body, name in sources)
     return next((history for history in inner if history is not None), None)
 
 
-@dataclass
 class Lists:
-    """The histories that gradients have made so far.
+    """The histories that gradients have made so far."""
 
-    Attributes:
-        origins: A history to the empty list that it grew from.
-        rests: A history to what is left of it after its gradient loop.
-    """
+    def __init__(self) -> None:
+        self._starts: dict[str, str] = {}
+        self._rests: dict[str, str] = {}
 
-    origins: dict[str, str] = field(default_factory=dict[str, str])
-    rests: dict[str, str] = field(default_factory=dict[str, str])
+    def started(self, history: str, start: str) -> None:
+        """Note the empty list that a history grew from."""
+        self._starts[history] = start
+
+    def start_of(self, history: str) -> str:
+        """The empty list that a history grew from."""
+        return self._starts[history]
+
+    def left(self, history: str, rest: str) -> None:
+        """Note what is left of a history after its gradient."""
+        self._rests[history] = rest
+
+    def rest_of(self, history: str) -> str:
+        """What is left of a history after its gradient."""
+        return self._rests[history]
 
 
-@dataclass
-class Thread:
-    """A history that passes through a construct.
+@dataclass(frozen=True)
+class KeptList:
+    """A history that a construct carries for its gradient.
 
     Attributes:
         param: Its name where the forward block begins.
@@ -177,12 +198,12 @@ class Thread:
     value: str = ""
 
 
-def take_list(lists: Lists, forward: SymbolTable, name: str) -> Thread:
+def take_list(lists: Lists, forward: SymbolTable, name: str) -> KeptList:
     """Take the empty list that a history grew from out of a block; it comes from outside."""
-    origin = lists.origins[name]
-    op = producers(forward.ops)[origin]
+    start = lists.start_of(name)
+    op = producers(forward.ops)[start]
     forward.ops.remove(op)
-    info = forward.vars.pop(origin)
+    info = forward.vars.pop(start)
     assert isinstance(info.type, ListType)
     history = str(op.attrs[OPS.get(op.type).roles["History"]])
-    return Thread(origin, name, name, info.type.element, history)
+    return KeptList(start, name, name, info.type.element, history)

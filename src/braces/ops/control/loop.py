@@ -16,27 +16,40 @@ trips this one repeats: gradient loops keep as much history as the loop that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence, Set
-from typing import Any, final
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import TypeAlias, final
 
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
-from braces.ir.walk import with_captures
+from braces.ir.views import LoopView, size_in
 from braces.lazy import jnp
-from braces.ops.control.base import BlockOp, Follow, Frame, Interface, Lowering, result_types
+from braces.ops.control.base import (
+    BlockOp,
+    Eliminate,
+    Follow,
+    Frame,
+    Interface,
+    Lowering,
+    State,
+    Value,
+    result_types,
+)
+from braces.ops.control.derivatives import Differentiation, Pushing
 from braces.ops.control.loop_gradient import loop_gradient
-from braces.ops.control.loop_parts import Parts, slice_type, trip_count
+from braces.ops.control.loop_trim import trim_loop
+from braces.ops.control.loop_types import slice_type, trip_count
 from braces.ops.control.reached import loop_reached
 from braces.ops.control.tangents import loop_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
+from braces.ops.lists import INDEX_TYPE
 from braces.ops.row_rules import Fills, RowView, each, refused
 
 
 @final
-class Loop(BlockOp):
+class LoopOp(BlockOp):
     """Run `body` again and again; see the module's docstring."""
 
     def __init__(self) -> None:
@@ -79,16 +92,14 @@ class Loop(BlockOp):
 
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
         """The body gets the index, the memories and one slice of each input."""
-        parts, cond = Parts.of(op), op.attrs["cond"]
-        init = types.get("init", ())
+        init, bodies = types.get("init", ()), op.bodies()
         slices = tuple(map(slice_type, types.get("sliced", ())))
-        final, stacked = op.outputs.get("final", ()), op.outputs.get("stacked", ())
-        _check_finals(len(init), len(final))
         _check_count(types.get("count", ()))
-        params = (TensorType(INT64, ()), *init, *slices)
-        found = {"body": Interface(params, len(init) + len(stacked))}
-        if isinstance(cond, Body):
-            _check_cond(cond, parts)
+        finals, rows = LoopView.sizes(op)
+        _check_finals(len(init), finals)
+        found = {"body": Interface((INDEX_TYPE, *init, *slices), len(init) + rows)}
+        if "cond" in bodies:
+            _check_cond(bodies["cond"].params, bodies["body"].params[1 : 1 + len(init)])
             found["cond"] = Interface(tuple(init), 1)
         return found
 
@@ -96,113 +107,78 @@ class Loop(BlockOp):
         self,
         context: Context,
         types: Types,
-        attrs: Mapping[str, Any],
+        attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
         """Memories keep their types; rows get the trips as a new leading axis."""
-        body: Body = attrs["body"]
-        init = types.get("init", ())
+        body, cond, length = attrs["body"], attrs["cond"], attrs["length"]
+        assert isinstance(body, Body)
+        init, sliced = types.get("init", ()), types.get("sliced", ())
         results = result_types(body, outer, context)
         for param, before, after in zip(body.params[1:], init, results, strict=False):
             _check_memory(context, param, before, after)
-        counted = attrs["cond"] is None and not types.get("count")
-        if not counted:
-            self._refuse_rows(types, results[len(init) :], attrs, outer, context)
-            return {"final": tuple(init), "stacked": (), "trips": (TensorType(INT64, ()),)}
-        length = trip_count(context, types.get("sliced", ()), attrs["length"])
-        stacked = tuple(_stack_type(length, t) for t in results[len(init) :])
-        return {"final": tuple(init), "stacked": stacked, "trips": (TensorType(INT64, ()),)}
-
-    def _refuse_rows(
-        self,
-        types: Types,
-        rows: Sequence[Type],
-        attrs: Mapping[str, Any],
-        outer: Mapping[str, Type],
-        context: Context,
-    ) -> None:
-        if rows or types.get("sliced"):
+        rows, stacked = results[len(init) :], tuple[Type, ...]()
+        if cond is None and not types.get("count"):
+            trips = trip_count(context, sliced, None if length is None else size_in(length))
+            stacked = tuple(_stack_type(trips, row) for row in rows)
+        elif rows or sliced:
             raise ProgramError(
                 "A loop whose trips are not known beforehand has memories alone."
             )
-        cond: Body | None = attrs["cond"]
-        if cond is not None:
-            (found,) = result_types(cond, outer, context)
-            if found != TensorType(BOOL, ()):
-                raise ShapeError(
-                    "The condition of a loop must be a bool scalar.",
-                    given=f"{cond.results[0]}: {found}",
-                    fix="Reduce it with br.all or br.any.",
-                )
+        if isinstance(cond, Body):
+            _check_bool(cond, *result_types(cond, outer, context))
+        return {"final": tuple(init), "stacked": stacked, "trips": (INDEX_TYPE,)}
 
     # ---- interpret ---------------------------------------------------------------------------
 
-    def interpret(self, frame: Frame) -> dict[str, tuple[Any, ...]]:
+    def interpret(self, frame: Frame) -> dict[str, Value]:
         """Trip by trip, each in a scope of its own."""
-        parts, attrs = Parts.of(frame.op), frame.op.attrs
-        memories, sliced = list(frame.values("init")), frame.values("sliced")
-        rows: list[list[Any]] = [[] for _ in parts.rows]
-        trips = 0
-        for t in self._trips(frame, memories):
+        view, trips = LoopView.of(frame.op), 0
+        body, order = view.body, slice(None, None, -1 if view.reverse else 1)
+        memories = [frame.read(memory.init) for memory in view.memories]
+        sliced = [frame.read(one.source) for one in view.slices]
+        rows: list[list[Value]] = [[] for _ in view.rows]
+        for t in self._trips(frame, view, memories):
             slices = [x[t] for x in sliced]
-            results = frame.run("body", parts.body, [jnp.asarray(t, INT64), *memories, *slices])
-            memories[:] = results[: parts.memories]
-            for row, value in zip(rows, results[parts.memories :], strict=True):
-                row.append(value)
+            results = frame.run("body", body, [jnp.asarray(t, INT64), *memories, *slices])
+            memories[:] = results[: len(memories)]
+            for values, value in zip(rows, results[len(memories) :], strict=True):
+                values.append(value)
             trips += 1
-        order = slice(None, None, -1 if attrs["reverse"] else 1)
-        stacked = tuple(
-            _stack(frame, parts.body, name, row[order])
-            for name, row in zip(parts.rows, rows, strict=True)
-        )
-        return {
-            "final": tuple(memories),
-            "stacked": stacked,
-            "trips": (jnp.asarray(trips, INT64),),
-        }
+        stacked = [
+            _stack(frame, body, row.result, values[order])
+            for row, values in zip(view.rows, rows, strict=True)
+        ]
+        return view.bound(memories, stacked, jnp.asarray(trips, INT64))
 
-    def _trips(self, frame: Frame, memories: list[Any]) -> Any:
-        attrs, cond = frame.op.attrs, frame.op.attrs["cond"]
-        if not isinstance(cond, Body):
-            count = _count(frame)
-            yield from range(count - 1, -1, -1) if attrs["reverse"] else range(count)
+    def _trips(self, frame: Frame, view: LoopView, memories: list[Value]) -> Iterator[int]:
+        cond, limit = view.cond, view.max_trips
+        if cond is None:
+            count = _count(frame, view)
+            yield from range(count - 1, -1, -1) if view.reverse else range(count)
             return
-        trip, limit = 0, attrs["max_trips"]
+        trip = 0
         while bool(frame.run("cond", cond, memories)[0]):
-            if isinstance(limit, int) and trip >= limit:
-                raise self.failure(attrs, trip)
+            if limit is not None and trip >= limit:
+                raise self.failure(frame.op.attrs, trip)
             yield trip
             trip += 1
 
     # ---- lower -------------------------------------------------------------------------------
 
-    def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
+    def lower(self, lowering: Lowering) -> dict[str, Value]:
         """A scan where the trips are known, else a while."""
-        if lowering.op.attrs["cond"] is None and not lowering.values("count"):
-            return _lower_counted(lowering)
-        return _lower_while(lowering)
+        view = LoopView.of(lowering.op)
+        lower = _lower_counted if view.counted else _lower_while
+        return lower(lowering, view)
 
     # ---- trim --------------------------------------------------------------------------------
 
-    def trim(self, op: Op, live: frozenset[str], eliminate: Callable[..., Body]) -> Op | None:
-        """Drop memories, slices and rows that nothing live needs; a fixpoint over memories."""
-        if not live & set(op.binds()):
+    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+        """Drop memories, slices and rows that nothing live needs."""
+        if live.isdisjoint(op.binds()):
             return None
-        parts, cond = Parts.of(op), op.attrs["cond"]
-        finals, stacked = op.outputs.get("final", ()), op.outputs.get("stacked", ())
-        rows = [i for i, name in enumerate(stacked) if name in live]
-        kept = {i for i, name in enumerate(finals) if name in live}
-        if isinstance(cond, Body):
-            cond = eliminate(cond, cond.results)
-            kept |= _read_by(free_of_params(cond), cond.params)
-        while True:
-            results = [parts.next_memories[i] for i in sorted(kept)]
-            body = eliminate(parts.body, [*results, *(parts.rows[i] for i in rows)])
-            needed = _read_by(free_of_params(body), parts.memory_params)
-            if needed <= kept:
-                break
-            kept |= needed
-        return _rebuilt(op, parts, body, cond, sorted(kept), rows)
+        return trim_loop(LoopView.of(op), live, eliminate).to_op()
 
     # ---- gradient ----------------------------------------------------------------------------
 
@@ -210,22 +186,22 @@ class Loop(BlockOp):
         """The memories and rows that depend on active names, over any number of trips."""
         return loop_reached(op, active, follow)
 
-    def build_gradient(self, differentiation: Any) -> None:
+    def build_gradient(self, d: Differentiation) -> None:
         """A loop that counts down; see `loop_gradient`."""
-        loop_gradient(differentiation, Parts.of(differentiation.op))
+        loop_gradient(d)
 
-    def build_jvp(self, differentiation: Any) -> None:
+    def build_jvp(self, d: Pushing) -> None:
         """The same loop with a tangent beside each memory, slice and row."""
-        loop_jvp(differentiation, Parts.of(differentiation.op))
+        loop_jvp(d)
 
 
-LOOP = OPS.add(Loop())
+LOOP = OPS.add(LoopOp())
 
 
 @LOOP.rows
 def rows_of_loop(view: RowView) -> Fills:
     """Rows pass through the body, which is masked itself; one row a trip is not for padding."""
-    if any(0 in view.axes(name) for name in view.op.inputs.get("sliced", ())):
+    if any(0 in view.axes(one.source) for one in LoopView.of(view.op).slices):
         raise refused(view)
     return each(view)
 
@@ -263,12 +239,21 @@ def _check_count(count: Sequence[Type]) -> None:
             raise ShapeError(f"The number of trips must be an integer scalar, not {given}.")
 
 
-def _check_cond(cond: Body, parts: Parts) -> None:
-    if cond.params != parts.memory_params:
+def _check_cond(cond: Sequence[str], body: Sequence[str]) -> None:
+    if cond != body:
         raise ProgramError(
             "The condition of a loop calls the memories by other names than the body.",
-            given=f"cond: {', '.join(cond.params)}   body: {', '.join(parts.memory_params)}",
+            given=f"cond: {', '.join(cond)}   body: {', '.join(body)}",
             fix="Use the same names in the same order.",
+        )
+
+
+def _check_bool(cond: Body, found: Type) -> None:
+    if found != TensorType(BOOL, ()):
+        raise ShapeError(
+            "The condition of a loop must be a bool scalar.",
+            given=f"{cond.results[0]}: {found}",
+            fix="Reduce it with br.all or br.any.",
         )
 
 
@@ -281,14 +266,16 @@ def _stack_type(length: Size, row: Type) -> TensorType:
 # ---- interpreting ----------------------------------------------------------------------------
 
 
-def _count(frame: Frame) -> int:
-    if frame.values("count"):
-        return int(frame.values("count")[0])
-    sliced = frame.values("sliced")
-    return int(sliced[0].shape[0]) if sliced else frame.size(frame.op.attrs["length"])
+def _count(frame: Frame, view: LoopView) -> int:
+    if view.count is not None:
+        return int(frame.read(view.count))
+    if view.slices:
+        return int(frame.read(view.slices[0].source).shape[0])
+    assert view.length is not None
+    return frame.size(view.length)
 
 
-def _stack(frame: Frame, body: Body, name: str, rows: list[Any]) -> Any:
+def _stack(frame: Frame, body: Body, name: str, rows: Sequence[Value]) -> Value:
     if rows:
         return jnp.stack(rows)
     if name not in body.vars:
@@ -301,98 +288,66 @@ def _stack(frame: Frame, body: Body, name: str, rows: list[Any]) -> Any:
 
 # ---- lowering --------------------------------------------------------------------------------
 
+Values: TypeAlias = "tuple[Value, ...]"
+Trips: TypeAlias = "tuple[Value, Values, State]"
+"""What a while carries: how many trips there were, the memories, and the run's state."""
 
-def _lower_counted(lowering: Lowering) -> dict[str, tuple[Any, ...]]:
-    parts, attrs = Parts.of(lowering.op), lowering.op.attrs
-    sliced = lowering.values("sliced")
-    length = sliced[0].shape[0] if sliced else lowering.size(attrs["length"])
 
-    def step(carry: Any, slices: Any) -> Any:
+def _lower_counted(lowering: Lowering, view: LoopView) -> dict[str, Value]:
+    body, inits = view.body, tuple(lowering.read(memory.init) for memory in view.memories)
+    sliced = tuple(lowering.read(one.source) for one in view.slices)
+    length = sliced[0].shape[0] if sliced else _length(lowering, view)
+
+    def step(
+        carry: tuple[Values, State], slices: Values
+    ) -> tuple[tuple[Values, State], Values]:
         memories, state = carry
         arguments = [slices[0], *memories, *slices[1:]]
-        results, state = lowering.run("body", parts.body, arguments, state)
-        return (tuple(results[: parts.memories]), state), tuple(results[parts.memories :])
+        results, state = lowering.run("body", body, arguments, state)
+        return (tuple(results[: len(inits)]), state), tuple(results[len(inits) :])
 
     (memories, state), rows = lowering.scan(
         step,
-        (lowering.values("init"), lowering.state("body")),
+        (inits, lowering.state("body")),
         (jnp.arange(length, dtype=INT64), *sliced),
         length,
-        bool(attrs["reverse"]),
+        view.reverse,
     )
     lowering.leave(state)
-    return {"final": memories, "stacked": rows, "trips": (jnp.asarray(length, INT64),)}
+    return view.bound(memories, rows, jnp.asarray(length, INT64))
 
 
-def _lower_while(lowering: Lowering) -> dict[str, tuple[Any, ...]]:
-    parts, attrs = Parts.of(lowering.op), lowering.op.attrs
-    cond, limit, count = attrs["cond"], attrs["max_trips"], lowering.values("count")
+def _length(lowering: Lowering, view: LoopView) -> int:
+    assert view.length is not None
+    return lowering.size(view.length)
 
-    def goes_on(carry: Any) -> tuple[Any, Any]:
+
+def _lower_while(lowering: Lowering, view: LoopView) -> dict[str, Value]:
+    body, cond, limit = view.body, view.cond, view.max_trips
+    count: Value = None if view.count is None else lowering.read(view.count).astype(INT64)
+
+    def goes_on(carry: Trips) -> tuple[Value, State]:
         trip, memories, state = carry
-        if isinstance(cond, Body):
+        if cond is not None:
             (wanted,), state = lowering.run("cond", cond, memories, state)
         else:
-            wanted = trip < count[0].astype(INT64)
+            wanted = trip < count
         return wanted & lowering.running(state), state
 
-    def check(carry: Any) -> Any:
+    def check(carry: Trips) -> Value:
         wanted, _ = goes_on(carry)
-        return wanted & (carry[0] < limit) if isinstance(limit, int) else wanted
+        return wanted if limit is None else wanted & (carry[0] < limit)
 
-    def step(carry: Any) -> Any:
+    def step(carry: Trips) -> Trips:
         trip, memories, state = carry
-        t = count[0].astype(INT64) - 1 - trip if attrs["reverse"] else trip
-        results, state = lowering.run("body", parts.body, [t, *memories], state)
+        t = count - 1 - trip if view.reverse else trip
+        results, state = lowering.run("body", body, [t, *memories], state)
         return trip + 1, tuple(results), state
 
-    start = (jnp.asarray(0, INT64), lowering.values("init"), lowering.state("cond", "body"))
-    trips, memories, state = end = lowering.repeat(check, step, start, isinstance(cond, Body))
-    if isinstance(limit, int):
+    inits = tuple(lowering.read(memory.init) for memory in view.memories)
+    start = (jnp.asarray(0, INT64), inits, lowering.state("cond", "body"))
+    trips, memories, state = end = lowering.repeat(check, step, start, cond is not None)
+    if limit is not None:
         state = lowering.flag(state, goes_on(end)[0])
     lowering.leave(state)
-    return {"final": memories, "stacked": (), "trips": (trips,)}
-
-
-# ---- trimming --------------------------------------------------------------------------------
-
-
-def free_of_params(body: Body) -> frozenset[str]:
-    """The names that operators and results of a block read."""
-    return frozenset(n for op in body.ops for n in op.reads()) | frozenset(body.results)
-
-
-def _read_by(read: frozenset[str], params: Sequence[str]) -> set[int]:
-    return {i for i, name in enumerate(params) if name in read}
-
-
-def _rebuilt(
-    op: Op, parts: Parts, body: Body, cond: Any, kept: list[int], rows: list[int]
-) -> Op:
-    read = free_of_params(body)
-    slices = sorted(_read_by(read, parts.slice_params))
-    if not slices and op.inputs.get("sliced"):
-        slices = [0]  # the number of trips comes from it
-    memories = [parts.memory_params[i] for i in kept]
-    params = (parts.index, *memories, *(parts.slice_params[i] for i in slices))
-    dropped = set(parts.body.params) - set(params)
-    body = _without(body, params, dropped)
-    inputs = dict(op.inputs) | {
-        "init": tuple(op.inputs["init"][i] for i in kept) if kept else (),
-        "sliced": tuple(op.inputs["sliced"][i] for i in slices) if slices else (),
-    }
-    outputs = dict(op.outputs) | {
-        "final": tuple(op.outputs["final"][i] for i in kept) if kept else (),
-        "stacked": tuple(op.outputs["stacked"][i] for i in rows) if rows else (),
-    }
-    if isinstance(cond, Body):
-        cond = _without(cond, memories, dropped)
-    trimmed = op.with_(
-        inputs=inputs, outputs=outputs, attrs=dict(op.attrs) | {"body": body, "cond": cond}
-    )
-    return with_captures(trimmed)
-
-
-def _without(body: Body, params: Sequence[str], dropped: Container[str]) -> Body:
-    infos = {name: info for name, info in body.vars.items() if name not in dropped}
-    return body.with_(params=tuple(params), vars=infos)
+    return view.bound(memories, (), trips)

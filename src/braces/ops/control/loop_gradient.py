@@ -11,206 +11,198 @@ that a loop inside the body fills is threaded through this loop as one more memo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from braces.dtypes import TensorType, Type
-from braces.ir.records import Body, Op
+from braces.dtypes import TensorType
+from braces.ir.records import Body
 from braces.ir.table import SymbolTable
+from braces.ir.views import LoopView, Memory, Row, Slice
+from braces.ir.walk import ancestors
 from braces.ops.build import Var, var_of
-from braces.ops.control.keeping import differentiable
+from braces.ops.control.cotangents import collect, differentiable
+from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.loop_keeping import counted_length, keep
-from braces.ops.control.loop_parts import Parts
+from braces.ops.control.loop_trim import trim_loop
 from braces.ops.rules import zeros_of
 
 
-@dataclass
-class Reverse:
-    """The backward loop while it is being put together."""
+@dataclass(frozen=True)
+class _Carried:
+    """A memory of the backward loop: the cotangent of a name of the forward body.
 
-    table: SymbolTable
-    init: list[Var] = field(default_factory=list[Var])
-    memories: list[str] = field(default_factory=list[str])
-    results: list[str] = field(default_factory=list[str])
-    sliced: list[str] = field(default_factory=list[str])
-    slices: list[str] = field(default_factory=list[str])
-    rows: list[str] = field(default_factory=list[str])
-    gives: dict[str, str] = field(default_factory=dict[str, str])
-    """Output of the backward loop to the forward name whose cotangent it is."""
+    Attributes:
+        name: The name.
+        origin: The input of the forward loop that the cotangent goes to.
+        init: The cotangent where the backward loop begins.
+        grad: The cotangent as the backward body gets it.
+        known: Whether it begins as other than zeros.
+    """
+
+    name: str
+    origin: str
+    init: Var
+    grad: Var
+    known: bool
 
 
-def loop_gradient(d: Any, parts: Parts) -> None:
+def loop_gradient(d: Differentiation) -> None:
     """Build the backward loop, let the forward loop keep what it reads, and give cotangents."""
-    forward = SymbolTable(parent=d.host).thaw(parts.body)
-    reverse = Reverse(SymbolTable(parent=forward))
-    _backward_body(d, parts, forward, reverse)
-    op = _backward_op(d, parts, reverse)
-    if op is not None:
-        keep(d, parts, forward, reverse.table, op)
+    view = LoopView.of(d.op)
+    forward = SymbolTable(parent=d.host).thaw(view.body)
+    table = SymbolTable(parent=forward)
+    backward, given = _backward(d, view, forward, table)
+    if not given:
+        return
+    keep(d, view, forward, table, trim_loop(backward, given.keys(), d.eliminate))
+    for name, origin in given.items():
+        d.give(origin, var_of(d.program, d.program.current, name))
 
 
-# ---- the body --------------------------------------------------------------------------------
+# ---- the backward loop -----------------------------------------------------------------------
 
 
-def _backward_body(d: Any, parts: Parts, forward: SymbolTable, reverse: Reverse) -> None:
-    seeds: dict[str, Any] = {}
-    memories = _flowing(d, parts, forward)
-    accumulators = [c for c in d.op.captures() if d.wants(c)]
-    finals = d.op.outputs["final"]
-    incoming = [
-        _memory(d, reverse, parts.memory_params[j], finals[j], d.grads.get(finals[j]))
-        for j in memories
-    ]
-    sums = [_memory(d, reverse, c, c, None) for c in accumulators]
-    for j, grad in zip(memories, incoming, strict=True):
-        _seed(d, reverse.table, seeds, parts.next_memories[j], grad)
-    for c, grad in zip(accumulators, sums, strict=True):
-        _seed(d, reverse.table, seeds, c, grad)
-    for name, stacked in zip(parts.rows, d.op.outputs.get("stacked", ()), strict=True):
-        if stacked in d.grads:
-            row = _slice(reverse, name, d.grads[stacked].name, forward.type_of(name))
-            _seed(d, reverse.table, seeds, name, var_of(d.program, reverse.table, row))
-    slices = [n for n in parts.slice_params if differentiable(forward.type_of(n))]
-    wanted = {parts.memory_params[j] for j in memories} | set(slices) | set(accumulators)
-    with d.program.building(reverse.table):
+def _backward(
+    d: Differentiation, view: LoopView, forward: SymbolTable, table: SymbolTable
+) -> tuple[LoopView, dict[str, str]]:
+    """The backward loop, without what it reads of the forward body.
+
+    Returns:
+        The loop, and for each output that somebody wants the name whose cotangent it is.
+    """
+    flowing = _flowing(d, view)
+    memories = [_of_memory(d, table, memory) for memory in flowing]
+    sums = [_carried(d, table, name, name, name) for name in view.captures if d.wants(name)]
+    seeds = dict[str, Var]()
+    for memory, carried in zip(flowing, memories, strict=True):
+        _seed(d, table, seeds, memory.next, carried.grad)
+    for carried in sums:
+        _seed(d, table, seeds, carried.name, carried.grad)
+    cut = [_seed_row(d, table, seeds, row) for row in view.rows if row.stacked in d.grads]
+    slices = [one for one in view.slices if differentiable(forward.type_of(one.param))]
+    wanted = {carried.name for carried in (*memories, *sums)} | {one.param for one in slices}
+    with d.program.building(table):
         grads = d.backprop(forward, seeds, wanted)
-        _results(d, parts, reverse, grads, memories, accumulators, sums, slices)
+        ends = [_or_zeros(table, grads, one.name) for one in (*memories, *sums)]
+    known = {one.name for one in memories if one.known or one.name in grads}
+    known |= {one.name for one in sums if grads[one.name] is not one.grad}
+    name = d.program.table.names.unique(f"{d.op.name}_grad")
+    carried = [
+        Memory(one.init.name, one.grad.name, end.name, f"{name}.final.{i}")
+        for i, (one, end) in enumerate(zip((*memories, *sums), ends, strict=True))
+    ]
+    flown = [one for one in slices if one.param in grads]
+    rows = [Row(grads[one.param].name, f"{name}.rows.{i}") for i, one in enumerate(flown)]
+    origins = zip(carried, (*memories, *sums), strict=True)
+    given = {memory.final: one.origin for memory, one in origins if one.name in known}
+    given |= {row.stacked: one.source for row, one in zip(rows, flown, strict=True)}
+    made = replace(
+        _turned(d, view, name),
+        content=_content(table, view.index),
+        memories=tuple(carried),
+        slices=tuple(cut),
+        rows=tuple(rows),
+    )
+    return made, {output: origin for output, origin in given.items() if d.wants(origin)}
 
 
-def _flowing(d: Any, parts: Parts, forward: SymbolTable) -> list[int]:
+def _turned(d: Differentiation, view: LoopView, name: str) -> LoopView:
+    """A loop as long as another that runs the other way; what is not counted counts down."""
+    inputs, outputs = {"init": (), "sliced": ()}, {"final": (), "stacked": (), "trips": ()}
+    return replace(
+        view,
+        condition=None,
+        count=None if view.counted else view.count or view.trips,
+        trips=f"{name}.trips",
+        length=counted_length(d, view),
+        reverse=view.condition is not None or not view.reverse,
+        max_trips=None,
+        history=view.recorded,
+        recompute=False,
+        origin=view.origin.with_(name=name, inputs=inputs, outputs=outputs),
+    )
+
+
+def _content(table: SymbolTable, index: str) -> Body:
+    """The backward body, which has the forward loop's index."""
+    content, info = table.freeze(), table.find_var(index)
+    assert info is not None
+    return content.with_(vars={**content.vars, index: info})
+
+
+def _flowing(d: Differentiation, view: LoopView) -> list[Memory]:
     """The memories whose cotangents can be other than zero: a fixpoint from the outputs."""
-    finals = d.op.outputs["final"]
-    kept = {j for j, name in enumerate(finals) if name in d.grads}
-    stacked = zip(parts.rows, d.op.outputs.get("stacked", ()), strict=True)
-    rows = [row for row, name in stacked if name in d.grads]
+    body, rows = view.body, {row.result for row in view.rows if row.stacked in d.grads}
     reached = {
-        j: d.reachable(forward, {name})
-        for j, name in enumerate(parts.memory_params)
-        if isinstance(forward.type_of(name), TensorType)
+        memory: d.reachable(body, {memory.param})
+        for memory in view.memories
+        if isinstance(body.vars[memory.param].type, TensorType)
     }
+    kept = {memory for memory in view.memories if memory.final in d.grads}
     while True:
-        wanted = {*rows, *(parts.next_memories[j] for j in kept)}
-        needed = d.ancestors(forward, wanted)
-        more = {
-            j
-            for j, name in enumerate(parts.memory_params)  # a history is handed on as a whole
-            if (name in needed if j not in reached else not wanted.isdisjoint(reached[j]))
+        wanted = rows | {memory.next for memory in kept}
+        needed = ancestors(body.ops, wanted)
+        more = {memory for memory, names in reached.items() if not wanted.isdisjoint(names)}
+        more |= {  # a history is handed on as a whole
+            memory
+            for memory in view.memories
+            if memory not in reached and memory.param in needed
         }
         if more <= kept:
             break
         kept |= more
-    return [j for j in sorted(kept) if differentiable(forward.type_of(parts.memory_params[j]))]
+    flowing = (memory for memory in view.memories if memory in kept)
+    return [memory for memory in flowing if differentiable(body.vars[memory.param].type)]
 
 
-def _memory(d: Any, reverse: Reverse, name: str, after: str, start: Var | None) -> Var:
-    """A memory of the backward loop: the cotangent of `name`, zero where it starts with none.
+# ---- what enters its body --------------------------------------------------------------------
+
+
+def _of_memory(d: Differentiation, table: SymbolTable, memory: Memory) -> _Carried:
+    """The cotangent of a memory: what it was after the loop, back to before it."""
+    start = d.grads.get(memory.final)
+    return _carried(d, table, memory.param, memory.init, memory.final, start)
+
+
+def _carried(
+    d: Differentiation,
+    table: SymbolTable,
+    name: str,
+    origin: str,
+    after: str,
+    start: Var | None = None,
+) -> _Carried:
+    """A memory of the backward loop; zeros where it starts with nothing.
 
     A list starts with zeros in the length that it has `after` the forward loop.
     """
-    type_ = reverse.table.type_of(name)
-    if start is not None:
-        first = start
-    else:
-        first = zeros_of(type_) if isinstance(type_, TensorType) else d.zero_list(after)
-    param = reverse.table.add_param(d.program.table.names.unique(f"{name}_grad"), type_).name
-    reverse.memories.append(param)
-    reverse.init.append(first)
-    return var_of(d.program, reverse.table, param)
+    type_ = table.type_of(name)
+    init = start
+    if init is None:
+        init = zeros_of(type_) if isinstance(type_, TensorType) else d.zero_list(after)
+    param = table.add_param(table.names.unique(f"{name}_grad"), type_).name
+    return _Carried(name, origin, init, var_of(d.program, table, param), start is not None)
 
 
-def _slice(reverse: Reverse, name: str, source: str, type_: Type) -> str:
-    param = reverse.table.add_param(reverse.table.names.unique(f"{name}_grad"), type_).name
-    reverse.slices.append(param)
-    reverse.sliced.append(source)
-    return param
+def _seed_row(d: Differentiation, table: SymbolTable, seeds: dict[str, Var], row: Row) -> Slice:
+    """Cut the cotangent of what was stacked."""
+    param = table.names.unique(f"{row.result}_grad")
+    table.add_param(param, table.type_of(row.result))
+    _seed(d, table, seeds, row.result, var_of(d.program, table, param))
+    return Slice(d.grads[row.stacked].name, param)
 
 
-def _seed(d: Any, table: SymbolTable, seeds: dict[str, Any], name: str, grad: Var) -> None:
-    if not differentiable(table.type_of(name)):
-        return
-    with d.program.building(table):
-        seeds[name] = d.add(seeds[name], grad) if name in seeds else grad
-
-
-def _results(
-    d: Any,
-    parts: Parts,
-    reverse: Reverse,
-    grads: dict[str, Var],
-    memories: Sequence[int],
-    accumulators: Sequence[str],
-    sums: Sequence[Var],
-    slices: Sequence[str],
+def _seed(
+    d: Differentiation, table: SymbolTable, seeds: dict[str, Var], name: str, grad: Var
 ) -> None:
-    """What the backward body returns, and whose cotangent each output is."""
-    for j in memories:
-        name = parts.memory_params[j]
-        found = grads.get(name)
-        flows = found is not None or d.op.outputs["final"][j] in d.grads
-        _result(d, reverse, name, found, d.op.inputs["init"][j] if flows else None)
-    for name, start in zip(accumulators, sums, strict=True):
-        found = grads.get(name, start)
-        _result(d, reverse, name, found, name if found is not start else None)
-    for name in slices:
-        if name in grads:
-            origin = d.op.inputs["sliced"][parts.slice_params.index(name)]
-            reverse.rows.append(grads[name].name)
-            reverse.gives[f"row {len(reverse.rows) - 1}"] = origin
+    if differentiable(table.type_of(name)):
+        with d.program.building(table):
+            collect(seeds, name, grad)
 
 
-def _result(d: Any, reverse: Reverse, name: str, found: Var | None, origin: str | None) -> None:
-    if found is None:
-        type_ = reverse.table.type_of(name)
-        assert isinstance(type_, TensorType), f"list {name} has no cotangent"
-        found = zeros_of(type_)
-    reverse.results.append(found.name)
-    if origin is not None:
-        reverse.gives[f"memory {len(reverse.results) - 1}"] = origin
-
-
-# ---- the operator ----------------------------------------------------------------------------
-
-
-def _backward_op(d: Any, parts: Parts, reverse: Reverse) -> Op | None:
-    """The backward loop, trimmed to what somebody wants; what it still reads must be kept."""
-    op, table = d.op, reverse.table
-    body = table.freeze((*reverse.results, *reverse.rows))
-    index = table.find_var(parts.index)
-    assert index is not None
-    body = Body(
-        (parts.index, *reverse.memories, *reverse.slices),
-        body.results,
-        dict(body.vars) | {parts.index: index},
-        body.ops,
-    )
-    name = d.program.table.names.unique(f"{op.name}_grad")
-    finals = tuple(f"{name}.final.{i}" for i in range(len(reverse.memories)))
-    stacked = tuple(f"{name}.rows.{i}" for i in range(len(reverse.rows)))
-    made = op.with_(
-        name=name,
-        inputs={"init": tuple(v.name for v in reverse.init), "sliced": tuple(reverse.sliced)},
-        outputs={"final": finals, "stacked": stacked, "trips": (f"{name}.trips",)},
-        attrs=dict(op.attrs)
-        | {
-            "body": body,
-            "cond": None,
-            "max_trips": None,
-            "reverse": _turned(op),
-            "length": counted_length(d, op),
-            "history": op.attrs["history"] or op.name,
-            "recompute": False,
-        },
-    )
-    gives = {
-        (finals[int(n)] if kind == "memory" else stacked[int(n)]): origin
-        for key, origin in reverse.gives.items()
-        for kind, n in [key.split()]
-        if d.wants(origin)
-    }
-    d.pending = gives
-    return d.definition.trim(made, frozenset(gives), d.eliminate) if gives else None
-
-
-def _turned(op: Op) -> bool:
-    return True if op.attrs["cond"] is not None else not op.attrs["reverse"]
+def _or_zeros(table: SymbolTable, grads: Mapping[str, Var], name: str) -> Var:
+    if name in grads:
+        return grads[name]
+    type_ = table.type_of(name)
+    assert isinstance(type_, TensorType), f"list {name} has no cotangent"
+    return zeros_of(type_)

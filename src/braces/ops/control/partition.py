@@ -22,23 +22,29 @@ places; `valid` tells rows from padding, and what mixes rows reads it (see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, final
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from typing import final
 
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, unifies
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Body, Op
-from braces.ir.walk import with_captures
+from braces.ir.views import PartitionView, cases_in, names_read, size_in
 from braces.lazy import jnp
-from braces.ops.control.base import BlockOp, Follow, Frame, Interface, Lowering, result_types
-from braces.ops.control.loop_parts import slice_type
-from braces.ops.control.partition_gradient import (
-    linear_of,
-    outs_of,
-    partition_gradient,
-    partition_jvp,
+from braces.ops.control.base import (
+    BlockOp,
+    Eliminate,
+    Follow,
+    Frame,
+    Interface,
+    Lowering,
+    Value,
+    result_types,
 )
+from braces.ops.control.derivatives import Differentiation, Pushing
+from braces.ops.control.loop_types import slice_type
+from braces.ops.control.partition_gradient import partition_gradient, partition_jvp
 from braces.ops.control.partition_lowering import (
     along_rows,
     first_of,
@@ -46,14 +52,13 @@ from braces.ops.control.partition_lowering import (
     without_stand_ins,
 )
 from braces.ops.control.reached import cases_reached
-from braces.ops.control.switch_gradient import cases_of
-from braces.ops.define import OPS, AttrSpec, Slot, Types
+from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
 from braces.ops.row_rules import Fills, RowView
 
 
 @final
-class Partition(BlockOp):
+class PartitionOp(BlockOp):
     """Run each block on its own rows; see the module's docstring."""
 
     def __init__(self) -> None:
@@ -83,34 +88,29 @@ class Partition(BlockOp):
 
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
         """Which of its rows are real, and the rows; as many results as there are outputs."""
-        cases, counts = cases_of(op), _counts_of(op, types)
+        counts, results = _counts_of(op, types), len(tuple(op.binds()))
         rows = [slice_type(given) for given in types.get("rows", ())]
-        results = len(op.outputs.get("out", ())) + len(op.outputs.get("sums", ()))
         return {
-            f"cases[{k}]": Interface(
-                (
-                    TensorType(BOOL, (count,)),
-                    *(TensorType(t.dtype, (count, *t.shape)) for t in rows),
-                ),
-                results,
-            )
-            for k, (_, count) in enumerate(zip(cases, counts, strict=True))
+            label: Interface((TensorType(BOOL, (count,)), *_rows_of(rows, count)), results)
+            for label, count in zip(op.bodies(), counts, strict=True)
         }
 
     def infer_blocks(
         self,
         context: Context,
         types: Types,
-        attrs: Mapping[str, Any],
+        attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
         """Row results of all cases agree but for their rows; so do sums."""
         total = self._rows(context, types)
-        found = [result_types(body, outer, context) for body in attrs["cases"]]
-        outs = attrs["outs"]
+        found = [result_types(body, outer, context) for body in cases_in(attrs)]
+        outs, counts = attrs["outs"], attrs["counts"]
+        assert isinstance(outs, int)
+        assert isinstance(counts, tuple)
         rows = [
-            [_without_rows(t, count) for t in results[:outs]]
-            for results, count in zip(found, attrs["counts"], strict=True)
+            [_without_rows(t, size_in(count)) for t in results[:outs]]
+            for results, count in zip(found, counts, strict=True)
         ]
         sums = [list(results[outs:]) for results in found]
         for these, those in zip(rows[1:], sums[1:], strict=True):
@@ -131,77 +131,68 @@ class Partition(BlockOp):
 
     # ---- interpret ---------------------------------------------------------------------------
 
-    def interpret(self, frame: Frame) -> dict[str, tuple[Any, ...]]:
+    def interpret(self, frame: Frame) -> dict[str, Value]:
         """Each case on exactly its rows."""
-        outs, attrs = outs_of(frame.op), frame.op.attrs
-        masks, rows = frame.values("masks"), frame.values("rows")
-        results: list[Any] | None = None
-        counts = attrs["counts"]
-        assert isinstance(counts, tuple)
-        for k, (body, count) in enumerate(zip(cases_of(frame.op), counts, strict=True)):
-            valid, places, chosen = _chosen(masks[k], bool(attrs["compact"]))
-            frame.learn(count, chosen.shape[0])
-            if bool(jnp.any(masks[k])):
-                given = without_stand_ins([x[chosen] for x in rows], valid, linear_of(frame.op))
+        view, results = PartitionView.of(frame.op), list[Value]()
+        rows = [frame.read(row.source) for row in view.rows]
+        outs = len(view.outs)
+        for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
+            mask = frame.read(case.mask)
+            valid, places, chosen = _chosen(mask, view.compact)
+            frame.learn(case.count, chosen.shape[0])
+            if bool(jnp.any(mask)):
+                given = without_stand_ins(view, [x[chosen] for x in rows], valid)
                 found = frame.run(f"cases[{k}]", body, [valid, *given])
             else:
                 found = [_zeros(frame, body, name) for name in body.results]
-            placed = [_place(masks[k].shape[0], places, r) for r in found[:outs]] + found[outs:]
-            results = placed if results is None else _merge(results, placed, masks[k], outs)
-        assert results is not None
-        return {"out": tuple(results[:outs]), "sums": tuple(results[outs:])}
+            placed = [_place(mask.shape[0], places, r) for r in found[:outs]] + found[outs:]
+            results = placed if not k else _merge(results, placed, mask, outs)
+        return view.bound(results)
 
     # ---- lower -------------------------------------------------------------------------------
 
-    def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
+    def lower(self, lowering: Lowering) -> dict[str, Value]:
         """Each case on the smallest capacity that holds its rows; see `partition_lowering`."""
-        outs, results = outs_of(lowering.op), lower_cases(lowering)
-        return {"out": tuple(results[:outs]), "sums": tuple(results[outs:])}
+        return lower_cases(lowering, PartitionView.of(lowering.op))
 
     # ---- trim --------------------------------------------------------------------------------
 
-    def trim(self, op: Op, live: frozenset[str], eliminate: Callable[..., Body]) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
         """Drop results that nobody reads and rows that no case reads."""
-        named = (*op.outputs.get("out", ()), *op.outputs.get("sums", ()))
-        kept = [i for i, name in enumerate(named) if name in live]
-        if not kept:
+        if live.isdisjoint(op.binds()):
             return None
-        cases = [eliminate(b, [b.results[i] for i in kept]) for b in cases_of(op)]
-        read = [{n for o in b.ops for n in o.reads()} | set(b.results) for b in cases]
-        rows = op.inputs.get("rows", ())
-        used = [
-            i
-            for i in range(len(rows))
-            if any(b.params[1 + i] in names for b, names in zip(cases, read, strict=True))
-        ]
-        cases = [_with_rows(body, used) for body in cases]
-        outs = sum(i < outs_of(op) for i in kept)
-        inputs = dict(op.inputs) | {"rows": tuple(rows[i] for i in used)}
-        outputs = {
-            "out": tuple(named[i] for i in kept[:outs]),
-            "sums": tuple(named[i] for i in kept[outs:]),
-        }
-        linear = tuple(used.index(i) for i in linear_of(op) if i in used)
-        attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs, "linear": linear}
-        return with_captures(op.with_(inputs=inputs, outputs=outputs, attrs=attrs))
+        view = PartitionView.of(op).only(live)
+        bodies = [eliminate(body, body.results) for body in view.bodies]
+        read = [names_read(body) for body in bodies]
+        rows = tuple(
+            row
+            for row in view.rows
+            if any(name in names for name, names in zip(row.params, read, strict=True))
+        )
+        return replace(view.containing(bodies), rows=rows).to_op()
 
     # ---- gradient ----------------------------------------------------------------------------
 
     def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
         """The rows and sums that depend on active names in some case."""
-        results = (*op.outputs.get("out", ()), *op.outputs.get("sums", ()))
-        return cases_reached(op, active, follow, op.inputs.get("rows", ()), results)
+        view = PartitionView.of(op)
+        captured = {name for name in view.captures if name in active}
+        inside = [
+            captured | {row.params[k] for row in view.rows if row.source in active}
+            for k in range(len(view.cases))
+        ]
+        return cases_reached(view.bodies, inside, view.outputs, follow)
 
-    def build_gradient(self, differentiation: Any) -> None:
+    def build_gradient(self, d: Differentiation) -> None:
         """A row-wise branch on the same masks, which takes what its cases kept."""
-        partition_gradient(differentiation)
+        partition_gradient(d)
 
-    def build_jvp(self, differentiation: Any) -> None:
+    def build_jvp(self, d: Pushing) -> None:
         """The same branch with a tangent beside each result."""
-        partition_jvp(differentiation)
+        partition_jvp(d)
 
 
-PARTITION = OPS.add(Partition())
+PARTITION = OPS.add(PartitionOp())
 
 
 @PARTITION.rows
@@ -215,21 +206,26 @@ def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
     """The number of rows of each case, where masks, counts and outputs fit the cases."""
     counts, masks, rows = op.attrs["counts"], types.get("masks", ()), types.get("rows", ())
     assert isinstance(counts, tuple)
-    if not len(cases_of(op)) == len(counts) == len(masks) or not counts:
+    if not len(op.bodies()) == len(counts) == len(masks) or not counts:
         raise ProgramError(
             "A row-wise branch has a mask and a count for each case, and a case."
         )
     for mask in masks:
         if not isinstance(mask, TensorType) or mask.dtype != BOOL or mask.rank != 1:
             raise ShapeError(f"A mask of rows is bool[rows], not {mask}.")
-    if op.attrs["outs"] != len(op.outputs.get("out", ())):
+    said, outs, linear = PartitionView.declared(op)
+    if said != outs:
         raise ProgramError("The outputs of a row-wise branch are not as many as `outs` says.")
-    if any(not 0 <= i < len(rows) for i in linear_of(op)):
+    if any(not 0 <= i < len(rows) for i in linear):
         raise ProgramError("`linear` names rows that a row-wise branch does not have.")
     found = tuple(n for n in counts if isinstance(n, int) or (isinstance(n, Dim) and n.name))
     if len(found) != len(counts):
         raise ProgramError("The number of rows of a case is a number or a named dimension.")
     return found
+
+
+def _rows_of(rows: Sequence[TensorType], count: Size) -> list[TensorType]:
+    return [TensorType(row.dtype, (count, *row.shape)) for row in rows]
 
 
 def _without_rows(given: Type, count: Size) -> TensorType:
@@ -257,17 +253,10 @@ def _agree(context: Context, left: Sequence[Type], right: Sequence[Type]) -> Non
             )
 
 
-def _with_rows(body: Body, used: Sequence[int]) -> Body:
-    params = (body.params[0], *(body.params[1 + i] for i in used))
-    dropped = set(body.params) - set(params)
-    infos = {name: info for name, info in body.vars.items() if name not in dropped}
-    return body.with_(params=params, vars=infos)
-
-
 # ---- values ----------------------------------------------------------------------------------
 
 
-def _zeros(frame: Frame, body: Body, name: str) -> Any:
+def _zeros(frame: Frame, body: Body, name: str) -> Value:
     if name not in body.vars:
         return jnp.zeros_like(frame.read(name))
     found = body.vars[name].type
@@ -275,12 +264,14 @@ def _zeros(frame: Frame, body: Body, name: str) -> Any:
     return jnp.zeros(tuple(map(frame.size, found.shape)), found.dtype)
 
 
-def _place(total: int, places: Any, rows: Any) -> Any:
+def _place(total: int, places: Value, rows: Value) -> Value:
     """Rows back at their places, zeros elsewhere; places beyond the end are dropped."""
     return jnp.zeros((total, *rows.shape[1:]), rows.dtype).at[places].set(rows, mode="drop")
 
 
-def _merge(left: Sequence[Any], right: Sequence[Any], mask: Any, outs: int) -> list[Any]:
+def _merge(
+    left: Sequence[Value], right: Sequence[Value], mask: Value, outs: int
+) -> list[Value]:
     """The results of one more case: its rows where the mask says so, its sums added."""
     rows = [
         jnp.where(along_rows(mask, a), b, a)
@@ -289,7 +280,7 @@ def _merge(left: Sequence[Any], right: Sequence[Any], mask: Any, outs: int) -> l
     return rows + [a + b for a, b in zip(left[outs:], right[outs:], strict=True)]
 
 
-def _chosen(mask: Any, compact: bool) -> tuple[Any, Any, Any]:
+def _chosen(mask: Value, compact: bool) -> tuple[Value, Value, Value]:
     """Interpreting: which of the rows are real, where they go, and where they come from."""
     (places,) = jnp.nonzero(mask)
     if compact:

@@ -7,164 +7,150 @@ cotangents of captures are sums over rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from braces.dtypes import TensorType, Type
-from braces.ir.records import ARGUMENT, Body
+from braces.dtypes import TensorType
+from braces.ir.records import Body
 from braces.ir.table import SymbolTable
-from braces.ir.walk import with_captures
-from braces.ops.build import Var, append, var_of
-from braces.ops.control.keeping import differentiable
+from braces.ir.views import Operand, Output, PartitionView
+from braces.ops.build import Var, var_of
+from braces.ops.control.building import append_construct
+from braces.ops.control.cotangents import collect, differentiable
+from braces.ops.control.derivatives import Derivative, Differentiation, Pushing
 from braces.ops.control.partition_keeping import keep_rows
-from braces.ops.control.switch_gradient import cases_of
+from braces.ops.control.tangents import captured_tangents, tangent_of
 from braces.ops.rules import zeros_of
 
 
-def outs_of(op: Any) -> int:
-    """How many of the results are rows; the others are sums."""
-    return int(op.attrs["outs"])
+@dataclass(frozen=True)
+class _Half:
+    """One case, run again and differentiated.
+
+    Attributes:
+        table: The block.
+        seeds: The parameters that hold the cotangents of its rows.
+        grads: The cotangents that it knows.
+    """
+
+    table: SymbolTable
+    seeds: Sequence[str]
+    grads: Mapping[str, Var]
 
 
-def linear_of(op: Any) -> tuple[int, ...]:
-    """The positions of rows that results are linear in."""
-    return tuple(op.attrs["linear"])
-
-
-def partition_gradient(d: Any) -> None:
+def partition_gradient(d: Differentiation) -> None:
     """Build the backward branch and give cotangents."""
-    op, outer = d.op, d.program.current
-    rows = [name for name in op.outputs.get("out", ()) if name in d.grads]
-    halves = [_backward_case(d, body, rows) for body in cases_of(op)]
-    inputs = op.inputs.get("rows", ())
-    captured = [c for c in op.captures() if d.wants(c)]
-    given_rows = [i for i in range(len(inputs)) if any(i in r for _, r, _ in halves)]
-    given = [c for c in captured if any(c in s for _, _, s in halves)]
-    if not given_rows and not given:
+    view = PartitionView.of(d.op)
+    outs = [out for out in view.outs if out.name in d.grads]
+    halves = [_half(d, view, k, outs) for k in range(len(view.cases))]
+    rows = [
+        row
+        for row in view.rows
+        if d.wants(row.source)
+        and any(name in half.grads for name, half in zip(row.params, halves, strict=True))
+    ]
+    sums = [c for c in view.captures if d.wants(c) and any(c in half.grads for half in halves)]
+    if not rows and not sums:
         return
-    kept, cases = keep_rows(
-        d,
-        [
-            _close(d, table, row_grads, sums, given_rows, given)
-            for table, row_grads, sums in halves
-        ],
+    bodies = [
+        _closed(d, half, [*(row.params[k] for row in rows), *sums])
+        for k, half in enumerate(halves)
+    ]
+    kept, contents = keep_rows(d, view, bodies)
+    seeds = [
+        Operand(d.grads[out.name].name, tuple(half.seeds[i] for half in halves), linear=True)
+        for i, out in enumerate(outs)
+    ]
+    results = [Output("", names) for names in zip(*(b.results for b in bodies), strict=True)]
+    backward = replace(
+        view.containing(contents),
+        rows=(*view.rows, *seeds, *kept),
+        outs=tuple(results[: len(rows)]),
+        sums=tuple(results[len(rows) :]),
+        origin=view.origin.with_(inputs={}, outputs={}),
     )
-    masks = [d.var(name) for name in op.inputs["masks"]]
-    operands = {
-        "masks": masks,
-        "rows": [*map(d.var, inputs), *(d.grads[name] for name in rows), *map(d.var, kept)],
-    }
-    linear = (*linear_of(op), *range(len(inputs), len(inputs) + len(rows)))
-    attrs = dict(op.attrs) | {"cases": cases, "outs": len(given_rows), "linear": linear}
-    assert outer is d.program.current
-    made = append(d.program, d.definition, operands, attrs, source=op.source)
-    for position, grad in zip(given_rows, made["out"], strict=True):
-        d.give(inputs[position], grad)
-    for name, grad in zip(given, made["sums"], strict=True):
-        d.give(name, grad)
+    made = PartitionView.of(append_construct(d.program, backward.to_op()))
+    origins = (*(row.source for row in rows), *sums)
+    for origin, out in zip(origins, made.outputs, strict=True):
+        d.give(origin, var_of(d.program, d.program.current, out.name))
 
 
-def _backward_case(
-    d: Any, body: Body, rows: Sequence[str]
-) -> tuple[SymbolTable, dict[int, Var], dict[str, Var]]:
-    """One case run again and differentiated: cotangents of its rows, and of its captures."""
-    op = d.op
-    table = SymbolTable(parent=d.program.current).thaw(body)
-    seeds: dict[str, Var] = {}
+def _half(d: Differentiation, view: PartitionView, k: int, outs: Sequence[Output]) -> _Half:
+    """A case run again and differentiated: cotangents of its rows, and of its captures."""
+    table = SymbolTable(parent=d.program.current).thaw(view.bodies[k])
+    seeds, params = dict[str, Var](), list[str]()
     with d.program.building(table):
-        for name in rows:
-            inner = body.results[op.outputs["out"].index(name)]
-            grad = _param(d, table, f"{name}_grad", table.type_of(inner))
-            seeds[inner] = d.add(seeds[inner], grad) if inner in seeds else grad
-        for position, name in enumerate(op.outputs.get("sums", ())):
-            if name in d.grads:
-                inner, grad = body.results[outs_of(op) + position], d.grads[name]
-                seeds[inner] = d.add(seeds[inner], grad) if inner in seeds else grad
-        params = body.params[1:]
-        wanted = {
-            p for p, n in zip(params, op.inputs.get("rows", ()), strict=True) if d.wants(n)
-        }
-        captures = {c for c in op.captures() if d.wants(c)}
-        grads = d.backprop(table, seeds, wanted | captures)
-    row_grads = {i: grads[p] for i, p in enumerate(params) if p in wanted and p in grads}
-    return table, row_grads, {c: grads[c] for c in captures if c in grads}
+        for out in outs:
+            grad = _param(d, table, f"{out.name}_grad", out.results[k])
+            params.append(grad.name)
+            collect(seeds, out.results[k], grad)
+        for out in view.sums:
+            if out.name in d.grads:
+                collect(seeds, out.results[k], d.grads[out.name])
+        wanted = {row.params[k] for row in view.rows if d.wants(row.source)}
+        wanted |= {name for name in view.captures if d.wants(name)}
+        return _Half(table, params, d.backprop(table, seeds, wanted))
 
 
-def _param(d: Any, table: SymbolTable, stem: str, type_: Type) -> Var:
-    name = table.names.unique(stem)
-    table.params.append(name)
-    table.new_var(name, type_, ARGUMENT)
+def _param(d: Derivative, table: SymbolTable, stem: str, like: str) -> Var:
+    """A new parameter of a case, of the type of one of its variables."""
+    name = table.add_param(table.names.unique(stem), table.type_of(like)).name
     return var_of(d.program, table, name)
 
 
-def _close(
-    d: Any,
-    table: SymbolTable,
-    rows: dict[int, Var],
-    sums: dict[str, Var],
-    given_rows: Sequence[int],
-    given: Sequence[str],
-) -> Body:
-    results: list[str] = []
-    with d.program.building(table):
-        for i in given_rows:
-            type_ = table.type_of(table.params[1 + i])
-            results.append((rows[i] if i in rows else _zeros(type_)).name)
-        for name in given:
-            results.append((sums[name] if name in sums else _zeros(table.type_of(name))).name)
-    return d.eliminate(table.freeze(results), results)
+def _closed(d: Differentiation, half: _Half, names: Sequence[str]) -> Body:
+    """The backward case; it returns a cotangent for each of these names, zeros included."""
+    with d.program.building(half.table):
+        grads = [
+            half.grads[name] if name in half.grads else _zeros(half.table, name)
+            for name in names
+        ]
+    results = [grad.name for grad in grads]
+    return d.eliminate(half.table.freeze(results), results)
 
 
-def _zeros(type_: Type) -> Var:
+def _zeros(table: SymbolTable, name: str) -> Var:
+    type_ = table.type_of(name)
     assert isinstance(type_, TensorType)
     return zeros_of(type_)
 
 
-def partition_jvp(d: Any) -> None:
+def partition_jvp(d: Pushing) -> None:
     """Let every case return the tangents of its results too."""
-    op = d.op
-    rows = op.inputs.get("rows", ())
-    moving_rows = [i for i, name in enumerate(rows) if name in d.tangents]
-    tables: list[SymbolTable] = []
-    pushed: list[dict[str, Var]] = []
-    for body in cases_of(op):
+    view = PartitionView.of(d.op)
+    moving_rows = [row for row in view.rows if row.source in d.tangents]
+    tables, pushed, params = list[SymbolTable](), list[Mapping[str, Var]](), list[list[str]]()
+    for k, body in enumerate(view.bodies):
         table = SymbolTable(parent=d.host).thaw(body)
-        tangents = {c: d.tangents[c] for c in op.captures() if c in d.tangents}
-        for i in moving_rows:
-            param = body.params[1 + i]
-            tangents[param] = _param(d, table, f"{param}_tangent", table.type_of(param))
+        tangents = captured_tangents(d)
+        for row in moving_rows:
+            name = row.params[k]
+            tangents[name] = _param(d, table, f"{name}_tangent", name)
+        params.append([tangents[row.params[k]].name for row in moving_rows])
         with d.program.building(table):
             pushed.append(d.push(table, tangents))
         tables.append(table)
-    outs, results = outs_of(op), [body.results for body in cases_of(op)]
     moving = [
-        i
-        for i in range(len(results[0]))
-        if any(names[i] in found for names, found in zip(results, pushed, strict=True))
-        and differentiable(tables[0].type_of(results[0][i]))
+        out
+        for out in view.outputs
+        if any(name in found for name, found in zip(out.results, pushed, strict=True))
+        and differentiable(tables[0].type_of(out.results[0]))
     ]
-    cases: list[Body] = []
-    for table, names, found in zip(tables, results, pushed, strict=True):
+    extra = list[list[str]]()
+    for k, (table, found) in enumerate(zip(tables, pushed, strict=True)):
         with d.program.building(table):
-            extra = [
-                (found[names[i]] if names[i] in found else _zeros(table.type_of(names[i]))).name
-                for i in moving
-            ]
-        split = sum(i < outs for i in moving)
-        cases.append(
-            table.freeze((*names[:outs], *extra[:split], *names[outs:], *extra[split:]))
-        )
-    named = (*op.outputs.get("out", ()), *op.outputs.get("sums", ()))
-    made = [d.declare(named[i]) for i in moving]
-    split = sum(i < outs for i in moving)
-    outputs = {
-        "out": (*op.outputs.get("out", ()), *made[:split]),
-        "sums": (*op.outputs.get("sums", ()), *made[split:]),
-    }
-    inputs = dict(op.inputs) | {
-        "rows": (*rows, *(d.tangents[rows[i]].name for i in moving_rows))
-    }
-    still = linear_of(op)
-    linear = (*still, *(len(rows) + k for k, i in enumerate(moving_rows) if i in still))
-    attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs + split, "linear": linear}
-    d.replace(with_captures(op.with_(inputs=inputs, outputs=outputs, attrs=attrs)))
+            extra.append([tangent_of(d, table, found, out.results[k]) for out in moving])
+    names = [d.declare(out.name) for out in moving]
+    tangents = list(map(Output, names, zip(*extra, strict=True)))
+    split = sum(out in view.outs for out in moving)
+    operands = [
+        Operand(d.tangents[row.source].name, made, row.linear)
+        for row, made in zip(moving_rows, zip(*params, strict=True), strict=False)
+    ]
+    wider = replace(
+        view.containing(table.freeze() for table in tables),
+        rows=(*view.rows, *operands),
+        outs=(*view.outs, *tangents[:split]),
+        sums=(*view.sums, *tangents[split:]),
+    )
+    d.replace(wider.to_op())

@@ -7,23 +7,23 @@ what has no rows, and loops whose histories the gradient reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
-from braces.ir.records import ARGUMENT, VALUE, Body, Op, VarInfo
+from braces.ir.records import ARGUMENT, Body, Op, VarInfo
 from braces.ir.table import SymbolTable
-from braces.ir.walk import producers, rename_slots, with_captures
+from braces.ir.views import Operand, Output, PartitionView
+from braces.ir.walk import producers, rename_slots
+from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.keeping import plan_keeping
-from braces.ops.control.switch_gradient import cases_of
 from braces.ops.define import OPS
 from braces.ops.rules import zeros_of
 
 
 @dataclass
-class Shelf:
+class _Shared:
     """An output of the forward branch, and what each case puts there.
 
     Attributes:
@@ -38,50 +38,68 @@ class Shelf:
     outer: str
     read: set[int]
 
+    def rows(self, count: Size) -> TensorType:
+        """The type of so many rows."""
+        return TensorType(self.row.dtype, (count, *self.row.shape))
 
-def keep_rows(d: Any, backward: Sequence[Body]) -> tuple[list[str], tuple[Body, ...]]:
+
+def keep_rows(
+    d: Differentiation, view: PartitionView, backward: Sequence[Body]
+) -> tuple[list[Operand], list[Body]]:
     """Let the forward branch keep rows for the backward cases.
 
     Args:
         d: The differentiation that goes on.
+        view: The forward branch.
         backward: The backward cases, each with what it reads of its forward case in it.
 
     Returns:
-        Names of outputs of the forward branch, and backward cases that take them as rows.
+        Outputs of the forward branch as operands of the backward one, and the contents of
+        backward cases that take them.
     """
-    shelves = _existing(d)
-    for k, (body, after) in enumerate(zip(cases_of(d.op), backward, strict=True)):
-        for name in _worth_keeping(d, body, after, _count(d.op, k)):
-            _put(d, shelves, k, name, _row(body.vars[name].type))
-    _augment_forward(
-        d, [shelf for shelf in shelves if shelf.outer not in d.op.outputs.get("out", ())]
-    )
-    read = [shelf for shelf in shelves if shelf.read]
-    cases = tuple(_taking(d, k, body, read) for k, body in enumerate(backward))
-    return [shelf.outer for shelf in read], cases
+    shared = [
+        _Shared(_row(d.host.type_of(out.name)), dict(enumerate(out.results)), out.name, set())
+        for out in view.outs
+    ]
+    for k, (body, after) in enumerate(zip(view.bodies, backward, strict=True)):
+        for name in _worth_keeping(d, view, k, body, after):
+            _put(d, view, shared, k, name, _row(body.vars[name].type))
+    _augment_forward(d, view, shared[len(view.outs) :])
+    read = [one for one in shared if one.read]
+    params, contents = list[list[str]](), list[Body]()
+    for k, body in enumerate(backward):
+        names, content = _taking(d, view, k, body, read)
+        params.append(names)
+        contents.append(content)
+    each = zip(read, zip(*params, strict=True), strict=False)
+    return [Operand(one.outer, names) for one, names in each], contents
 
 
-def _existing(d: Any) -> list[Shelf]:
-    found: list[Shelf] = []
-    for i, outer in enumerate(d.op.outputs.get("out", ())):
-        names = {k: body.results[i] for k, body in enumerate(cases_of(d.op))}
-        found.append(Shelf(_row(d.host.type_of(outer)), names, outer, set()))
-    return found
-
-
-def _put(d: Any, shelves: list[Shelf], k: int, name: str, row: TensorType) -> None:
+def _put(
+    d: Differentiation,
+    view: PartitionView,
+    shared: list[_Shared],
+    k: int,
+    name: str,
+    row: TensorType,
+) -> None:
     """Find a place for a value of a case: where it is already, else where the case has none."""
-    there = (s for s in shelves if s.names.get(k) == name)
-    free = (s for s in shelves if k not in s.names and s.row == row)
-    shelf = next(there, None) or next(free, None)
-    if shelf is None:
-        total = d.host.type_of(d.op.inputs["masks"][0]).shape[0]
-        type_ = TensorType(row.dtype, (total, *row.shape))
-        outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), type_).name
-        shelf = Shelf(row, {}, outer, set())
-        shelves.append(shelf)
-    shelf.names[k] = name
-    shelf.read.add(k)
+    there = (one for one in shared if one.names.get(k) == name)
+    free = (one for one in shared if k not in one.names and one.row == row)
+    place = next(there, None) or next(free, None)
+    if place is None:
+        place = _Shared(row, {}, d.host.names.unique(f"{name}_kept"), set())
+        d.host.new_var(place.outer, place.rows(_total(d, view)))
+        shared.append(place)
+    place.names[k] = name
+    place.read.add(k)
+
+
+def _total(d: Differentiation, view: PartitionView) -> Size:
+    """How many rows there are in all."""
+    mask = d.host.type_of(view.cases[0].mask)
+    assert isinstance(mask, TensorType)
+    return mask.shape[0]
 
 
 def _row(type_: Type) -> TensorType:
@@ -89,24 +107,19 @@ def _row(type_: Type) -> TensorType:
     return TensorType(type_.dtype, type_.shape[1:])
 
 
-def _count(op: Op, k: int) -> Size:
-    counts = op.attrs["counts"]
-    assert isinstance(counts, tuple)
-    count = counts[k]
-    assert isinstance(count, int | Dim)
-    return count
-
-
 # ---- what to keep ----------------------------------------------------------------------------
 
 
-def _worth_keeping(d: Any, body: Body, after: Body, count: Size) -> list[str]:
+def _worth_keeping(
+    d: Differentiation, view: PartitionView, k: int, body: Body, after: Body
+) -> list[str]:
     """The values with rows that the gradient reads and that only costly operators make.
 
     Rows that stay at their places have the same size as what is no row of theirs, so there
     nothing is kept.
     """
-    if not d.op.attrs["compact"] or not isinstance(count, Dim):
+    count = view.cases[k].count
+    if not view.compact or not isinstance(count, Dim):
         return []
     forward = SymbolTable(parent=d.host).thaw(body)
     made = producers(after.ops)
@@ -135,44 +148,38 @@ def _has_rows(type_: Type, count: Dim) -> bool:
 # ---- both branches ---------------------------------------------------------------------------
 
 
-def _augment_forward(d: Any, shelves: Sequence[Shelf]) -> None:
+def _augment_forward(d: Differentiation, view: PartitionView, new: Sequence[_Shared]) -> None:
     """The forward branch with more outputs: its values, and zeros from the other cases."""
-    if not shelves:
+    if not new:
         return
-    op, outs = d.op, len(d.op.outputs.get("out", ()))
-    cases: list[Body] = []
-    for k, body in enumerate(cases_of(op)):
-        table = SymbolTable(parent=d.host).thaw(body)
+    tables = [SymbolTable(parent=d.host).thaw(body) for body in view.bodies]
+    for k, (case, table) in enumerate(zip(view.cases, tables, strict=True)):
         with d.program.building(table):
-            more = [
-                s.names.get(k) or zeros_of(_rows_of(s, _count(op, k))).name for s in shelves
-            ]
-        cases.append(table.freeze((*body.results[:outs], *more, *body.results[outs:])))
-    outputs = dict(op.outputs) | {
-        "out": (*op.outputs.get("out", ()), *(shelf.outer for shelf in shelves))
+            for one in new:
+                one.names.setdefault(k, "")
+                one.names[k] = one.names[k] or zeros_of(one.rows(case.count)).name
+    results = [tuple(one.names[k] for k in range(len(tables))) for one in new]
+    outs = [Output(one.outer, names) for one, names in zip(new, results, strict=True)]
+    wider = replace(
+        view.containing(table.freeze() for table in tables), outs=(*view.outs, *outs)
+    )
+    d.replace(wider.to_op())
+
+
+def _taking(
+    d: Differentiation, view: PartitionView, k: int, body: Body, shared: Sequence[_Shared]
+) -> tuple[list[str], Body]:
+    """A backward case that takes kept rows instead of computing them, and their names in it."""
+    names, count = SymbolTable(parent=d.program.current).thaw(body).names, view.cases[k].count
+    renamed = {
+        one.names[k]: names.unique(f"{one.names[k]}_again") for one in shared if k in one.read
     }
-    attrs = dict(op.attrs) | {"cases": tuple(cases), "outs": outs + len(shelves)}
-    d.replace(with_captures(op.with_(outputs=outputs, attrs=attrs)))
-
-
-def _rows_of(shelf: Shelf, count: Size) -> TensorType:
-    return TensorType(shelf.row.dtype, (count, *shelf.row.shape))
-
-
-def _taking(d: Any, k: int, body: Body, shelves: Sequence[Shelf]) -> Body:
-    """A backward case that takes kept rows instead of computing them."""
-    names = SymbolTable(parent=d.program.current).thaw(body).names
-    renamed = {s.names[k]: names.unique(f"{s.names[k]}_again") for s in shelves if k in s.read}
     ops = tuple(op.with_(outputs=rename_slots(op.outputs, renamed)) for op in body.ops)
-    infos = dict(body.vars) | _again(body.vars, renamed)
+    infos = dict(body.vars)
+    infos |= {new: VarInfo(new, infos[old].type) for old, new in renamed.items()}
     params: list[str] = []
-    for shelf in shelves:
-        param = shelf.names[k] if k in shelf.read else names.unique(shelf.outer)
-        infos[param] = VarInfo(param, _rows_of(shelf, _count(d.op, k)), ARGUMENT)
-        params.append(param)
+    for one in shared:
+        params.append(one.names[k] if k in one.read else names.unique(one.outer))
+        infos[params[-1]] = VarInfo(params[-1], one.rows(count), ARGUMENT)
     taking = Body((*body.params, *params), body.results, infos, ops)
-    return d.eliminate(taking, body.results)
-
-
-def _again(infos: Mapping[str, VarInfo], renamed: Mapping[str, str]) -> dict[str, VarInfo]:
-    return {new: VarInfo(new, infos[old].type, VALUE) for old, new in renamed.items()}
+    return params, d.eliminate(taking, body.results)

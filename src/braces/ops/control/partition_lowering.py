@@ -12,40 +12,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from zlib import crc32
 
 from braces.dims import Dim
+from braces.dtypes import DType
 from braces.ir.records import Body
+from braces.ir.views import PartitionView
 from braces.ir.walk import producers
 from braces.lazy import jax, jnp, lax
-from braces.ops.control.base import Lowering
-from braces.ops.control.partition_gradient import linear_of, outs_of
-from braces.ops.control.switch_gradient import cases_of
+from braces.ops.control.base import Lowering, State, Value
 from braces.ops.rules import gives_zeros
 
 SHARES = (64, 32, 16, 8, 4, 2)
 """Capacities below all rows are these parts of them."""
 
-Branch = Callable[[list[Any], Any], tuple[list[Any], Any]]
+Branch = Callable[[list[Value], State], tuple[list[Value], State]]
 """From the results of the cases before and a state to the results and the state after."""
+Place = Callable[[Value, Value], Value]
+"""From the rows of a case and those of the cases before to both."""
 
 
 @dataclass(frozen=True)
-class Case:
+class LoweredCase:
     """One case of a row-wise branch.
 
     Attributes:
         lowering: The operator.
+        view: The operator taken apart.
         k: Which of its cases.
         body: Its block.
         mask: Which rows are its own.
     """
 
     lowering: Lowering
+    view: PartitionView
     k: int
     body: Body
-    mask: Any
+    mask: Value
 
     @property
     def label(self) -> str:
@@ -53,33 +56,33 @@ class Case:
         return f"cases[{self.k}]"
 
     @property
-    def number(self) -> Any:
+    def number(self) -> Value:
         """How many rows are its own."""
         return jnp.sum(self.mask, dtype="int32")
 
     @property
-    def rows(self) -> tuple[Any, ...]:
+    def rows(self) -> list[Value]:
         """The rows of all cases."""
-        return self.lowering.values("rows")
+        return [self.lowering.read(row.source) for row in self.view.rows]
 
-    def run(self, valid: Any, rows: Sequence[Any], state: Any) -> tuple[list[Any], Any]:
+    def run(
+        self, valid: Value, rows: Sequence[Value], state: State
+    ) -> tuple[list[Value], State]:
         """Run the block on as many rows as `valid` has."""
-        counts = self.lowering.op.attrs["counts"]
-        assert isinstance(counts, tuple)
-        count = counts[self.k]
+        count = self.view.cases[self.k].count
         sizes = {str(count): valid.shape[0]} if isinstance(count, Dim) else None
-        rows = without_stand_ins(rows, valid, linear_of(self.lowering.op))
+        rows = without_stand_ins(self.view, rows, valid)
         return self.lowering.run(self.label, self.body, [valid, *rows], state, sizes)
 
     def joined(
-        self, found: Sequence[Any], before: Sequence[Any], place: Callable[..., Any]
-    ) -> list[Any]:
+        self, found: Sequence[Value], before: Sequence[Value], place: Place
+    ) -> list[Value]:
         """Its results with those of the cases before: rows placed, sums added.
 
         Its rows are zero before, so zeros change nothing.
         """
-        outs, made = outs_of(self.lowering.op), producers(self.body.ops)
-        changes = [place] * outs + [jnp.add] * (len(found) - outs)
+        made = producers(self.body.ops)
+        changes = [place] * len(self.view.outs) + [jnp.add] * len(self.view.sums)
         return [
             old if gives_zeros(made.get(name)) else change(new, old)
             for name, change, new, old in zip(
@@ -88,16 +91,16 @@ class Case:
         ]
 
 
-def lower_cases(lowering: Lowering) -> list[Any]:
-    """The results of a row-wise branch: rows, then sums."""
-    results: list[Any] = []
-    masks = lowering.values("masks")
-    for k, body in enumerate(cases_of(lowering.op)):
-        results = _lower_case(Case(lowering, k, body, masks[k]), results)
-    return results
+def lower_cases(lowering: Lowering, view: PartitionView) -> dict[str, Value]:
+    """The outputs of a row-wise branch, by name."""
+    results: list[Value] = []
+    for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
+        lowered = LoweredCase(lowering, view, k, body, lowering.read(case.mask))
+        results = _lower_case(lowered, results)
+    return view.bound(results)
 
 
-def _lower_case(case: Case, before: list[Any]) -> list[Any]:
+def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
     state = case.lowering.state(case.label)
     results, number, least = before or _nothing(case, state), case.number, 0
     for capacity, branch in _branches(case):
@@ -109,22 +112,24 @@ def _lower_case(case: Case, before: list[Any]) -> list[Any]:
     return results
 
 
-def _branches(case: Case) -> list[tuple[int, Branch]]:
+def _branches(case: LoweredCase) -> list[tuple[int, Branch]]:
     """How many rows the case can run on, and how, from few to all."""
     total = case.mask.shape[0]
-    if not case.lowering.op.attrs["compact"]:
+    if not case.view.compact:
         return [(total, _in_place(case))]
     gathered = [(n, _gathered(case, n)) for n in (-(-total // share) for share in SHARES)]
     return [*gathered, (total - 1, _in_place(case)), (total, _all_rows(case))]
 
 
-def _where(wanted: Any, branch: Branch, before: list[Any], state: Any) -> tuple[list[Any], Any]:
+def _where(
+    wanted: Value, branch: Branch, before: list[Value], state: State
+) -> tuple[list[Value], State]:
     """Run a branch or none: a loop of at most one trip, with `before` as its memories.
 
     A conditional would copy what it hands on.
     """
 
-    def once(carry: Any) -> Any:
+    def once(carry: Value) -> Value:
         _, before, state = carry
         return False, *branch(before, state)
 
@@ -132,19 +137,19 @@ def _where(wanted: Any, branch: Branch, before: list[Any], state: Any) -> tuple[
     return results, state
 
 
-def _gathered(case: Case, capacity: int) -> Branch:
+def _gathered(case: LoweredCase, capacity: int) -> Branch:
     """The case on its rows and some padding."""
     mask = case.mask
     total, number = mask.shape[0], case.number
 
-    def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
+    def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
         valid = jnp.arange(capacity) < number
         (places,) = jnp.nonzero(mask, size=capacity, fill_value=0)
         chosen = jnp.where(valid, places, first_of(places, valid))
         found, state = case.run(valid, [x[chosen] for x in case.rows], state)
         target = jnp.where(valid, chosen, total)  # beyond the end, so dropped
 
-        def put(rows: Any, old: Any) -> Any:
+        def put(rows: Value, old: Value) -> Value:
             return old.at[target].set(rows, mode="drop")
 
         return case.joined(found, before, put), state
@@ -152,14 +157,14 @@ def _gathered(case: Case, capacity: int) -> Branch:
     return branch
 
 
-def _in_place(case: Case) -> Branch:
+def _in_place(case: LoweredCase) -> Branch:
     """The case on all rows at their places, those of other cases stood in for."""
     mask = case.mask
 
-    def put(rows: Any, old: Any) -> Any:
+    def put(rows: Value, old: Value) -> Value:
         return jnp.where(along_rows(mask, rows), rows, old)
 
-    def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
+    def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
         rows = [jnp.where(along_rows(mask, x), x, first_of(x, mask)) for x in case.rows]
         found, state = case.run(mask, rows, state)
         return case.joined(found, before, put), state
@@ -167,36 +172,36 @@ def _in_place(case: Case) -> Branch:
     return branch
 
 
-def _all_rows(case: Case) -> Branch:
+def _all_rows(case: LoweredCase) -> Branch:
     """The case on all rows, since all are its own."""
 
-    def put(rows: Any, old: Any) -> Any:
+    def put(rows: Value, old: Value) -> Value:
         del old
         return rows
 
-    def branch(before: list[Any], state: Any) -> tuple[list[Any], Any]:
+    def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
         found, state = case.run(jnp.ones(case.mask.shape, bool), case.rows, state)
         return case.joined(found, before, put), state
 
     return branch
 
 
-def _nothing(case: Case, state: Any) -> list[Any]:
+def _nothing(case: LoweredCase, state: State) -> list[Value]:
     """Zeros of the types that the case gives.
 
     Of no rows a maximum, say, does not exist: there a row is assumed.
     """
     total = case.mask.shape[0]
-    least = 1 if case.lowering.op.attrs["compact"] else 0
+    least = 1 if case.view.compact else 0
     rows = [jnp.zeros((max(total, least), *x.shape[1:]), x.dtype) for x in case.rows]
     valid = jnp.ones(max(total, least), bool)
     found, _ = jax.eval_shape(lambda s: case.run(valid, rows, s), state)
-    outs = outs_of(case.lowering.op)
+    outs = len(case.view.outs)
     shapes = [(total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
     return [_zeros(case, i, shape, found[i].dtype) for i, shape in enumerate(shapes)]
 
 
-def _zeros(case: Case, i: int, shape: tuple[int, ...], dtype: Any) -> Any:
+def _zeros(case: LoweredCase, i: int, shape: tuple[int, ...], dtype: DType) -> Value:
     """Zeros for result `i`, to be changed in place.
 
     Of equal arrays XLA makes one, and then copies of it. These are not equal to it, which does
@@ -209,18 +214,19 @@ def _zeros(case: Case, i: int, shape: tuple[int, ...], dtype: Any) -> Any:
 # ---- rows ------------------------------------------------------------------------------------
 
 
-def along_rows(mask: Any, x: Any) -> Any:
+def along_rows(mask: Value, x: Value) -> Value:
     """A mask of rows that broadcasts against an array of rows."""
     return mask.reshape(-1, *[1] * (x.ndim - 1))
 
 
-def first_of(x: Any, valid: Any) -> Any:
+def first_of(x: Value, valid: Value) -> Value:
     """The first real row, to stand in for those that are not; where there are no rows, none."""
     return x[jnp.argmax(valid)] if valid.shape[0] else x[:0]
 
 
-def without_stand_ins(rows: Sequence[Any], valid: Any, linear: Sequence[int]) -> list[Any]:
+def without_stand_ins(view: PartitionView, rows: Sequence[Value], valid: Value) -> list[Value]:
     """Rows with zeros for stand-ins where results are linear in them."""
     return [
-        jnp.where(along_rows(valid, x), x, 0) if i in linear else x for i, x in enumerate(rows)
+        jnp.where(along_rows(valid, x), x, 0) if row.linear else x
+        for row, x in zip(view.rows, rows, strict=True)
     ]

@@ -6,46 +6,40 @@ a gradient, where zero times an infinite slope would be NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 
-from braces.ir.records import Op
+from braces.ir.records import Body, Op
+from braces.ir.views import LoopView, Output
 from braces.ops.control.base import Follow
-from braces.ops.control.loop_parts import Parts
-from braces.ops.control.switch_gradient import cases_of
 
 
 def loop_reached(op: Op, active: Set[str], follow: Follow) -> set[str]:
     """The memories and rows of a loop: a fixpoint over its trips, from the inputs on."""
-    parts = Parts.of(op)
-    given = (*op.inputs.get("init", ()), *op.inputs.get("sliced", ()))
-    inner = _inside(op, active, given, (*parts.memory_params, *parts.slice_params))
+    view = LoopView.of(op)
+    inner = {name for name in op.captures() if name in active}
+    inner |= {memory.param for memory in view.memories if memory.init in active}
+    inner |= {slice_.param for slice_ in view.slices if slice_.source in active}
+    body = view.body
     while True:
-        found = follow(parts.body, inner)
-        more = _at(parts.next_memories, found, parts.memory_params) - inner
+        found = follow(body, inner)
+        more = {memory.param for memory in view.memories if memory.next in found} - inner
         if not more:
             break
         inner |= more
-    finals = _at(parts.memory_params, inner, op.outputs.get("final", ()))
-    return finals | _at(parts.rows, found, op.outputs.get("stacked", ()))
+    finals = {memory.final for memory in view.memories if memory.param in inner}
+    return finals | {row.stacked for row in view.rows if row.result in found}
 
 
 def cases_reached(
-    op: Op, active: Set[str], follow: Follow, rows: Sequence[str], outputs: Sequence[str]
+    cases: Sequence[Body],
+    actives: Sequence[Set[str]],
+    outputs: Sequence[Output],
+    follow: Follow,
 ) -> set[str]:
-    """The outputs of a branch: what depends in any case. `rows` are the cases' last inputs."""
-    reached: set[str] = set()
-    for case in cases_of(op):
-        params = case.params[len(case.params) - len(rows) :]
-        found = follow(case, _inside(op, active, rows, params))
-        reached |= _at(case.results, found, outputs)
-    return reached
-
-
-def _inside(op: Op, active: Set[str], given: Sequence[str], params: Sequence[str]) -> set[str]:
-    """What is active within a block: captures, and parameters whose inputs are."""
-    return {name for name in op.captures() if name in active} | _at(given, active, params)
-
-
-def _at(names: Sequence[str], among: Set[str], others: Iterable[str]) -> set[str]:
-    """Those of `others` whose counterparts in `names` are among these."""
-    return {other for name, other in zip(names, others, strict=False) if name in among}
+    """The outputs of a branch: what depends on what is active within a case, in any case."""
+    found = [follow(body, active) for body, active in zip(cases, actives, strict=True)]
+    return {
+        out.name
+        for out in outputs
+        if any(name in these for name, these in zip(out.results, found, strict=True))
+    }

@@ -9,16 +9,28 @@ there is nothing else. The block that is chosen runs, the others do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any, final
+from dataclasses import replace
+from typing import final
 
 from braces.dtypes import ListType, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
-from braces.ir.walk import with_captures
+from braces.ir.views import SwitchView, cases_in
 from braces.lazy import jnp, lax
-from braces.ops.control.base import BlockOp, Follow, Frame, Interface, Lowering, result_types
+from braces.ops.control.base import (
+    BlockOp,
+    Eliminate,
+    Follow,
+    Frame,
+    Interface,
+    Lowering,
+    State,
+    Value,
+    result_types,
+)
+from braces.ops.control.derivatives import Differentiation, Pushing
 from braces.ops.control.reached import cases_reached
-from braces.ops.control.switch_gradient import cases_of, switch_gradient
+from braces.ops.control.switch_gradient import switch_gradient
 from braces.ops.control.tangents import switch_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
@@ -29,7 +41,7 @@ _NO_MATCH_FIX = "Add a default, or make sure that one case holds."
 
 
 @final
-class Switch(BlockOp):
+class SwitchOp(BlockOp):
     """Run one of several blocks; see the module's docstring."""
 
     def __init__(self) -> None:
@@ -57,101 +69,101 @@ class Switch(BlockOp):
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
         """Cases have no parameters."""
         del types
-        results = len(op.outputs.get("out", ()))
-        return {f"cases[{i}]": Interface((), results) for i in range(len(cases_of(op)))}
+        return dict.fromkeys(op.bodies(), Interface((), len(tuple(op.binds()))))
 
     def infer_blocks(
         self,
         context: Context,
         types: Types,
-        attrs: Mapping[str, Any],
+        attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
         """All cases return the same number of values, of the same types."""
         (index,) = types["index"]
         if not isinstance(index, TensorType) or index.shape or not is_integer(index.dtype):
             raise ShapeError("The index of a switch must be an integer scalar.")
-        cases: tuple[Body, ...] = attrs["cases"]
-        if not cases:
+        found = [result_types(body, outer, context) for body in cases_in(attrs)]
+        if not found:
             raise ProgramError("A switch needs at least one case.")
-        found = [result_types(body, outer, context) for body in cases]
         for number, these in enumerate(found[1:], 1):
             _check_same(context, found[0], these, number)
         return {"out": found[0]}
 
     # ---- interpret ---------------------------------------------------------------------------
 
-    def interpret(self, frame: Frame) -> dict[str, tuple[Any, ...]]:
+    def interpret(self, frame: Frame) -> dict[str, Value]:
         """Run the case that the index names."""
-        cases, index = cases_of(frame.op), int(frame.values("index")[0])
+        view = SwitchView.of(frame.op)
+        cases, index = view.cases, int(frame.read(view.index))
         if not 0 <= index < len(cases):
             raise self.failure(frame.op.attrs, index)
-        return {"out": tuple(frame.run(f"cases[{index}]", cases[index], []))}
+        return view.bound(frame.run(f"cases[{index}]", cases[index], []))
 
     # ---- lower -------------------------------------------------------------------------------
 
-    def lower(self, lowering: Lowering) -> dict[str, tuple[Any, ...]]:
+    def lower(self, lowering: Lowering) -> dict[str, Value]:
         """A conditional of XLA, which runs just one branch."""
-        cases, (index,) = cases_of(lowering.op), lowering.values("index")
+        view = SwitchView.of(lowering.op)
+        cases, index = view.cases, lowering.read(view.index)
         labels = [f"cases[{i}]" for i in range(len(cases))]
 
-        def branch(label: str, body: Body) -> Callable[[Any], Any]:
+        def branch(label: str, body: Body) -> Callable[[State], tuple[list[Value], State]]:
             return lambda state: lowering.run(label, body, [], state)
 
         state = lowering.state(*labels)
-        if not lowering.op.attrs["total"]:
+        if not view.total:
             state = lowering.flag(state, (index < 0) | (index >= len(cases)))
         branches = [branch(*pair) for pair in zip(labels, cases, strict=True)]
         chosen = jnp.clip(index, 0, len(cases) - 1)
         results, state = lax.switch(chosen, branches, state)
         lowering.leave(state)
-        return {"out": tuple(results)}
+        return view.bound(results)
 
     # ---- trim --------------------------------------------------------------------------------
 
-    def trim(self, op: Op, live: frozenset[str], eliminate: Callable[..., Body]) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
         """Drop outputs that nobody reads, from every case."""
-        kept = [i for i, name in enumerate(op.outputs["out"]) if name in live]
-        if not kept:
+        if live.isdisjoint(op.binds()):
             return None
-        cases = _only(op, kept, eliminate)
-        kept = sorted({*kept, *_made_anyway(op, cases)})
-        cases = _only(op, kept, eliminate)
-        outputs = {"out": tuple(op.outputs["out"][i] for i in kept)}
-        return with_captures(op.with_(outputs=outputs, attrs=dict(op.attrs) | {"cases": cases}))
+        view = SwitchView.of(op)
+        cases = _trimmed(view.only(live), eliminate)
+        view = view.only(live | _made_anyway(view, cases))
+        return replace(view, contents=_trimmed(view, eliminate)).to_op()
 
     # ---- gradient ----------------------------------------------------------------------------
 
     def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
         """The outputs that depend on active names in some case."""
-        return cases_reached(op, active, follow, (), op.outputs["out"])
+        view = SwitchView.of(op)
+        inside = {name for name in view.captures if name in active}
+        return cases_reached(view.cases, [inside] * len(view.contents), view.outputs, follow)
 
-    def build_gradient(self, differentiation: Any) -> None:
+    def build_gradient(self, d: Differentiation) -> None:
         """A switch on the same index; what its cases read is kept as extra outputs."""
-        switch_gradient(differentiation)
+        switch_gradient(d)
 
-    def build_jvp(self, differentiation: Any) -> None:
+    def build_jvp(self, d: Pushing) -> None:
         """The same switch with a tangent beside each output."""
-        switch_jvp(differentiation)
+        switch_jvp(d)
 
 
-SWITCH = OPS.add(Switch())
+SWITCH = OPS.add(SwitchOp())
 
 
-def _only(op: Op, kept: Sequence[int], eliminate: Callable[..., Body]) -> tuple[Body, ...]:
-    return tuple(eliminate(b, [b.results[i] for i in kept]) for b in cases_of(op))
+def _trimmed(view: SwitchView, eliminate: Eliminate) -> tuple[Body, ...]:
+    return tuple(eliminate(case, case.results) for case in view.cases)
 
 
-def _made_anyway(op: Op, trimmed: Sequence[Body]) -> set[int]:
+def _made_anyway(view: SwitchView, trimmed: Sequence[Body]) -> set[str]:
     """The lists that cases make whether somebody reads them or not: what is left of a history.
 
     They stay outputs, for the gradient of a gradient starts from their length.
     """
-    found: set[int] = set()
-    for whole, rest in zip(cases_of(op), trimmed, strict=True):
+    found: set[str] = set()
+    for k, (whole, rest) in enumerate(zip(view.contents, trimmed, strict=True)):
         bound = {name for inner in rest.ops for name in inner.binds()}
         lists = {n for n, info in whole.vars.items() if isinstance(info.type, ListType)}
-        found.update(i for i, name in enumerate(whole.results) if name in bound & lists)
+        found.update(out.name for out in view.outputs if out.results[k] in bound & lists)
     return found
 
 

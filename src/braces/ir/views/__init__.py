@@ -1,0 +1,43 @@
+"""Operators that own blocks as values: taken apart into named pieces, and put together again.
+
+In a program such an operator has parallel lists: a loop's third initial value belongs to its
+body's fourth parameter, third result and to its third final value. Only the views know that;
+all other code handles one memory, one slice, one row, one output of a case as one thing.
+"""
+
+from braces.ir.records import Op
+from braces.ir.views.loop import LoopView, Memory, Row, Slice
+from braces.ir.views.partition import Case, Operand, PartitionView
+from braces.ir.views.parts import Output, cases_in, names_read, outputs_of, size_in
+from braces.ir.views.switch import SwitchView
+
+__all__ = [
+    "VIEWS",
+    "Case",
+    "LoopView",
+    "Memory",
+    "Operand",
+    "Output",
+    "PartitionView",
+    "Row",
+    "Slice",
+    "SwitchView",
+    "cases_in",
+    "names_read",
+    "outputs_of",
+    "size_in",
+    "view_of",
+]
+
+VIEWS: dict[str, type[LoopView | SwitchView | PartitionView]] = {
+    "loop": LoopView,
+    "switch": SwitchView,
+    "partition": PartitionView,
+}
+"""The view of each construct, by the type of its operator."""
+
+
+def view_of(op: Op) -> LoopView | SwitchView | PartitionView | None:
+    """An operator that owns blocks, taken apart; `None` where it owns none."""
+    view = VIEWS.get(op.type)
+    return None if view is None else view.of(op)

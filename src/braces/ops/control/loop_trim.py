@@ -1,0 +1,45 @@
+"""A loop without what nobody needs.
+
+x, y, ys, zs = loop(init=[a, b], sliced=[s, r])       # of these only `x` is read
+    body (t, h, k, c, d) { h2 = add(h, c)  k2 = add(k, h)  return h2, k2, c, d }
+
+x = loop(init=a, sliced=s)
+    body (t, h, c) { h2 = add(h, c)  return h2 }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
+
+from braces.ir.records import Body
+from braces.ir.views import LoopView, names_read
+
+
+def trim_loop(
+    view: LoopView, live: Set[str], eliminate: Callable[[Body, Sequence[str]], Body]
+) -> LoopView:
+    """Drop memories, slices and rows that nothing live needs; a fixpoint over memories."""
+    cond = view.cond
+    if cond is not None:
+        cond = eliminate(cond, cond.results)
+    read = names_read(cond) if cond is not None else set[str]()
+    rows = [row for row in view.rows if row.stacked in live]
+    kept = {m for m in view.memories if m.final in live or m.param in read}
+    while True:
+        nexts = [memory.next for memory in view.memories if memory in kept]
+        body = eliminate(view.body, [*nexts, *(row.result for row in rows)])
+        read = names_read(body)
+        needed = {memory for memory in view.memories if memory.param in read}
+        if needed <= kept:
+            break
+        kept |= needed
+    slices = [one for one in view.slices if one.param in read]
+    return replace(
+        view,
+        content=body,
+        memories=tuple(memory for memory in view.memories if memory in kept),
+        slices=tuple(slices) or view.slices[:1],  # the number of trips comes from it
+        rows=tuple(rows),
+        condition=cond,
+    )

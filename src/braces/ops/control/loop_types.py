@@ -1,0 +1,34 @@
+"""The types of what a loop slices, and how many trips that makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from braces.dims import Size
+from braces.dtypes import TensorType, Type
+from braces.errors import ShapeError
+from braces.ops.inference import Context
+
+
+def trip_count(context: Context, sliced: Sequence[Type], length: Size | None) -> Size:
+    """The number of trips that all sliced inputs agree on."""
+    sizes = [t.shape[0] for t in sliced if isinstance(t, TensorType) and t.shape]
+    if len(sizes) != len(sliced):
+        raise ShapeError("A scalar cannot be cut into steps.", fix="Give it a step axis.")
+    if length is not None:
+        sizes.append(length)
+    if not sizes:
+        raise ShapeError(
+            "The number of steps is not known.", fix="Add an input, or say steps=."
+        )
+    first = sizes[0]
+    for size in sizes[1:]:
+        first = context.unify(first, size, f"The inputs have {first} and {size} steps.")
+    return first
+
+
+def slice_type(given: Type) -> TensorType:
+    """The type of one step of what is sliced."""
+    if not isinstance(given, TensorType) or not given.shape:
+        raise ShapeError(f"A {given} cannot be cut into steps.", fix="Give it a step axis.")
+    return TensorType(given.dtype, given.shape[1:])
