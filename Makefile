@@ -42,6 +42,7 @@ lint: $(READY) ## style, format, generated files
 	$(RUN) ruff format --check $(PYTHON_FILES)
 	$(VENV)/bin/python scripts/generate_proto.py --check
 	$(VENV)/bin/python scripts/generate_stubs.py --check
+	$(VENV)/bin/python scripts/public_names.py --check
 
 types: $(READY) ## strict types
 	$(RUN) basedpyright --pythonpath $(VENV)/bin/python
@@ -68,8 +69,9 @@ size: $(READY) ## lines of code per package
 lock: $(READY) ## refresh requirements.lock to the newest versions that fit
 	$(VENV)/bin/python scripts/lock.py
 
-stubs: $(READY) ## regenerate the typed stub of the operator functions
+stubs: $(READY) ## regenerate the typed stub of the operator functions, and the list of names
 	$(VENV)/bin/python scripts/generate_stubs.py
+	$(VENV)/bin/python scripts/public_names.py
 
 proto: $(READY) ## regenerate the protobuf module from program.proto
 	$(VENV)/bin/python scripts/generate_proto.py

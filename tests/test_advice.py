@@ -14,6 +14,7 @@ import pytest
 
 import braces as br
 from braces.frontend import branches, rnn, spelling, while_blocks
+from braces.ir import records
 from braces.ops.define import OPS
 
 SRC = Path(br.__file__).parent
@@ -57,7 +58,7 @@ def options() -> frozenset[str]:
     """All that is passed by name to anything public."""
     found = {spec.name for d in OPS.definitions.values() for spec in (*d.attrs, *d.inputs)}
     modules = [br, br.layers, br.optimizer, br.init, br.random, br.schedule]
-    modules += [branches, rnn, while_blocks]
+    modules += [branches, records, rnn, while_blocks]
     for thing in (thing for module in modules for thing in vars(module).values()):
         found.update(_parameters(thing))
         if inspect.isclass(thing):

@@ -198,7 +198,7 @@ def test_no_path_of_one_machine_is_named() -> None:
 
 def test_public_names_change_on_purpose_only() -> None:
     assert names() == SNAPSHOT.read_text(encoding="utf-8"), (
-        "python scripts/public_names.py, and look at what git diff shows"
+        "`make stubs` lists them anew; git diff shows what is new in the public names"
     )
 
 

@@ -96,10 +96,23 @@ def test_a_layer_is_found_by_its_plain_name(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(said(capsys, "fc", "--json"))["made_of"] == ["matmul", "add"]
 
 
-def test_an_operator_says_that_a_layer_has_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "`braces ops layers.conv2d`" in said(capsys, "conv2d")
-    assert said(capsys, "layers.conv2d").startswith("br.layers.conv2d(")
-    assert "layers." not in said(capsys, "softmax")
+@pytest.mark.parametrize("name", ["conv2d", "full", "dropout"])
+def test_an_operator_says_that_a_function_written_by_hand_has_its_name(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"`braces ops br.{name}`" in said(capsys, name)
+    assert said(capsys, f"br.{name}").startswith(f"br.{name}(")
+    assert "br." not in said(capsys, "softmax")
+
+
+def test_internal_operators_are_listed_with_a_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = {line.split()[0]: line.split()[1] for line in said(capsys).splitlines()[:-2]}
+    marked = {name for name, mark in lines.items() if mark == "·"}
+    assert {"getitem", "window_add", "loop", "random_normal"} <= marked
+    assert not marked & {"softmax", "conv2d", "arccos", "full", "dropout"}
+    assert "No function of `br`" in said(capsys, "getitem")
+    assert json.loads(said(capsys, "getitem", "--json"))["function"] is None
+    assert json.loads(said(capsys, "arccos", "--json"))["function"] == "br.arccos"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Public functions that are no operators, as `braces ops` tells them: layers above all."""
+"""Public functions beside those made from operators, as `braces ops` tells them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from braces.cli.terminal import Style
 from braces.frontend import layers
+from braces.frontend.functions import UNLISTED
 from braces.ops.define import OPS
 
 PLACES = ("", "layers", "random", "optimizer", "init", "errors")
@@ -71,9 +72,10 @@ def _described(path: str, found: Any) -> Function:
     return Function(f"br.{path}", signature, inspect.getdoc(found) or "", made_of)
 
 
-def layer_beside(op_type: str) -> str | None:
-    """The layer that has the name of an operator, where there is one."""
-    return f"layers.{op_type}" if op_type in layers.__all__ else None
+def function_of(op_type: str) -> str | None:
+    """What users call by the name of an operator, where there is such a function in `br`."""
+    named = op_type in {*dir(sys.modules["braces"]), *UNLISTED}
+    return f"br.{op_type}" if named else None
 
 
 def told(function: Function, style: Style) -> Iterator[str]:

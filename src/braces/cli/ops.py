@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from braces.cli.command import YES, Command
-from braces.cli.functions import find_function, layer_beside, plain, told
+from braces.cli.functions import find_function, function_of, plain, told
 from braces.cli.terminal import Style, columns
+from braces.frontend.functions import FUNCTIONS
 from braces.ops.define import OPS, AttrSpec, OpDef, Slot
 
 
@@ -53,12 +54,19 @@ def _all() -> list[OpDef]:
 
 
 def _list(found: list[OpDef], style: Style) -> Iterator[str]:
-    rows = [[definition.type, _first_line(definition)] for definition in found]
+    rows = [[one.type, _mark(one), _first_line(one)] for one in found]
     for line in columns(rows):
         name, _, rest = line.partition(" ")
         yield f"{style.bold(name)} {rest}"
     yield ""
-    yield style.dim(f"{len(found)} operators; `braces ops NAME` tells more of one.")
+    yield style.dim(
+        f"{len(found)} operators; `braces ops NAME` tells more of one. Those with `·` are no "
+        "functions of `br`."
+    )
+
+
+def _mark(definition: OpDef) -> str:
+    return " " if function_of(definition.type) else "·"
 
 
 def _first_line(definition: OpDef) -> str:
@@ -71,9 +79,13 @@ def _full(definition: OpDef, style: Style) -> Iterator[str]:
     yield definition.doc
     yield ""
     yield style.dim(", ".join(_traits(definition)))
-    layer = layer_beside(definition.type)
-    if layer is not None:
-        yield style.dim(f"`braces ops {layer}` tells of the layer of this name.")
+    function = function_of(definition.type)
+    if function is None:
+        yield style.dim(
+            "No function of `br`: constructs, layers and other operators append it."
+        )
+    elif definition.type not in FUNCTIONS:
+        yield style.dim(f"`braces ops {function}` tells of the function of this name.")
     if definition.examples:
         yield ""
         yield style.bold("Examples")
@@ -134,6 +146,7 @@ def _plain(definition: OpDef) -> dict[str, Any]:
         "version": definition.version,
         "gradient": _gradient(definition),
         "random": definition.random,
+        "function": function_of(definition.type),
         "examples": list(definition.examples),
         "doc": definition.doc,
     }

@@ -306,7 +306,7 @@ HINTS = {name: hint for name, _, hint in (x.partition(" ") for x in _HINTS.split
 
 # ---- what is there, and what is not ----------------------------------------------------------
 
-MODULES = ("dtypes", "errors", "init", "layers", "optimizer", "random")
+MODULES = ("dtypes", "errors", "init", "layers", "optimizer", "passes", "random")
 """The modules that users see; the others are how it is done."""
 
 

@@ -174,7 +174,11 @@ def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
 def Variable(
     shape: Sequence[int], dtype: object = "float32", name: str | None = None, init: Any = None
 ) -> Var:
-    """A parameter with a made-up name, in the spelling of the design documents."""
+    """A parameter with a made-up name, in the spelling of the design documents.
+
+    This is a function, and what it makes is a `br.Var`, as all that is built: `isinstance`
+    takes that. The values of a scope lie in a `braces.scope.Variable`, which is another thing.
+    """
     return parameter(name, shape, init, dtype)
 
 

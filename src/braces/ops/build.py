@@ -32,7 +32,9 @@ class Var(Arithmetic):
     """A symbolic variable of a program: a name in a block, with a type.
 
     Python's operators build programs: `x @ w + b`, `x[..., 0]`, `a < b`. `==` is elementwise,
-    and the hash is the identity.
+    and the hash is the identity. This is the class of all that is built, whatever made it:
+    `br.data`, `br.parameter` and its other spelling `br.Variable`, or an operator; `br.var` is
+    the variance.
 
     Attributes:
         program: The program that it belongs to.

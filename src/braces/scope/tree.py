@@ -46,6 +46,7 @@ class Variable:
     """A named place for one value, made by a scope and destroyed with it.
 
     The value is an array, or a list of arrays. `value` and `set` copy; `raw` and `put` do not.
+    `scope.var(name)` gives one; `br.Variable`, which makes a parameter of a program, does not.
 
     Raises:
         OwnershipError: A variable is made, copied or pickled without its scope.
