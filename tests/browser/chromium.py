@@ -1,41 +1,21 @@
-"""A headless Chromium without a network, spoken to over pipes: it is all that is needed."""
+"""A headless Chromium of the system, without a network, driven by Playwright."""
 
 from __future__ import annotations
 
-import base64
-import fcntl
 import json
 import os
-import select
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import ConsoleMessage, Dialog, Page, sync_playwright
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--remote-debugging-pipe",
-    "about:blank",
-)
-LAUNCHER = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.dup2(int(sys.argv[2]), 4)
-os.execvp(sys.argv[3], sys.argv[3:])
-"""
-SIZE = {"width": 1400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+SIZE: Any = {"width": 1400, "height": 900}
+WITHIN_S = 30
 
 
 def executable() -> str:
@@ -52,106 +32,60 @@ def executable() -> str:
 
 
 class Browser:
-    """One tab: sends DevTools commands, and keeps what the page complained of."""
+    """One tab, which keeps what its page asked for and what it complained of."""
 
-    def __init__(self, to: int, back: int) -> None:
-        self.to, self.back = to, back
-        self.rest = b""
-        self.sent = 0
-        self.session: str | None = None
+    def __init__(self, page: Page) -> None:
+        self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", self.hear)
+        page.on("dialog", self.dismiss)
 
-    def send(self, method: str, within_s: float = 60.0, **params: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer."""
-        self.sent += 1
-        message = {"id": self.sent, "method": method, "params": params}
-        if self.session is not None:
-            message["sessionId"] = self.session
-        os.write(self.to, json.dumps(message).encode() + b"\0")
-        until = time.monotonic() + within_s
-        while True:
-            answer = self.next(until - time.monotonic(), method)
-            if answer.get("id") == self.sent:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']['message']}")
-                return answer["result"]
+    def hear(self, message: ConsoleMessage) -> None:
+        """Keep what the page, or the browser about it, warns of."""
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
 
-    def next(self, within_s: float, waiting_for: str) -> dict[str, Any]:
-        """The next message; events are noted on the way."""
-        while b"\0" not in self.rest:
-            if not select.select([self.back], [], [], max(within_s, 0))[0]:
-                raise TimeoutError(f"The browser did not answer in time: {waiting_for}")
-            read = os.read(self.back, 1 << 20)
-            if not read:
-                raise RuntimeError(f"The browser ended while it was asked: {waiting_for}")
-            self.rest += read
-        text, _, self.rest = self.rest.partition(b"\0")
-        message = json.loads(text)
-        self.note(message.get("method", ""), message.get("params", {}))
-        return message
-
-    def note(self, event: str, params: dict[str, Any]) -> None:
-        """Keep errors, and addresses that the page asked for."""
-        if event == "Runtime.exceptionThrown":
-            details = params["exceptionDetails"]
-            self.complaints.append(
-                details.get("exception", {}).get("description") or details["text"]
-            )
-        elif event == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
-            self.complaints.append(str([one.get("value") for one in params["args"]]))
-        elif event == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(params["entry"]["text"])
-        elif event == "Network.requestWillBeSent":
-            self.requests.append(params["request"]["url"])
-        elif event == "Page.javascriptDialogOpening":
-            self.complaints.append(f"dialog: {params['message']}")
+    def dismiss(self, dialog: Dialog) -> None:
+        """Keep what a dialog says; no page of ours has one."""
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     # ---- what tests do ----
 
-    def open(self, page: Path, dark: bool = False) -> None:
+    def open(self, page: Path) -> None:
         """Open a page from disk, and wait until its picture is drawn."""
         self.complaints.clear()
         self.requests.clear()
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setEmulatedMedia", features=[scheme])
-        self.send("Page.navigate", url="about:blank")
-        self.send("Page.navigate", url=page.resolve().as_uri())
+        self.page.goto(page.resolve().as_uri())
         self.settle()
 
-    def js(self, expression: str, within_s: float = 60.0) -> Any:
+    def js(self, expression: str) -> Any:
         """The value of an expression; a promise is waited for."""
-        options = {"returnByValue": True, "awaitPromise": True, "userGesture": True}
-        answer = self.send("Runtime.evaluate", within_s, expression=expression, **options)
-        if "exceptionDetails" in answer:
-            details = answer["exceptionDetails"]
-            raise AssertionError(details.get("exception", {}).get("description", details))
-        return answer["result"].get("value")
+        return self.page.evaluate(expression)
 
-    def wait(self, condition: str, within_s: float = 30.0) -> None:
-        """Wait until an expression is true."""
-        until = time.monotonic() + within_s
+    def wait(self, condition: str) -> None:
+        """Wait until an expression is true; the page's policy lets it compute none itself."""
+        until = time.monotonic() + WITHIN_S
         while not self.js(condition):
             assert time.monotonic() < until, f"never true: {condition}; {self.complaints}"
-            time.sleep(0.05)
+            self.page.wait_for_timeout(50)
 
-    def settle(self, within_s: float = 30.0) -> None:
+    def settle(self) -> None:
         """Wait until nothing is being arranged any more."""
         ready = "document.readyState === 'complete' && !!document.querySelector('.box')"
-        self.wait(f"{ready} && document.querySelector('main').ariaBusy === 'false'", within_s)
+        self.wait(f"{ready} && document.querySelector('main').ariaBusy === 'false'")
 
     def click(self, selector: str, nth: int = 0) -> None:
-        """Bring an element into sight and click in its middle, as a mouse does."""
-        found = f"document.querySelectorAll({json.dumps(selector)})[{nth}]"
-        assert self.js(f"!!{found}"), f"nothing to click: {selector}"
-        self.js(f"{found}.scrollIntoView({{block: 'center', inline: 'center'}})")
-        middle = "(r => [r.x + Math.min(r.width / 2, 60), r.y + Math.min(r.height / 2, 12)])"
-        x, y = self.js(f"{middle}({found}.getBoundingClientRect())")
-        for kind in ("mousePressed", "mouseReleased"):
-            self.send(
-                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
-            )
-        self.js("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        """Bring an element into sight and click near its upper left corner, as a mouse does."""
+        element = self.page.locator(selector).nth(nth)
+        element.evaluate("e => e.scrollIntoView({block: 'center', inline: 'center'})")
+        box = element.bounding_box()
+        assert box is not None, f"nothing to click: {selector}"
+        x, y = min(box["width"] / 2, 60), min(box["height"] / 2, 12)
+        element.click(position={"x": x, "y": y})
 
     def sees(self, box: str) -> bool:
         """Whether a box is drawn, and its upper left corner is in sight."""
@@ -162,52 +96,27 @@ class Browser:
 
     def type(self, text: str) -> None:
         """Type into what has the focus."""
-        self.send("Input.insertText", text=text)
+        self.page.keyboard.type(text)
 
     def press(self, key: str) -> None:
         """Press and release a key that `KeyboardEvent.key` calls so."""
-        for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=key)
+        self.page.keyboard.press(key)
 
-    def screenshot(self, path: Path) -> None:
-        """Save what is seen as PNG."""
-        data = self.send("Page.captureScreenshot", format="png")["data"]
-        path.write_bytes(base64.b64decode(data))
+    def saves(self, selector: str, folder: Path) -> Path:
+        """Click, and wait for the file that the page gives to be saved."""
+        with self.page.expect_download() as given:
+            self.click(selector)
+        file = folder / given.value.suggested_filename
+        given.value.save_as(file)
+        return file
 
 
 @contextmanager
-def chromium(folder: Path) -> Iterator[Browser]:
-    """A browser with a fresh profile in `folder`; it saves what pages give it there, too."""
-    (read_by_it, to), (back, written_by_it) = os.pipe(), os.pipe()
-    theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (read_by_it, written_by_it)]
-    command = [executable(), *FLAGS[:-1], f"--user-data-dir={folder / 'profile'}", FLAGS[-1]]
-    launcher = [sys.executable, "-c", LAUNCHER, *map(str, theirs)]
-    with (folder / "chromium.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*launcher, *command], pass_fds=theirs, stdout=log, stderr=log
-        )
-    for fd in (read_by_it, written_by_it, *theirs):
-        os.close(fd)
-    try:
-        yield _tab(Browser(to, back), folder)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(to)
-        os.close(back)
-
-
-def _tab(browser: Browser, folder: Path) -> Browser:
-    """Attach to a tab, cut it off from any network, and listen to what it says."""
-    browser.send(
-        "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder.resolve())
-    )
-    target = browser.send("Target.createTarget", url="about:blank")["targetId"]
-    answer = browser.send("Target.attachToTarget", targetId=target, flatten=True)
-    browser.session = answer["sessionId"]
-    for domain in ("Page", "Runtime", "Log", "Network"):
-        browser.send(f"{domain}.enable")
-    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-    browser.send("Network.emulateNetworkConditions", **offline)
-    browser.send("Emulation.setDeviceMetricsOverride", **SIZE)
-    return browser
+def chromium() -> Iterator[Browser]:
+    """A browser with a fresh profile, cut off from any network."""
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND"]
+        browser = playwright.chromium.launch(executable_path=executable(), args=flags)
+        with browser, browser.new_context(viewport=SIZE, offline=True) as context:
+            context.set_default_timeout(WITHIN_S * 1000)
+            yield Browser(context.new_page())

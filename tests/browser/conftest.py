@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,27 +13,20 @@ from braces.viewer import html
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, Path]]:
-    folder = tmp_path_factory.mktemp("chromium")
-    with chromium(folder) as browser:
-        yield browser, folder
+def running() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture
-def browser(running: tuple[Browser, Path]) -> Iterator[Browser]:
+def browser(running: Browser) -> Iterator[Browser]:
     """The browser; no page may complain of anything in it."""
-    yield running[0]
-    assert running[0].complaints == []
+    yield running
+    assert running.complaints == []
 
 
 @pytest.fixture
-def saved(running: tuple[Browser, Path]) -> Path:
-    """The folder in which the browser saves what pages give it."""
-    return running[1]
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path):
+def opened(browser: Browser, tmp_path: Path) -> Callable[..., Browser]:
     """Write the page of a program, and open it from disk."""
 
     def open_page(program: br.Program, title: str = "Program") -> Browser:

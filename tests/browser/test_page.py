@@ -224,14 +224,14 @@ def test_a_click_on_a_name_shows_who_makes_and_who_reads_it(opened: Opened) -> N
 # ---- saving ----
 
 
-def test_the_saved_picture_is_svg_that_needs_no_page(opened: Opened, saved: Path) -> None:
+def test_the_saved_picture_is_svg_that_needs_no_page(opened: Opened, tmp_path: Path) -> None:
     program = nested()
     browser = opened(program, title="A saved program")
     browser.click(".open")
     browser.settle()
-    browser.click(".save")
-    file = saved / "A-saved-program.svg"
-    text = written(file)
+    file = browser.saves(".save", tmp_path)
+    assert file.name == "A-saved-program.svg"
+    text = file.read_text(encoding="utf-8")
     root = ET.fromstring(text)
     assert root.tag == f"{SVG}svg"
     said = "\n".join("".join(one.itertext()) for one in root.iter(f"{SVG}text"))
@@ -244,17 +244,6 @@ def test_the_saved_picture_is_svg_that_needs_no_page(opened: Opened, saved: Path
     assert len([one for one in root.iter(f"{SVG}path") if one.get("class") == "wire"]) == len(
         ids(browser, ".edge")
     )
-
-
-def written(file: Path) -> str:
-    """The text of a file that the browser is saving."""
-    import time
-
-    until = time.monotonic() + 20
-    while not file.is_file() or not file.read_text(encoding="utf-8").endswith("</svg>"):
-        assert time.monotonic() < until, f"never saved: {file}"
-        time.sleep(0.05)
-    return file.read_text(encoding="utf-8")
 
 
 # ---- strangers' files, and a page without the library ----
