@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ from public_names import modules
 
 import braces as br
 from braces.frontend.functions import ALIASES, FUNCTIONS, UNLISTED
-from braces.frontend.spelling import HINTS
+from braces.frontend.habits import HINTS
 from braces.ops.define import OPS
 
 PLACES = modules()
@@ -147,6 +148,16 @@ def test_what_star_imports_is_what_is_listed() -> None:
         found: dict[str, Any] = {}
         exec(f"from {module.__name__} import *", found)
         assert sorted(found.keys() - {"__builtins__"}) == dir(module)
+
+
+@pytest.mark.parametrize("place", ["br", "br.init", "br.layers", "br.random"])
+def test_type_checkers_are_not_told_that_any_name_is_there(place: str) -> None:
+    source = ast.parse(inspect.getsource(PLACES[place]))
+    hidden = [node for node in source.body if isinstance(node, ast.If)]
+    told = [one for node in source.body if node not in hidden for one in ast.walk(node)]
+    assert "__getattr__" in vars(PLACES[place])
+    assert "__getattr__" not in {one.id for one in told if isinstance(one, ast.Name)}
+    assert [ast.unparse(node.test).endswith("TYPE_CHECKING") for node in hidden] == [True]
 
 
 @pytest.mark.parametrize("place", ["br.layers", "br.errors"])

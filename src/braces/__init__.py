@@ -1,5 +1,7 @@
 """Braces: neural-network programs as data."""
 
+import typing as _typing
+
 from braces import dtypes as dtypes, errors as errors, passes as passes
 from braces.errors import (
     BracesError as BracesError,
@@ -99,7 +101,8 @@ from braces.storage.parameters import (
 __version__ = "0.1.0"
 
 
-__getattr__ = _missing
+if not _typing.TYPE_CHECKING:  # which find for themselves what is missing
+    __getattr__ = _missing
 
 
 def __dir__() -> list[str]:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -292,7 +292,8 @@ __all__ = [
     "zeros",
 ]
 
-__getattr__ = missing_from("br.init", __all__)
+if not TYPE_CHECKING:
+    __getattr__ = missing_from("br.init", __all__)
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ the parameters' names instead and shares those that are there already.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from braces.dtypes import is_float, is_integer
 from braces.errors import DTypeError, ShapeError
@@ -215,7 +215,8 @@ def _given_table(ids: Var, given: Any) -> Var:
     return table
 
 
-__getattr__ = missing_from("br.layers", __all__)
+if not TYPE_CHECKING:
+    __getattr__ = missing_from("br.layers", __all__)
 
 
 def __dir__() -> list[str]:

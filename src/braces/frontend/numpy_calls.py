@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from braces.errors import SymbolicValueError
 from braces.frontend.functions import ALIASES, FUNCTIONS
-from braces.frontend.spelling import HINTS
+from braces.frontend.habits import HINTS
 from braces.ops.source import user_line
 
 _UFUNCS = {

@@ -10,7 +10,7 @@ and what is pruned, moved or repeated changes no other draw.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import parse_type, size_of
@@ -281,7 +281,8 @@ __all__ = [
     "uniform",
 ]
 
-__getattr__ = missing_from("br.random", __all__)
+if not TYPE_CHECKING:
+    __getattr__ = missing_from("br.random", __all__)
 
 
 def __dir__() -> list[str]:
