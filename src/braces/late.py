@@ -21,6 +21,7 @@ ENTRIES = {
     "run_block": "braces.executor.block:run_block",
     "eval_block": "braces.executor.block:eval_block",
     "infer_block": "braces.executor.block:infer_block",
+    "explain": "braces.passes.explain:explain",
     "for_test": "braces.passes.for_test:for_test",
     "program_html": "braces.viewer.html:program_html",
     "program_dot": "braces.viewer.dot:program_dot",

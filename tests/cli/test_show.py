@@ -13,6 +13,7 @@ import pytest
 import braces as br
 from braces.cli.main import main
 from braces.ir.parser import parse_program
+from braces.passes.catalogue import PASSES
 from braces.storage.model import save_model
 from braces.storage.parameters import save_parameters
 
@@ -178,3 +179,105 @@ def test_a_damaged_program_is_an_error_and_never_a_traceback(
         path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
         assert main(["show", str(path)]) in (0, 1)
     capsys.readouterr()
+
+
+# ---- after a pass ----------------------------------------------------------------------------
+
+TWO = """
+program {
+  data x: f32[3]
+  data other: f32[3]
+  y: f32[3] = tanh(x=x)
+  z: f32[3] = exp(x=other)
+  return y
+}
+"""
+
+
+def test_a_program_is_shown_after_a_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.braces"
+    path.write_text(TWO)
+    text = shown(capsys, "--after", "eliminate", str(path))
+    assert parse_program(text) == br.passes.eliminate(br.parse(TWO)).definition
+    assert "other" not in text
+    assert shown(capsys, "--text", "--after", "eliminate", str(path)) == text
+    assert shown(capsys, "--after", "verify", str(path)) == str(br.parse(TWO))
+    said = as_json(capsys, "--after", "eliminate", str(path))["programs"]["program"]
+    assert (said["ops"], said["gives"]) == (1, {"y": "f32[3]"})
+
+
+def test_what_nobody_reads_is_wanted_where_a_program_says_nothing(
+    program_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(capsys, "--after", "eliminate", program_file)
+    assert "return loop_0" in text
+    assert "tanh" in text
+
+
+def test_all_programs_of_a_model_are_shown_after_a_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with br.Program() as prog:
+        y = br.data("x", [4]) * br.parameter("w", [4])
+        br.optimizer.sgd(0.1).minimize(br.sum(br.dropout(y, 0.5), name="loss"))
+    scope, path = br.Scope(), str(tmp_path / "m.model")
+    br.Executor().init(prog, scope)
+    save_model(path, prog, scope, feeds=["x"], fetches={"best": y})
+    text = shown(capsys, "--after", "for_test", path)
+    assert "# predict\n" in text
+    assert "# train\n" in text
+    assert "training=true" not in text
+    assert "training=true" in shown(capsys, "--text", path)
+    programs = as_json(capsys, "--after", "eliminate", path)["programs"]
+    assert programs["predict"]["gives"] == {"best": "f32[4]"}
+
+
+def test_an_unknown_pass_is_bad_usage_and_all_are_listed(
+    program_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("elimnate", "", "a\x1b[31m"):
+        with pytest.raises(SystemExit) as stopped:
+            main(["show", "--after", name, program_file])
+        assert stopped.value.code == 2
+        said = capsys.readouterr()
+        assert f"there is no pass {name!r}" in said.err
+        assert ", ".join(PASSES) in said.err
+        assert (said.out, "\x1b" in said.err) == ("", False)
+
+
+def test_a_pass_is_named(program_file: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["show", program_file, "--after"])
+    assert stopped.value.code == 2
+
+
+def test_the_help_lists_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["show", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert all(name in said for name in PASSES)
+
+
+def test_a_file_without_programs_has_nothing_to_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scope, path = br.Scope(), str(tmp_path / "w.safetensors")
+    scope.var("w").set([1.0, 2.0])
+    save_parameters(scope, path)
+    assert main(["show", "--after", "eliminate", path]) == 1
+    assert "has arrays, and no programs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff" * 40, b"program {", b"program { y: f32[] = a() }"]
+)
+def test_a_bad_file_is_an_error_with_a_pass_too(
+    data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "strange"
+    path.write_bytes(data)
+    assert main(["show", "--after", "hoist", str(path)]) == 1
+    assert "Error: " in capsys.readouterr().err.splitlines()[0]
+    assert main(["show", "--after", "hoist", str(tmp_path / "nowhere")]) == 2

@@ -32,6 +32,7 @@ def test_a_pass_makes_of_a_program_what_the_file_says(case: Case) -> None:
 @each_well_formed
 def test_what_a_pass_makes_is_well_formed_and_its_text_reads_back(case: Case) -> None:
     made = run_pass(case.used, case.before)
+    assert check(case.before, None, all=True, types=True) == []
     assert check(made, None, all=True, types=True) == []
     assert br.parse(print_program(made)).definition == made
 

@@ -1,11 +1,12 @@
-"""`braces show FILE`: what is in a file."""
+"""`braces show FILE`: what is in a file; `--after PASS`: what a pass makes of it."""
 
 from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from braces.cli.command import YES, Command
@@ -13,26 +14,62 @@ from braces.cli.files import Content, read_file
 from braces.cli.programs import shown_name
 from braces.cli.terminal import Style, columns, in_bytes
 from braces.cli.tree import describe, program_lines, sizes
+from braces.errors import FileFormatError
+from braces.ir.program import Program
+from braces.passes.catalogue import PASSES
+from braces.passes.pipeline import Pass, noting, wanted
 
 _MOST_ROWS = 200
 
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a model or program; - is standard input")
+    parser.add_argument(
+        "--after",
+        type=_pass,
+        metavar="PASS",
+        help=f"the programs in the text form, after a pass: {', '.join(PASSES)}",
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="for programs to read")
     form.add_argument("--text", action="store_true", help="the programs in the text form")
 
 
+def _pass(text: str) -> Pass:
+    if text not in PASSES:
+        raise ArgumentTypeError(f"there is no pass {text!r}; there are {', '.join(PASSES)}")
+    return PASSES[text]
+
+
 def _run(options: Namespace) -> int:
     content = read_file(options.file)
+    if options.after is not None:
+        content = _after(content, options.after)
     if options.json:
         print(json.dumps(_plain(options.file, content), indent=2))
-    elif options.text:
+    elif options.text or options.after is not None:
         print("\n".join(_texts(content)), end="")
     else:
         print("\n".join(_lines(options.file, content, Style(sys.stdout))))
     return YES
+
+
+def _after(content: Content, one: Pass) -> Content:
+    """What a file has, with what a pass makes of its programs for what they give."""
+    if not content.programs:
+        raise FileFormatError("The file has arrays, and no programs.")
+    with noting() as notes:
+        made = {
+            name: one(Program(wanted(program.definition, content.gives[name].values())))
+            for name, program in content.programs.items()
+        }
+    for said in notes:
+        print(f"{said.where or 'block 0'}: {said.what}", file=sys.stderr)
+    gives = {
+        name: dict(zip(content.gives[name], program.results, strict=False))
+        for name, program in made.items()
+    }
+    return replace(content, programs=made, gives=gives)
 
 
 def _plain(file: str, content: Content) -> dict[str, Any]:

@@ -331,6 +331,32 @@ class Program(late.Hinted):
         """A copy for inference: no dropout, running statistics, no updates but of draws."""
         return late.call("for_test", self)
 
+    def explain(self, fetch: Any = (), **options: Any) -> Any:
+        """What each pass does to each block and each loop, or why it leaves it alone.
+
+        Args:
+            fetch: What is fetched, as variables or names; what the program gives where nothing
+                is, and where it gives and updates nothing, whatever no operator reads.
+            options: `passes=`, a tuple as `br.Executor` takes it; those of an executor that is
+                given none.
+
+        Returns:
+            A value with one step for each pass; `print` shows it.
+
+        Raises:
+            UnknownNameError: A fetch does not exist.
+            ProgramError: `passes` are no passes.
+
+        Example:
+            >>> import braces as br
+            >>> prog = br.parse('''program {
+            ...   data x: f32[3]  y: f32[3] = tanh(x=x)  z: f32[3] = exp(x=x)  return y }''')
+            >>> print(prog.explain())
+            eliminate: Keep what the results and updates need.
+              block 0: 1 removed (z)
+        """
+        return late.call("explain", self, fetch, **options)
+
 
 def program_in_with() -> Program | None:
     """The program of the innermost `with`, or `None` outside of all."""

@@ -174,6 +174,18 @@ def _named(error: BracesError, place: str) -> BracesError:
     return error
 
 
+def wanted(program: ProgramDef, fetches: Iterable[str] = ()) -> ProgramDef:
+    """A program with what is fetched as its results; its own where nothing is.
+
+    Where it gives and updates nothing, that is whatever no operator reads.
+    """
+    main, names = program.main, tuple(fetches)
+    if not names and not main.results and not program.updates:
+        read = {name for op in main.ops for name in op.reads()}
+        names = tuple(name for op in main.ops for name in op.binds() if name not in read)
+    return program.with_(main=main.with_(results=names)) if names else program
+
+
 def optimised(program: ProgramDef, passes: Iterable[Pass]) -> ProgramDef:
     """What passes make of a program, one after the other, with all that is wanted of it.
 

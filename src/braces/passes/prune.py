@@ -78,7 +78,7 @@ def prune(program: Program, targets: Any) -> Program:
         -0.575 1.25
         -0.575 1.1875
     """
-    names = _target_names(program, targets)
+    names = target_names(program, targets)
     small = Program(verified(_giving(pruned(_giving(program.definition, names)), ())))
     startup = program.startup.definition
     first = {n: v for n, v in startup.updates.items() if n in small.vars}
@@ -130,7 +130,12 @@ def _moved_with(whole: ProgramDef, body: Body) -> set[str]:
     }
 
 
-def _target_names(program: Program, targets: Any) -> list[str]:
+def target_names(program: Program, targets: Any) -> list[str]:
+    """The names of variables of the main block, given so or by name, alone or several.
+
+    Raises:
+        UnknownNameError: One does not exist.
+    """
     listed = isinstance(targets, list | tuple | set)
     several: list[Any] = list(cast("list[Any]", targets)) if listed else [targets]
     names: list[str] = [one if isinstance(one, str) else one.name for one in several]

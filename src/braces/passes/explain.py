@@ -1,0 +1,230 @@
+"""What each pass did to a program, block by block and construct by construct, or why not."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from braces.errors import visible_lines
+from braces.ir.program import Program
+from braces.ir.records import Op, ProgramDef
+from braces.ir.walk import all_ops
+from braces.passes.catalogue import DEFAULT
+from braces.passes.pipeline import Note, Pass, as_passes, noting, run_pass, wanted
+from braces.passes.prune import target_names
+
+_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class BlockChange:
+    """What a pass did to the operators of one block.
+
+    Attributes:
+        path: Of the block, as `loop_0/body`; empty for block 0.
+        removed: The names of operators that are gone.
+        added: Those of new ones.
+        changed: Those of operators that are not as they were, sub-blocks aside.
+    """
+
+    path: str
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [
+            f"{len(names)} {verb} ({_some(names)})"
+            for verb, names in [
+                ("removed", self.removed),
+                ("added", self.added),
+                ("changed", self.changed),
+            ]
+            if names
+        ]
+        return f"block {self.path or '0'}: {', '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class ConstructChange:
+    """What a pass did to one operator that owns blocks, as a loop.
+
+    Attributes:
+        path: Of the operator, as `loop_0`.
+        type: The operator's type.
+        before: How many operators were in its blocks, at any depth; `None` where it is new.
+        after: How many there are now; `None` where it is gone.
+        same: Whether it is just as it was.
+        notes: What the pass said of it and of what is in it.
+    """
+
+    path: str
+    type: str
+    before: int | None
+    after: int | None
+    same: bool
+    notes: tuple[Note, ...]
+
+    def __str__(self) -> str:
+        said = "".join(f"\n    {one.where}: {one.what}" for one in self.notes)
+        return f"{self.path} ({self.type}): {self._what()}{said}"
+
+    def _what(self) -> str:
+        if self.same:
+            return "as it was"
+        if self.before is None:
+            return f"new, {self._inside}"
+        if self.after is None:
+            return "gone"
+        instead = "" if self.before == self.after else f" in place of {self.before}"
+        return f"changed, {self._inside}{instead}"
+
+    @property
+    def _inside(self) -> str:
+        return f"{self.after} operator{'' if self.after == 1 else 's'} inside"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one pass did.
+
+    Attributes:
+        name: The pass.
+        doc: What it is for.
+        blocks: The blocks that it changed.
+        constructs: Every operator that owns blocks, changed or not.
+        notes: What it said of anything else.
+    """
+
+    name: str
+    doc: str
+    blocks: tuple[BlockChange, ...]
+    constructs: tuple[ConstructChange, ...]
+    notes: tuple[Note, ...]
+
+    def __str__(self) -> str:
+        notes = [f"{one.where or 'block 0'}: {one.what}" for one in self.notes]
+        lines = [*map(str, self.blocks), *map(str, self.constructs), *notes]
+        lines = lines or ["nothing to do"]
+        return "\n".join([f"{self.name}: {self.doc}", *(f"  {line}" for line in lines)])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What passes did to a program, one after the other; `print` shows it.
+
+    Attributes:
+        steps: One for each pass, in order.
+        program: What they made of it.
+    """
+
+    steps: tuple[Step, ...]
+    program: ProgramDef
+
+    def __str__(self) -> str:
+        return visible_lines("\n".join(map(str, self.steps)))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def explain(program: Program, fetch: Any = (), passes: Sequence[Pass] = DEFAULT) -> Explanation:
+    """What each pass does to a program, as an executor would run it; see `Program.explain`."""
+    given = as_passes(passes)
+    names = target_names(program, fetch)
+    steps, before = list[Step](), wanted(program.definition, names)
+    for one in given:
+        with noting() as notes:
+            after = run_pass(one, before)
+        steps.append(_step(one, before, after, notes))
+        before = after
+    return Explanation(tuple(steps), before)
+
+
+def _step(one: Pass, before: ProgramDef, after: ProgramDef, notes: Sequence[Note]) -> Step:
+    olds, news = _by_path(before), _by_path(after)
+    paths = dict.fromkeys((*olds, *news))
+    touched = [path for path in paths if _differ(olds.get(path), news.get(path))]
+    owners = {p: op for p in paths if (op := (news.get(p) or olds[p])[1]).bodies()}
+    told = {path: list[Note]() for path in owners}
+    others = [said for said in notes if not _enter(said, told)]
+    constructs = [
+        ConstructChange(
+            path,
+            op.type,
+            _inside(olds.get(path)),
+            _inside(news.get(path)),
+            not any(_within(changed, path) for changed in touched),
+            tuple(told[path]),
+        )
+        for path, op in owners.items()
+    ]
+    return Step(
+        one.name, one.doc, _blocks(touched, olds, news), tuple(constructs), tuple(others)
+    )
+
+
+_Placed: TypeAlias = "tuple[str, Op]"
+"""An operator and the path of its block; names may have a `/` in them, so paths are not cut."""
+
+
+def _by_path(program: ProgramDef) -> dict[str, _Placed]:
+    found = all_ops(program.main)
+    return {f"{path}/{op.name}".lstrip("/"): (path, op) for path, op in found}
+
+
+def _within(path: str, outer: str) -> bool:
+    return f"{path}/".startswith(f"{outer}/")
+
+
+def _enter(said: Note, told: dict[str, list[Note]]) -> bool:
+    """Put a note to the innermost construct that it is about; whether there is one."""
+    about = max((path for path in told if _within(said.where, path)), key=len, default=None)
+    if about is not None:
+        told[about].append(said)
+    return about is not None
+
+
+def _inside(placed: _Placed | None) -> int | None:
+    if placed is None:
+        return None
+    return sum(1 for body in placed[1].bodies().values() for _ in all_ops(body))
+
+
+def _blocks(
+    touched: Sequence[str], olds: Mapping[str, _Placed], news: Mapping[str, _Placed]
+) -> tuple[BlockChange, ...]:
+    """The blocks of which operators went, came or changed; those inside what is gone aside."""
+    there = {""} | (_block_paths(olds) & _block_paths(news))
+    found: dict[str, tuple[list[str], list[str], list[str]]] = {}
+    for path in touched:
+        block, op = news.get(path) or olds[path]
+        kind = 0 if path not in news else 1 if path not in olds else 2
+        if block in there:
+            found.setdefault(block, ([], [], []))[kind].append(op.name)
+    return tuple(BlockChange(block, *map(tuple, kinds)) for block, kinds in found.items())
+
+
+def _block_paths(ops: Mapping[str, _Placed]) -> set[str]:
+    return {f"{path}/{label}" for path, (_, op) in ops.items() for label in op.bodies()}
+
+
+def _differ(old: _Placed | None, new: _Placed | None) -> bool:
+    """Whether an operator went, came, or is not as it was, sub-blocks aside."""
+    return old is None or new is None or _plain(old[1]) != _plain(new[1])
+
+
+def _plain(op: Op) -> Op:
+    """An operator without its sub-blocks, and without slots that hold nothing."""
+    owned = {label.partition("[")[0] for label in op.bodies()}
+    return op.with_(
+        inputs={slot: names for slot, names in op.inputs.items() if names},
+        outputs={slot: names for slot, names in op.outputs.items() if names},
+        attrs={name: value for name, value in op.attrs.items() if name not in owned},
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

@@ -1,0 +1,155 @@
+"""`prog.explain()`: what each pass did to each block and loop, or why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import braces as br
+from braces.ir.records import ProgramDef
+from braces.passes.explain import Explanation
+
+LOOPS = """
+program {
+  data x: f32[n]
+  data c: f32[]
+  data table: f32[5]
+  data i: i32[]
+  final=[], stacked=[s: f32[n], u: f32[n]], trips=[m: i64[]] =
+    loop(sliced=x) captures [c] as first
+    body (t: i64[], r: f32[]) {
+      a: f32[] = exp(x=c)
+      y: f32[] = multiply(x=r, y=a)
+      z: f32[] = tanh(x=r)
+      return y, z
+    }
+  final=[], stacked=[v: f32[n]], trips=[k: i64[]] = loop(sliced=x) captures [table, i] as second
+    body (t: i64[], r: f32[]) {
+      b: f32[] = take(x=table, indices=i) {axis=0}
+      y: f32[] = multiply(x=r, y=b)
+      return y
+    }
+  final=[], stacked=[w: f32[n]], trips=[l: i64[]] = loop(sliced=x) as third
+    body (t: i64[], r: f32[]) { y: f32[] = tanh(x=r)  return y }
+  return s, v
+}
+"""
+
+
+def explained(**options: Any) -> Explanation:
+    return br.parse(LOOPS).explain(**options)
+
+
+def test_each_pass_says_what_it_did_to_each_loop_or_why_not() -> None:
+    assert str(explained(passes=(*br.passes.default, br.passes.hoist))) == (
+        "eliminate: Keep what the results and updates need.\n"
+        "  block 0: 1 removed (third), 1 changed (first)\n"
+        "  block first/body: 1 removed (z)\n"
+        "  first (loop): changed, 2 operators inside in place of 3\n"
+        "  second (loop): as it was\n"
+        "  third (loop): gone\n"
+        "hoist: Compute before a loop what is the same on each trip.\n"
+        "  block 0: 1 added (a), 1 changed (first)\n"
+        "  block first/body: 1 removed (a)\n"
+        "  first (loop): changed, 1 operator inside in place of 2\n"
+        "    first/body/a: is the same on each trip, and runs once before the loop\n"
+        "  second (loop): as it was\n"
+        "    second/body/b: stays in its loop: it may fail, and a loop of no trips does not"
+    )
+
+
+def test_an_explanation_is_a_value() -> None:
+    found = explained()
+    (step,) = found.steps
+    assert (step.name, step.notes) == ("eliminate", ())
+    assert [(one.path, one.same) for one in step.constructs] == [
+        ("first", False),
+        ("second", True),
+        ("third", False),
+    ]
+    assert step.blocks[0].removed == ("third",)
+    assert "third" not in {op.name for op in found.program.main.ops}
+
+
+def test_a_page_shows_the_text() -> None:
+    found = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) }").explain(
+        passes=[br.passes.Pass("mine", lambda one: one, doc="Is a < b?")]
+    )
+    assert found._repr_html_() == "<pre>mine: Is a &lt; b?\n  nothing to do</pre>"
+
+
+@pytest.mark.parametrize("fetch", ["w", ["w"], ("w", "w")])
+def test_what_is_fetched_decides_what_stays(fetch: Any) -> None:
+    (step,) = explained(fetch=fetch).steps
+    assert {one.path: one.after for one in step.constructs} == {
+        "first": None,
+        "second": None,
+        "third": 1,
+    }
+
+
+def test_variables_may_be_fetched() -> None:
+    prog = br.parse(LOOPS)
+    assert prog.explain(fetch=prog.var("w")) == prog.explain(fetch="w")
+
+
+def test_a_program_that_gives_nothing_is_explained_for_all_that_nobody_reads() -> None:
+    found = br.parse(LOOPS.replace("  return s, v\n", "")).explain()
+    assert all(one.same for one in found.steps[0].constructs)
+
+
+def test_new_constructs_and_notes_of_blocks_are_told() -> None:
+    def more(program: ProgramDef) -> ProgramDef:
+        br.passes.note("", "one more loop")
+        loop = program.main.ops[2]
+        names = {"stacked": ("more",), "trips": ("trips",), "final": ()}
+        copy = loop.with_(name="fourth", outputs=names)
+        infos = program.main.vars
+        infos = {
+            **infos,
+            "more": infos["w"].with_(name="more"),
+            "trips": infos["l"].with_(name="trips"),
+        }
+        return program.with_(main=program.main.with_(ops=(*program.main.ops, copy), vars=infos))
+
+    (step,) = explained(passes=[br.passes.Pass("mine", more)]).steps
+    assert [str(one) for one in step.blocks] == ["block 0: 1 added (fourth)"]
+    assert str(step).splitlines()[-2:] == [
+        "  fourth (loop): new, 1 operator inside",
+        "  block 0: one more loop",
+    ]
+
+
+def test_names_may_have_slashes() -> None:
+    text = LOOPS.replace("as first", "as encoder/first").replace("a: f32[] =", "in/a: f32[] =")
+    found = br.parse(text.replace("y=a)", "y=in/a)")).explain(passes=[br.passes.hoist])
+    assert str(found).splitlines()[1:5] == [
+        "  block 0: 1 added (in/a), 1 changed (encoder/first)",
+        "  block encoder/first/body: 1 removed (in/a)",
+        "  encoder/first (loop): changed, 2 operators inside in place of 3",
+        "    encoder/first/body/in/a: is the same on each trip, and runs once before the loop",
+    ]
+
+
+def test_an_unknown_fetch_is_refused() -> None:
+    with pytest.raises(br.UnknownNameError, match="no variable `ww`"):
+        explained(fetch="ww")
+
+
+@pytest.mark.parametrize("passes", [None, "hoist", br.passes.hoist, [len]])
+def test_what_are_no_passes_is_refused(passes: Any) -> None:
+    with pytest.raises(br.ProgramError, match="is no pass or tuple of passes"):
+        explained(passes=passes)
+
+
+def test_a_pass_that_fails_is_named() -> None:
+    with pytest.raises(br.ProgramError, match="The pass `mine` failed: TypeError"):
+        explained(passes=[br.passes.Pass("mine", len)])
+
+
+def test_nothing_of_a_program_changes() -> None:
+    prog = br.parse(LOOPS)
+    before, version = str(prog), prog.version
+    prog.explain(passes=(*br.passes.default, br.passes.hoist, br.passes.for_test))
+    assert (str(prog), prog.version) == (before, version)
