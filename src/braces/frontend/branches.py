@@ -13,7 +13,8 @@ from braces.frontend.construct import SubBlock, located, outer_var, same_type
 from braces.ir.program import default_program
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
-from braces.ops.build import Var, apply, as_var, one, tensor_type
+from braces.ops.build import Var, as_var, one, tensor_type
+from braces.ops.control.building import build_partition, build_switch
 from braces.ops.control.rows import mask_rows
 from braces.ops.source import says_where, user_source
 
@@ -93,9 +94,9 @@ class _Branches(ABC):
     def _made(self) -> tuple[Var, ...]:
         """Append the operator; its outputs."""
 
-    def _finish(self, index: Any, branches: Sequence[Branch], total: bool) -> tuple[Var, ...]:
-        cases = tuple(branch.body for branch in branches)
-        return apply("switch", {"index": (index,)}, {"cases": cases, "total": total})["out"]
+    def _finish(self, index: Var, branches: Sequence[Branch], total: bool) -> tuple[Var, ...]:
+        cases = [branch.body for branch in branches if branch.body is not None]
+        return build_switch(index, cases, total)
 
 
 class IfElse(_Branches):
@@ -215,13 +216,10 @@ class IfElse(_Branches):
 
     def _finish_rows(self, no: Branch, yes: Branch) -> tuple[Var, ...]:
         inputs = list(dict.fromkeys([*no.inputs, *yes.inputs]))
-        operands = {"masks": (~self.predicate, self.predicate), "rows": inputs}
-        attrs = {
-            "cases": tuple(_aligned(branch, inputs) for branch in (no, yes)),
-            "counts": (no.rows, yes.rows),
-            "outs": len(yes.outputs),
-        }
-        return apply("partition", operands, attrs)["out"]
+        masks, branches = (~self.predicate, self.predicate), (no, yes)
+        cases = [_aligned(branch, inputs) for branch in branches]
+        counts = [branch.rows for branch in branches if branch.rows is not None]
+        return build_partition(masks, inputs, cases, counts)
 
 
 def _passed(missing: Branch, value: Any, output: Var) -> Var:

@@ -12,6 +12,7 @@ from braces.ir.program import Program, default_program
 from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
 from braces.ops.build import Var, as_var, var_of
+from braces.ops.control.building import Carried
 from braces.ops.lists import INDEX_TYPE
 from braces.ops.source import says_where, user_source
 
@@ -262,13 +263,13 @@ class LoopBlock(SubBlock):
         """One more step into a memory's past."""
         return self.param("past", memory.type)
 
-    def carried(self) -> tuple[list[Var], list[str], list[str]]:
-        """Initial values, parameters and results of all memories, their past included.
+    def carried(self) -> list[Carried]:
+        """All memories, their past included.
 
         Raises:
             ProgramError: A memory was never updated.
         """
-        inits, params, results = list[Var](), list[str](), list[str]()
+        found: list[Carried] = []
         for memory in self.memories:
             if memory.next is None:
                 raise ProgramError(
@@ -276,10 +277,10 @@ class LoopBlock(SubBlock):
                     given=f"{memory.name}: {memory.type}",
                     fix="Call update(...) once in the block; update(memory) keeps the value.",
                 )
-            memory.position = len(params)
+            memory.position = len(found)
             chain = [memory, *memory.shifts]
             for depth, var in enumerate(chain):
-                inits.append(memory.inits[min(depth, len(memory.inits) - 1)])
-                params.append(var.name)
-                results.append(memory.next.name if depth == 0 else chain[depth - 1].name)
-        return inits, params, results
+                init = memory.inits[min(depth, len(memory.inits) - 1)]
+                after = memory.next if depth == 0 else chain[depth - 1]
+                found.append(Carried(init, var.name, after.name))
+        return found

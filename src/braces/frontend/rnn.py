@@ -12,8 +12,9 @@ from braces.frontend.construct import LoopBlock, Memory, located, outer_var
 from braces.frontend.random import sizes_of
 from braces.frontend.segments import Segments, check_trips
 from braces.frontend.step_guard import guard
-from braces.ir.records import Body
-from braces.ops.build import Var, apply, as_var, one, tensor_type
+from braces.ir.views import LoopView, Row
+from braces.ops.build import Var, as_var, one, tensor_type
+from braces.ops.control.building import Carried, Cut, build_loop
 from braces.ops.rules import axis_index
 from braces.ops.source import says_where
 
@@ -166,7 +167,7 @@ class StepNet(LoopBlock):
 
     def close(self) -> None:
         """Make the loop operator."""
-        inits, params, results = self.carried()
+        memories = self.carried()
         if self.steps is None:
             raise ProgramError(
                 "The number of steps is not known.",
@@ -176,16 +177,18 @@ class StepNet(LoopBlock):
             raise ProgramError(
                 "The rnn has neither a memory nor an output.", fix="Call net.add_output(...)."
             )
-        slices = [inner.name for _, inner in self.inputs]
-        if self.rnn.lengths is None and self.stop is None:
-            self.table.params = [self.step.name, *params, *slices]
-            body = self.table.freeze((*results, *(var.name for var in self.outputs)))
-        else:
-            guarded = guard(self, params, results)
-            inits = [*inits, *guarded.inits]
-            guarded.table.params = [self.step.name, *params, *guarded.params, *slices]
-            body = guarded.table.freeze((*guarded.memories, *guarded.added, *guarded.outputs))
-        finals, stacked = self._loop(body, inits, self.steps)
+        table, rows = self.table, [var.name for var in self.outputs]
+        if self.rnn.lengths is not None or self.stop is not None:
+            guarded = guard(self, memories)
+            table, memories, rows = guarded.table, guarded.memories, guarded.outputs
+        loop = LoopView(
+            self.step.name,
+            table.freeze(),
+            rows=tuple(map(Row, rows)),
+            length=self.steps,
+            reverse=self.rnn.reverse,
+        )
+        finals, stacked = self._loop(loop, memories)
         self.rnn.finals = tuple(finals)
         self.rnn.stacked = tuple(
             row if axis == 0 else one("moveaxis", row, source=0, destination=axis)
@@ -193,16 +196,15 @@ class StepNet(LoopBlock):
         )
 
     def _loop(
-        self, body: Body, inits: Sequence[Var], steps: Size
+        self, loop: LoopView, memories: Sequence[Carried]
     ) -> tuple[Sequence[Var], Sequence[Var]]:
         """The operator, or two of them where segments are kept: finals and stacked rows."""
-        sliced, reverse = [outer for outer, _ in self.inputs], self.rnn.reverse
+        slices = [Cut(outer, inner.name) for outer, inner in self.inputs]
         if self.rnn.checkpoint_every is not None:
-            cut = Segments(self.program, body, len(inits), self.rnn.checkpoint_every)
-            return cut.counted(inits, sliced, steps, reverse)
-        attrs = {"body": body, "length": steps, "reverse": reverse}
-        made = apply("loop", {"init": inits, "sliced": sliced}, attrs)
-        return made["final"], made["stacked"]
+            cut = Segments(self.program, loop, memories, self.rnn.checkpoint_every)
+            return cut.counted(slices)
+        made = build_loop(loop, memories, slices)
+        return made.finals, made.rows
 
 
 class Rnn:

@@ -10,17 +10,18 @@ grows with the square root of the trips, for one more forward computation. Resul
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from braces.dims import Size
-from braces.dtypes import BOOL, INT64, TensorType
+from braces.dtypes import BOOL, INT64, TensorType, Type
 from braces.errors import ProgramError
 from braces.ir.program import Program
-from braces.ir.records import ARGUMENT, Body, VarInfo
+from braces.ir.records import ARGUMENT
 from braces.ir.table import SymbolTable
+from braces.ir.views import LoopView, Row
 from braces.ir.walk import rename_body
-from braces.ops.build import Var, apply, one, var_of
+from braces.ops.build import Var, one, var_of, visible_var
+from braces.ops.control.building import Carried, Cut, Looped, build_loop
 from braces.ops.lists import INDEX_TYPE
 
 
@@ -30,97 +31,71 @@ class Segments:
 
     Attributes:
         program: The program that is built.
-        body: The loop's body: index, memories, slices.
-        memories: How many memories there are.
+        loop: The loop, without memories and slices.
+        memories: Its memories.
         every: Trips in one segment.
     """
 
     program: Program
-    body: Body
-    memories: int
+    loop: LoopView
+    memories: Sequence[Carried]
     every: int
 
-    @property
-    def memory_params(self) -> tuple[str, ...]:
-        """The parameters that hold the memories."""
-        return self.body.params[1 : 1 + self.memories]
-
-    def counted(
-        self, init: Sequence[Var], sliced: Sequence[Var], length: Size, reverse: bool
-    ) -> tuple[list[Var], list[Var]]:
+    def counted(self, slices: Sequence[Cut]) -> tuple[Sequence[Var], list[Var]]:
         """A loop whose trips are known: final memories and stacked rows."""
-        whole = length // self.every
-        done = whole * self.every
-        first = [
-            one("reshape", x[:done], shape=(whole, self.every, *x.shape[1:])) for x in sliced
-        ]
-        rest = [x[done:] for x in sliced]
-        parts: list[tuple[list[Var], bool]] = [(first, True), (rest, False)]
-        rows: dict[bool, list[Var]] = {}
-        memories = list(init)
-        for slices, segmented in reversed(parts) if reverse else parts:
-            if segmented:
-                memories, found = self._segments(memories, slices, whole, reverse)
-                shapes = [(done, *row.shape[2:]) for row in found]
-                rows[True] = [
-                    one("reshape", row, shape=shape)
-                    for row, shape in zip(found, shapes, strict=True)
-                ]
-            else:
-                memories, rows[False] = self._rest(memories, slices, length, done, reverse)
-        both = zip(rows[True], rows[False], strict=True)
-        return memories, [one("concat", a, b, axis=0) for a, b in both]
+        length = self.loop.length
+        assert length is not None
+        done = length // self.every * self.every
+        whole = [Cut(self._folded(cut.source[:done], done), cut.param) for cut in slices]
+        rest = [Cut(cut.source[done:], cut.param) for cut in slices]
+        if self.loop.reverse:
+            after = self._rest(self.memories, rest, done)
+            before = last = self._whole(_from(self.memories, after), whole, done)
+        else:
+            before = self._whole(self.memories, whole, done)
+            after = last = self._rest(_from(self.memories, before), rest, done)
+        rows = zip(before.rows, after.rows, strict=True)
+        return last.finals, [one("concat", *pair, axis=0) for pair in rows]
 
-    def _segments(
-        self, init: list[Var], sliced: list[Var], whole: Size, reverse: bool
-    ) -> tuple[list[Var], list[Var]]:
+    def _folded(self, x: Var, done: Size) -> Var:
+        return one("reshape", x, shape=(done // self.every, self.every, *x.shape[1:]))
+
+    def _whole(self, memories: Sequence[Carried], slices: Sequence[Cut], done: Size) -> Looped:
+        """The loop over whole segments, with rows trip by trip."""
         table, segment = self._outer_table()
-        types = [TensorType(x.dtype, x.shape[1:]) for x in sliced]
-        slices = [self._param(table, "segment", type_) for type_ in types]
-        memories = [var_of(self.program, table, n) for n in self._memory_params(table)]
+        types = [TensorType(cut.source.dtype, cut.source.shape[1:]) for cut in slices]
+        pieces = [self._param(table, "segment", type_) for type_ in types]
+        cut = [Cut(piece, one.param) for piece, one in zip(pieces, slices, strict=True)]
+        inner = self._inner(table)
         with self.program.building(table):
-            made = apply(
-                "loop",
-                {"init": memories, "sliced": slices},
-                {
-                    "body": self._numbered(table, segment * self.every),
-                    "length": self.every,
-                    "reverse": reverse,
-                },
-            )
-        table.params = [segment.name, *(m.name for m in memories), *(s.name for s in slices)]
-        body = table.freeze([v.name for v in (*made["final"], *made["stacked"])])
-        attrs = {"body": body, "length": whole, "reverse": reverse, "recompute": True}
-        outer = apply("loop", {"init": init, "sliced": sliced}, attrs)
-        return list(outer["final"]), list(outer["stacked"])
+            trips = self._numbered(table, segment * self.every)
+            made = build_loop(replace(trips, length=self.every), inner, cut)
+        rows = tuple(Row(row.name) for row in made.rows)
+        outer = replace(self._outer(table, segment), rows=rows, length=done // self.every)
+        sources = [Cut(c.source, x.name) for c, x in zip(slices, pieces, strict=True)]
+        built = build_loop(outer, _around(memories, made), sources)
+        unfolded = (one("reshape", x, shape=(done, *x.shape[2:])) for x in built.rows)
+        return replace(built, rows=tuple(unfolded))
 
-    def _rest(
-        self, init: list[Var], sliced: list[Var], length: Size, done: Size, reverse: bool
-    ) -> tuple[list[Var], list[Var]]:
-        table = self.program.current
-        body = self._numbered(table, one("size", value=done, dtype=INT64))
-        attrs = {"body": body, "length": length - done, "reverse": reverse}
-        made = apply("loop", {"init": init, "sliced": sliced}, attrs)
-        return list(made["final"]), list(made["stacked"])
+    def _rest(self, memories: Sequence[Carried], slices: Sequence[Cut], done: Size) -> Looped:
+        """The loop over the trips after the last whole segment."""
+        length = self.loop.length
+        assert length is not None
+        start = one("size", value=done, dtype=INT64)
+        loop = replace(self._numbered(self.program.current, start), length=length - done)
+        return build_loop(loop, memories, slices)
 
-    def conditional(self, init: Sequence[Var], cond: Body) -> tuple[list[Var], Var]:
+    def conditional(self) -> tuple[Sequence[Var], Var]:
         """A loop with a condition: final memories, and how many trips it made."""
         table, segment = self._outer_table()
-        memories = [var_of(self.program, table, n) for n in self._memory_params(table)]
-        count = VarInfo(table.names.unique("trip"), INDEX_TYPE, ARGUMENT)
+        inner = self._inner(table)
         with self.program.building(table):
             zero = one("full", shape=(), value=0.0, dtype=INT64)
-            inner = self._numbered(table, segment * self.every, count)
-            made = apply(
-                "loop",
-                {"init": [*memories, zero]},
-                {"body": inner, "cond": self._bounded(table, cond, count)},
-            )
-        table.params = [segment.name, *(m.name for m in memories)]
-        body = table.freeze([v.name for v in made["final"][: self.memories]])
-        attrs = {"body": body, "cond": cond, "recompute": True}
-        outer = apply("loop", {"init": list(init)}, attrs)
-        return list(outer["final"]), outer["trips"][0]
+            trips = self._numbered(table, segment * self.every)
+            trips, count, after = self._bounded(table, trips)
+            made = build_loop(trips, [*inner, Carried(zero, count, after)])
+        built = build_loop(self._outer(table, segment), _around(self.memories, made))
+        return built.finals, built.trips
 
     # ---- pieces ------------------------------------------------------------------------------
 
@@ -128,45 +103,64 @@ class Segments:
         table = SymbolTable(parent=self.program.current)
         return table, self._param(table, "segment", INDEX_TYPE)
 
-    def _param(self, table: SymbolTable, stem: str, type_: Any) -> Var:
+    def _outer(self, table: SymbolTable, segment: Var) -> LoopView:
+        """The loop over segments, whose body is complete."""
+        content = table.freeze()
+        return replace(self.loop, index=segment.name, content=content, recompute=True)
+
+    def _param(self, table: SymbolTable, stem: str, type_: Type) -> Var:
         name = table.add_param(table.names.unique(stem), type_).name
         return var_of(self.program, table, name)
 
-    def _memory_params(self, table: SymbolTable) -> tuple[str, ...]:
-        """The memories of a segment are called as those of the loop."""
-        for name in self.memory_params:
-            table.vars[name] = self.body.vars[name]
-        return self.memory_params
+    def _inner(self, table: SymbolTable) -> list[Carried]:
+        """The memories of a segment, which are called as those of the loop."""
+        for memory in self.memories:
+            table.vars[memory.param] = self.loop.content.vars[memory.param]
+        return [
+            replace(memory, init=var_of(self.program, table, memory.param))
+            for memory in self.memories
+        ]
 
-    def _numbered(self, outer: SymbolTable, start: Var, count: VarInfo | None = None) -> Body:
-        """The body with its index counted on from `start`."""
-        table = SymbolTable(parent=outer)
-        index = self._param(table, "trip", INDEX_TYPE)
-        extra = [] if count is None else [count]
-        for info in extra:
-            table.vars[info.name] = info
+    def _numbered(self, outer: SymbolTable, start: Var) -> LoopView:
+        """The loop with its index counted on from `start`."""
+        table, content = SymbolTable(parent=outer), self.loop.content
+        trip = self._param(table, "trip", INDEX_TYPE)
         with self.program.building(table):
-            step = start + index
-            counted = [(var_of(self.program, table, i.name) + 1).name for i in extra]
-        body = rename_body(self.body, {self.body.params[0]: step.name})
-        split = 1 + self.memories
-        params = (*body.params[1:split], *(i.name for i in extra), *body.params[split:])
-        results = (*body.results[: self.memories], *counted, *body.results[self.memories :])
-        infos = {n: v for n, v in body.vars.items() if n != step.name} | dict(table.vars)
-        return Body((index.name, *params), results, infos, (*table.ops, *body.ops))
+            step = start + trip
+        counting = rename_body(table.freeze(), {step.name: self.loop.index})
+        infos, ops = {**content.vars, **counting.vars}, (*counting.ops, *content.ops)
+        content = content.with_(vars=infos, ops=ops)
+        return replace(self.loop, index=trip.name, content=content)
 
-    def _bounded(self, outer: SymbolTable, cond: Body, count: VarInfo) -> Body:
-        """The condition, for no more trips than a segment has."""
-        table = SymbolTable(parent=outer).thaw(cond)
-        table.new_var(count.name, INDEX_TYPE, ARGUMENT)
-        with self.program.building(table):
-            more = var_of(self.program, table, count.name) < self.every
-            held = table.table_of(cond.results[0])
-            assert held is not None
-            goes_on = var_of(self.program, held, cond.results[0]) & more
+    def _bounded(self, outer: SymbolTable, loop: LoopView) -> tuple[LoopView, str, str]:
+        """The loop for no more trips than a segment has, and the memory that counts them."""
+        assert loop.condition is not None
+        body, cond = SymbolTable(parent=outer), SymbolTable(parent=outer)
+        body.thaw(loop.content)
+        cond.thaw(loop.condition)
+        count = self._param(body, "trip", INDEX_TYPE)
+        with self.program.building(body):
+            after = count + 1
+        cond.new_var(count.name, INDEX_TYPE, ARGUMENT)
+        (wanted,) = loop.condition.results
+        with self.program.building(cond):
+            more = var_of(self.program, cond, count.name) < self.every
+            goes_on = visible_var(self.program, cond, wanted) & more
         assert goes_on.type == TensorType(BOOL, ())
-        table.params = [*cond.params, count.name]
-        return table.freeze([goes_on.name])
+        bounded = replace(loop, content=body.freeze(), condition=cond.freeze([goes_on.name]))
+        return bounded, count.name, after.name
+
+
+def _from(memories: Sequence[Carried], before: Looped) -> list[Carried]:
+    """The memories of a loop that goes on where another ended."""
+    pairs = zip(memories, before.finals, strict=True)
+    return [replace(memory, init=final) for memory, final in pairs]
+
+
+def _around(memories: Sequence[Carried], inner: Looped) -> list[Carried]:
+    """The memories of a loop around another; the inner one may have more."""
+    pairs = zip(memories, inner.finals, strict=False)
+    return [replace(memory, next=final.name) for memory, final in pairs]
 
 
 def check_trips(given: int | None, what: str, least: int = 1) -> int | None:

@@ -10,7 +10,7 @@ their places; where one condition stops all, it is a switch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from braces.dims import Dim, Size
@@ -20,7 +20,8 @@ from braces.frontend.fixed_rows import ADVICE, Tracked, captured_rows, name_rows
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.table import SymbolTable
 from braces.ir.walk import rename_op
-from braces.ops.build import Var, apply, one, tensor_type, var_of
+from braces.ops.build import Var, one, tensor_type, var_of, visible_var
+from braces.ops.control.building import Carried, build_partition, build_switch
 from braces.ops.control.rows import blank_columns, mask_rows
 from braces.ops.rules import zeros_of
 
@@ -34,51 +35,43 @@ class Guarded:
 
     Attributes:
         table: The body, not yet frozen.
-        inits: The initial values of the memories that were added.
-        params: Their names.
-        memories: The results that are the step's memories.
-        added: The results that are the added memories.
+        memories: The step's memories, and those that were added.
         outputs: The results that are the step's outputs.
     """
 
     table: SymbolTable
-    inits: list[Var]
-    params: list[str]
-    memories: list[str]
-    added: list[str]
+    memories: list[Carried]
     outputs: list[str]
 
 
-def guard(net: StepNet, params: Sequence[str], results: Sequence[str]) -> Guarded:
+def guard(net: StepNet, memories: Sequence[Carried]) -> Guarded:
     """Wrap a step block that is complete.
 
     Args:
         net: The step block.
-        params: The parameters that are its memories.
-        results: The memories' next values.
+        memories: Its memories.
     """
     stop, lengths = net.stop, net.rnn.lengths
-    body = _outer_body(net, params)
+    body = _outer_body(net, memories)
     if lengths is None and stop is not None and not stop.ndim:
-        return _by_switch(net, body, stop, params, results)
-    return _by_rows(net, body, params, results)
+        return _by_switch(net, body, stop, memories)
+    return _by_rows(net, body, memories)
 
 
-def _outer_body(net: StepNet, params: Sequence[str]) -> SymbolTable:
+def _given(net: StepNet, memories: Sequence[Carried]) -> list[str]:
+    """What the step gets from the loop, the index aside."""
+    return [*(memory.param for memory in memories), *(inner.name for _, inner in net.inputs)]
+
+
+def _outer_body(net: StepNet, memories: Sequence[Carried]) -> SymbolTable:
     """A table around the step's, with the same parameters."""
     body = SymbolTable(parent=net.outer)
     body.trip_index = net.step.name
-    for name in (net.step.name, *params, *(inner.name for _, inner in net.inputs)):
+    for name in (net.step.name, *_given(net, memories)):
         body.vars[name] = net.table.vars[name]
     net.table.parent = body
     net.table.vars.pop(net.step.name)
     return body
-
-
-def _var(net: StepNet, table: SymbolTable, name: str) -> Var:
-    owner = table.table_of(name)
-    assert owner is not None
-    return var_of(net.program, owner, name)
 
 
 def _running(net: StepNet, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[Var, Var]:
@@ -91,60 +84,53 @@ def _running(net: StepNet, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[
 
 
 def _by_switch(
-    net: StepNet, body: SymbolTable, stop: Var, params: Sequence[str], results: Sequence[str]
+    net: StepNet, body: SymbolTable, stop: Var, memories: Sequence[Carried]
 ) -> Guarded:
     start, running = _running(net, body, ())
     inner = net.table
-    for name in (*params, *(slice_.name for _, slice_ in net.inputs)):
+    for name in _given(net, memories):
         inner.vars.pop(name)
     inner.params = []
-    run = inner.freeze((*results, *(v.name for v in net.outputs), stop.name))
+    nexts, outputs = (memory.next for memory in memories), (v.name for v in net.outputs)
+    run = inner.freeze((*nexts, *outputs, stop.name))
     skip = SymbolTable(parent=body)
     with net.program.building(skip):
         zeros = [zeros_of(tensor_type(v)) for v in net.outputs]
         true = one("full", shape=(), value=1.0, dtype=BOOL)
-    skipped = skip.freeze((*params, *(z.name for z in zeros), true.name))
+    same = (memory.param for memory in memories)
+    skipped = skip.freeze((*same, *(z.name for z in zeros), true.name))
     with net.program.building(body):
         index = one("cast", running, dtype="int32")
-        cases = {"cases": (skipped, run), "total": True}
-        out = apply("switch", {"index": (index,)}, cases)["out"]
-        goes_on = running & ~out[-1]
-    names, n = [v.name for v in out[:-1]], len(results)
-    return Guarded(body, [start], [running.name], names[:n], [goes_on.name], names[n:])
+        *out, stopped = build_switch(index, (skipped, run), total=True)
+        goes_on = running & ~stopped
+    n = len(memories)
+    kept = [replace(m, next=var.name) for m, var in zip(memories, out[:n], strict=True)]
+    kept.append(Carried(start, running.name, goes_on.name))
+    return Guarded(body, kept, [var.name for var in out[n:]])
 
 
-def _by_rows(
-    net: StepNet, body: SymbolTable, params: Sequence[str], results: Sequence[str]
-) -> Guarded:
+def _by_rows(net: StepNet, body: SymbolTable, memories: Sequence[Carried]) -> Guarded:
     total = _row_count(net)
-    step = _named(net, total, params, results)
-    start: list[Var] = []
+    step = _named(net, total, memories)
+    start: Var | None = None
     running: Var | None = None
     with net.program.building(body):
         active = _active(net, body)
         if net.stop is not None:
-            first, running = _running(net, body, (total,))
-            start = [first]
+            start, running = _running(net, body, (total,))
             active = running if active is None else active & running
     assert active is not None
-    case = _case(net, step)
+    case, n = _case(net, step), len(memories)
     with net.program.building(body):
-        operands = [_var(net, body, name) for name in step.given]
-        attrs = {
-            "cases": (case,),
-            "counts": (step.rows,),
-            "outs": len(case.results),
-            "compact": False,
-        }
-        out = apply("partition", {"masks": (active,), "rows": operands}, attrs)["out"]
-        memories = [
-            _kept(active, *pair) for pair in zip(out[: len(results)], operands, strict=False)
+        operands = [visible_var(net.program, body, name) for name in step.given]
+        out = build_partition([active], operands, [case], [step.rows], compact=False)
+        kept = [
+            replace(memory, next=_kept(active, new, old).name)
+            for memory, new, old in zip(memories, out[:n], operands[:n], strict=True)
         ]
-        added = [(running & ~out[-1]).name] if running is not None else []
-    n = len(results)
-    outputs = [v.name for v in out[n : n + len(net.outputs)]]
-    named = [running.name] if running is not None else []
-    return Guarded(body, start, named, [v.name for v in memories[:n]], added, outputs)
+        if start is not None and running is not None:
+            kept.append(Carried(start, running.name, (running & ~out[-1]).name))
+    return Guarded(body, kept, [v.name for v in out[n : n + len(net.outputs)]])
 
 
 @dataclass
@@ -168,14 +154,14 @@ class _Step:
     stop: str | None
 
 
-def _named(net: StepNet, total: Size, params: Sequence[str], results: Sequence[str]) -> _Step:
+def _named(net: StepNet, total: Size, memories: Sequence[Carried]) -> _Step:
     """Take captures that have a row for each row of the batch as parameters; name the rows.
 
     As captures they would be whole in the gradient of the step, which meets rows of them that
     do not run: 0 times what may be infinite.
     """
-    inner, own = net.table, [*params, *(slice_.name for _, slice_ in net.inputs)]
-    given = [*results, *(v.name for v in net.outputs)]
+    inner, own = net.table, _given(net, memories)
+    given = [*(memory.next for memory in memories), *(v.name for v in net.outputs)]
     stop = net.stop.name if net.stop is not None else None
     fixed = not isinstance(total, Dim) or total.name is None
     rows = net.new_dim("rows") if fixed else total
@@ -241,7 +227,7 @@ def _row_count(net: StepNet) -> Size:
 
 def _row_stop(net: StepNet, name: str, rows: Dim) -> str:
     """The condition of stopping, one entry a row."""
-    stop = _var(net, net.table, name)
+    stop = visible_var(net.program, net.table, name)
     if stop.ndim:
         return name
     with net.program.building(net.table):

@@ -12,8 +12,10 @@ from braces.frontend.construct import LoopBlock, Memory, located
 from braces.frontend.rnn import final_of
 from braces.frontend.segments import Segments, check_trips
 from braces.ir.records import ARGUMENT, Body, VarInfo
+from braces.ir.views import LoopView
 from braces.ir.walk import all_ops, free_names
 from braces.ops.build import Var, apply, as_var, tensor_type
+from braces.ops.control.building import Carried, build_loop
 from braces.ops.define import OPS
 from braces.ops.lists import EMPTY, list_attrs, push
 from braces.ops.rows_of_lists import stack
@@ -69,36 +71,39 @@ class WhileBlock(LoopBlock):
                 "from trip to trip.",
                 fix="Reduce them in a memory, or write them in the outer loop's outputs.",
             )
-        inits, params, results = self.carried()
-        memories = len(inits)
-        lists = [self._collect(var) for var in self.outputs]
-        inits += [start for start, _, _ in lists]
-        params += [inner.name for _, inner, _ in lists]
-        results += [after.name for _, _, after in lists]
+        memories = self.carried()
+        own, lists = len(memories), [self._collect(var) for var in self.outputs]
+        memories += lists
+        params, results = [m.param for m in memories], [m.next for m in memories]
         cond = self._cut_condition(params)
         self.table.params = [self.step.name, *params]
-        body = self.table.freeze(results)
-        finals, self.loop.trips = self._loop(eliminate(body, results), cond, inits)
-        self.loop.finals = tuple(finals[:memories])
+        loop = LoopView(
+            self.step.name,
+            eliminate(self.table.freeze(results), results),
+            condition=cond,
+            max_trips=self.loop.max_trips,
+        )
+        finals, self.loop.trips = self._loop(loop, memories)
+        self.loop.finals = tuple(finals[:own])
         length = Dim.named(self.table.names.unique("trips"))
-        self.loop.rows = tuple(stack(rows, length) for rows in finals[memories:])
+        self.loop.rows = tuple(stack(rows, length) for rows in finals[own:])
 
-    def _loop(self, body: Body, cond: Body, inits: list[Var]) -> tuple[Sequence[Var], Var]:
+    def _loop(self, loop: LoopView, memories: Sequence[Carried]) -> tuple[Sequence[Var], Var]:
         """The operator, or two of them where segments are kept: finals, and the trips."""
         if self.loop.checkpoint_every is not None:
-            cut = Segments(self.program, body, len(inits), self.loop.checkpoint_every)
-            return cut.conditional(inits, cond)
-        attrs = {"body": body, "cond": cond, "max_trips": self.loop.max_trips}
-        made = apply("loop", {"init": inits}, attrs)
-        return made["final"], made["trips"][0]
+            return Segments(
+                self.program, loop, memories, self.loop.checkpoint_every
+            ).conditional()
+        made = build_loop(loop, memories)
+        return made.finals, made.trips
 
-    def _collect(self, var: Var) -> tuple[Var, Var, Var]:
-        """A list that takes one value each trip: before the loop, in the trip, and after it."""
+    def _collect(self, var: Var) -> Carried:
+        """A list that takes one value each trip."""
         row, history = tensor_type(var), self.table.names.unique("rows")
         start = apply(EMPTY, {}, list_attrs(row, history))["out"][0]
         inner = self.param("rows", ListType(row))
         with self.program.building(self.table):
-            return start, inner, push(inner, var, history)
+            return Carried(start, inner.name, push(inner, var, history).name)
 
     def _cut_condition(self, params: list[str]) -> Body:
         assert self.condition is not None

@@ -7,15 +7,18 @@ a condition; their gradients are ours, so a `while` has one, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from braces.dtypes import INT64, TensorType
 from braces.ir.program import default_program
 from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.table import SymbolTable
+from braces.ir.views import LoopView
 from braces.jaxpr.equation import Equation, Rule, Runner, Value
 from braces.lazy import extend
-from braces.ops.build import Var, apply, one, tensor_type, var_of
+from braces.ops.build import Var, one, tensor_type, var_of
+from braces.ops.control.building import Carried, Cut, Looped, build_loop, build_switch
 
 
 def call(parameter: str) -> Rule:
@@ -39,8 +42,7 @@ def cond(e: Equation, index: Value, *values: Value) -> tuple[Var, ...]:
         for branch in e.params["branches"]
     ]
     where = one("cast", e.lift(index), dtype="int32")
-    attrs = {"cases": tuple(cases), "total": True}
-    return apply("switch", {"index": (where,)}, attrs)["out"]
+    return build_switch(where, cases, total=True)
 
 
 # ---- loops -----------------------------------------------------------------------------------
@@ -58,9 +60,10 @@ def scan(e: Equation, *values: Value) -> tuple[Var, ...]:
 
     rows = [TensorType(v.dtype, v.shape[1:]) for v in sliced]
     types = [TensorType(INT64, ()), *map(tensor_type, init), *rows]
-    attrs = {"body": _block(e, types, step), "length": length, "reverse": e.params["reverse"]}
-    made = apply("loop", {"init": init, "sliced": sliced}, attrs)
-    return *made["final"], *made["stacked"]
+    loop = LoopView.around(_block(e, types, step), len(init), len(sliced))
+    loop = replace(loop, length=length, reverse=bool(e.params["reverse"]))
+    made = _loop(loop, init, sliced)
+    return *made.finals, *made.rows
 
 
 def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
@@ -78,7 +81,17 @@ def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
 
     body = _block(e, [TensorType(INT64, ()), *types], step)
     held = _block(e, types, check, body.params[1:])
-    return apply("loop", {"init": init}, {"body": body, "cond": held})["final"]
+    return _loop(replace(LoopView.around(body, len(init)), condition=held), init).finals
+
+
+def _loop(loop: LoopView, init: Sequence[Var], sliced: Sequence[Var] = ()) -> Looped:
+    memories = zip(init, loop.memories, strict=True)
+    slices = zip(sliced, loop.slices, strict=True)
+    return build_loop(
+        loop,
+        [Carried(value, memory.param, memory.next) for value, memory in memories],
+        [Cut(value, one.param) for value, one in slices],
+    )
 
 
 # ---- blocks ----------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ LoopView(index="t", memories=(Memory("a", "before", "after", "x"),),
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 from braces.dims import Size
-from braces.ir.records import ARGUMENT, Body, Op
+from braces.ir.records import ARGUMENT, Attr, Body, Op
 from braces.ir.views.parts import Origin, fitted, size_in, slots
 from braces.ir.walk import with_captures
 
@@ -134,6 +134,19 @@ class LoopView:
         """How many final values and rows a loop binds, well formed or not."""
         return len(op.outputs.get("final", ())), len(op.outputs.get("stacked", ()))
 
+    @classmethod
+    def around(cls, body: Body, inits: int, sources: int = 0) -> Self:
+        """A loop that is not built, of a body that takes its parameters in a loop's order."""
+        params, nexts, split = body.params[1:], body.results[:inits], inits + sources
+        memories = zip(params[:inits], nexts, strict=True)
+        return cls(
+            index=body.params[0],
+            content=body,
+            memories=tuple(Memory("", param, after) for param, after in memories),
+            slices=tuple(Slice("", param) for param in params[inits:split]),
+            rows=tuple(Row(result) for result in body.results[inits:]),
+        )
+
     def bound(self, finals: Iterable[T], stacked: Iterable[T], trips: T) -> dict[str, T]:
         """What belongs to each output by its name, from what belongs to memories and rows."""
         names = (memory.final for memory in self.memories)
@@ -154,7 +167,13 @@ class LoopView:
             stacked=(row.stacked for row in self.rows if row.stacked),
             trips=(self.trips,) if self.trips else (),
         )
-        attrs = {
+        made = self.origin.with_(inputs=inputs, outputs=outputs, attrs=self.attrs)
+        return with_captures(made)
+
+    @property
+    def attrs(self) -> Mapping[str, Attr]:
+        """The attributes of the operator."""
+        return {
             **self.origin.attrs,
             "body": self.body,
             "cond": self.cond,
@@ -164,7 +183,11 @@ class LoopView:
             "history": self.history,
             "recompute": self.recompute,
         }
-        return with_captures(self.origin.with_(inputs=inputs, outputs=outputs, attrs=attrs))
+
+    @staticmethod
+    def operands(inits: Sequence[T], sources: Sequence[T] = ()) -> dict[str, Sequence[T]]:
+        """What belongs to the inputs, by slot, from what belongs to memories and slices."""
+        return {"init": inits, "sliced": sources}
 
     @property
     def captures(self) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ PartitionView(cases=(Case("p", m, "u", ...), Case("q", n, "v", ...)),
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from braces.dims import Size
-from braces.ir.records import Body, Op
+from braces.ir.records import Attr, Body, Op
 from braces.ir.views.parts import Origin, Output, cases_in, fitted, outputs_of, size_in, slots
 from braces.ir.walk import with_captures
 
@@ -138,15 +138,30 @@ class PartitionView:
             out=(out.name for out in self.outs if out.name),
             sums=(out.name for out in self.sums if out.name),
         )
+        counts = [case.count for case in self.cases]
         attrs = {
             **self.origin.attrs,
-            "cases": self.bodies,
-            "counts": tuple(case.count for case in self.cases),
-            "outs": len(self.outs),
-            "compact": self.compact,
+            **self.attributes(self.bodies, counts, len(self.outs), self.compact),
             "linear": tuple(i for i, row in enumerate(self.rows) if row.linear),
         }
         return with_captures(self.origin.with_(inputs=inputs, outputs=outputs, attrs=attrs))
+
+    @staticmethod
+    def attributes(
+        cases: Sequence[Body], counts: Sequence[Size], outs: int, compact: bool
+    ) -> dict[str, Attr]:
+        """The attributes of a branch that has these cases, which need not fit together."""
+        return {
+            "cases": tuple(cases),
+            "counts": tuple(counts),
+            "outs": outs,
+            "compact": compact,
+        }
+
+    @staticmethod
+    def operands(masks: Sequence[T], sources: Sequence[T]) -> dict[str, Sequence[T]]:
+        """What belongs to the inputs, by slot, from what belongs to cases and operands."""
+        return {"masks": masks, "rows": sources}
 
     @property
     def captures(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
-from braces.ir.records import Body, Op
+from braces.ir.records import Attr, Body, Op
 from braces.ir.views.parts import Origin, Output, cases_in, fitted, outputs_of, slots
 from braces.ir.walk import with_captures
 
@@ -48,8 +48,18 @@ class SwitchView:
         """The operator; what its blocks read from outside is listed anew."""
         inputs = slots(self.origin.inputs, index=(self.index,))
         outputs = slots(self.origin.outputs, out=(out.name for out in self.outputs if out.name))
-        attrs = {**self.origin.attrs, "cases": self.cases, "total": self.total}
+        attrs = {**self.origin.attrs, **self.attributes(self.cases, self.total)}
         return with_captures(self.origin.with_(inputs=inputs, outputs=outputs, attrs=attrs))
+
+    @staticmethod
+    def attributes(cases: Sequence[Body], total: bool) -> dict[str, Attr]:
+        """The attributes of a switch that has these cases, which need not fit together."""
+        return {"cases": tuple(cases), "total": total}
+
+    @staticmethod
+    def operands(index: T) -> dict[str, Sequence[T]]:
+        """What belongs to the inputs, by slot, from what belongs to the index."""
+        return {"index": (index,)}
 
     @property
     def captures(self) -> tuple[str, ...]:

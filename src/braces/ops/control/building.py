@@ -2,25 +2,131 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from braces.dims import Size
 from braces.ir.program import Program
-from braces.ir.records import CAPTURES, Op
-from braces.ops.build import append, visible_var
+from braces.ir.records import CAPTURES, Body, Op
+from braces.ir.views import LoopView, Memory, PartitionView, Slice, SwitchView
+from braces.ops.build import Var, append, apply, visible_var
 from braces.ops.define import OPS
 
 
-def append_construct(program: Program, op: Op) -> Op:
-    """Append an operator that owns blocks and has no outputs yet; returns it with outputs.
+@dataclass(frozen=True)
+class Carried:
+    """A memory of a loop that is not built yet.
 
-    Its inputs are visible in the block that is being built.
+    Attributes:
+        init: What it starts with.
+        param: The body's name of it before a trip.
+        next: The body's name of it after a trip.
+    """
+
+    init: Var
+    param: str
+    next: str
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A slice of a loop that is not built yet.
+
+    Attributes:
+        source: What is cut.
+        param: The body's name of one piece.
+    """
+
+    source: Var
+    param: str
+
+
+@dataclass(frozen=True)
+class Looped:
+    """What a loop gives.
+
+    Attributes:
+        finals: The last values of its memories.
+        rows: What it collected.
+        trips: How many there were.
+    """
+
+    finals: tuple[Var, ...]
+    rows: tuple[Var, ...]
+    trips: Var
+
+
+def build_loop(
+    loop: LoopView, memories: Sequence[Carried], slices: Sequence[Cut] = ()
+) -> Looped:
+    """Append a loop with these memories and slices.
 
     Raises:
         BracesError: Its blocks and inputs do not fit.
     """
-    table = program.current
+    carried = (Memory(one.init.name, one.param, one.next) for one in memories)
+    cut = (Slice(one.source.name, one.param) for one in slices)
+    view = replace(loop, memories=tuple(carried), slices=tuple(cut))
+    inits, sources = [one.init for one in memories], [one.source for one in slices]
+    made = apply(view.origin.type, LoopView.operands(inits, sources), view.attrs)
+    built, var = _appended(made)
+    view = LoopView.of(built)
+    return Looped(
+        tuple(var[memory.final] for memory in view.memories),
+        tuple(var[row.stacked] for row in view.rows),
+        var[view.trips],
+    )
+
+
+def build_switch(index: Var, cases: Sequence[Body], total: bool) -> tuple[Var, ...]:
+    """Append a switch with these cases; its outputs.
+
+    Raises:
+        BracesError: They do not fit together.
+    """
+    attrs = SwitchView.attributes(cases, total)
+    op, var = _appended(apply("switch", SwitchView.operands(index), attrs))
+    return tuple(var[out.name] for out in SwitchView.of(op).outputs)
+
+
+def build_partition(
+    masks: Sequence[Var],
+    rows: Sequence[Var],
+    cases: Sequence[Body],
+    counts: Sequence[Size],
+    compact: bool = True,
+) -> tuple[Var, ...]:
+    """Append a row-wise branch all of whose results are rows; its outputs.
+
+    Raises:
+        BracesError: Cases, masks and rows do not fit together.
+    """
+    attrs = PartitionView.attributes(cases, counts, len(cases[-1].results), compact)
+    op, var = _appended(apply("partition", PartitionView.operands(masks, rows), attrs))
+    return tuple(var[out.name] for out in PartitionView.of(op).outputs)
+
+
+def _appended(made: Mapping[str, Iterable[Var]]) -> tuple[Op, Mapping[str, Var]]:
+    """The operator that was just appended, and its outputs by name."""
+    found = {var.name: var for values in made.values() for var in values}
+    table = next(iter(found.values())).table
+    return table.ops[-1], found
+
+
+def append_construct(program: Program, op: Op) -> tuple[Op, Mapping[str, Var]]:
+    """Append an operator that owns blocks and has no outputs yet.
+
+    Its inputs are visible in the block that is being built.
+
+    Returns:
+        The operator with outputs, and their variables by name.
+
+    Raises:
+        BracesError: Its blocks and inputs do not fit.
+    """
     operands = {
-        slot: tuple(visible_var(program, table, name) for name in names)
+        slot: tuple(visible_var(program, program.current, name) for name in names)
         for slot, names in op.inputs.items()
         if slot != CAPTURES
     }
-    append(program, OPS.get(op.type), operands, op.attrs, source=op.source)
-    return table.ops[-1]
+    return _appended(append(program, OPS.get(op.type), operands, op.attrs, source=op.source))

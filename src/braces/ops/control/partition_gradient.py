@@ -69,10 +69,10 @@ def partition_gradient(d: Differentiation) -> None:
         sums=tuple(results[len(rows) :]),
         origin=view.origin.with_(inputs={}, outputs={}),
     )
-    made = PartitionView.of(append_construct(d.program, backward.to_op()))
+    made, var = append_construct(d.program, backward.to_op())
     origins = (*(row.source for row in rows), *sums)
-    for origin, out in zip(origins, made.outputs, strict=True):
-        d.give(origin, var_of(d.program, d.program.current, out.name))
+    for origin, out in zip(origins, PartitionView.of(made).outputs, strict=True):
+        d.give(origin, var[out.name])
 
 
 def _half(d: Differentiation, view: PartitionView, k: int, outs: Sequence[Output]) -> _Half:
