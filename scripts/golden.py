@@ -80,7 +80,7 @@ def rnn() -> tuple[Feed, list[br.Var]]:
         h.update(br.tanh(h.pre(1) @ w + row))
         net.add_output(h)
     loss = br.mean(br.softmax_cross_entropy(cell.final(h), y)) + br.mean(cell() ** 2)
-    rate = br.schedule.exponential_decay(0.1, 2, 0.5)
+    rate = br.optimizer.exponential_decay(0.1, 2, 0.5)
     br.optimizer.chain(br.optimizer.clip_by_global_norm(1.0), br.optimizer.adam(rate)).minimize(
         loss
     )

@@ -32,7 +32,6 @@ from braces.frontend import (
     layers as layers,
     optimizer as optimizer,
     random as random,
-    schedule as schedule,
 )
 from braces.frontend.branches import (
     create_if_else as create_if_else,

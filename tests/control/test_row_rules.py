@@ -31,13 +31,6 @@ SILENT = {
     "pad", "put_along_axis_add", "tile",
     # Rows become values of a list, or the other way.
     "list_filled", "list_length", "list_stack", "list_unstack",
-    # They work on parameters and counts of steps.
-    "add_decayed_weights", "add_momentum", "apply_updates", "clip_by_global_norm",
-    "clip_by_value", "cosine_decay_schedule", "exponential_decay_schedule", "next_count",
-    "piecewise_constant_schedule", "polynomial_schedule", "scale_by_adadelta",
-    "scale_by_adam", "scale_by_adamax", "scale_by_amsgrad", "scale_by_belief",
-    "scale_by_learning_rate", "scale_by_lion", "scale_by_radam", "scale_by_rms",
-    "scale_by_rss", "scale_by_stddev", "scale_by_trust_ratio", "warmup_cosine_schedule",
 }  # fmt: skip
 """The operators that a row-wise branch refuses on purpose."""
 

@@ -11,12 +11,12 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError
-from braces.frontend import optimizer as opt, schedule
+from braces.frontend import optimizer as opt
 from braces.ops.build import Var
 
 COURSES: dict[str, tuple[Callable[..., Var], Callable[[Any], Any]]] = {
     "constant": (opt.constant_schedule(0.1), optax.constant_schedule(0.1)),
-    "linear": (schedule.linear(0.1, 0.5, 6, begin=2), optax.linear_schedule(0.1, 0.5, 6, 2)),
+    "linear": (opt.linear_schedule(0.1, 0.5, 6, 2), optax.linear_schedule(0.1, 0.5, 6, 2)),
     "polynomial": (
         opt.polynomial_schedule(0.5, 0.1, power=2, transition_steps=6),
         optax.polynomial_schedule(0.5, 0.1, power=2, transition_steps=6),
@@ -26,7 +26,7 @@ COURSES: dict[str, tuple[Callable[..., Var], Callable[[Any], Any]]] = {
         optax.exponential_decay(0.5, transition_steps=3, decay_rate=0.5, end_value=0.1),
     ),
     "stairs": (
-        schedule.exponential_decay(0.5, 3, 0.5, staircase=True, begin=1),
+        opt.exponential_decay(0.5, 3, 0.5, staircase=True, transition_begin=1),
         optax.exponential_decay(0.5, 3, 0.5, staircase=True, transition_begin=1),
     ),
     "cosine": (
@@ -38,21 +38,23 @@ COURSES: dict[str, tuple[Callable[..., Var], Callable[[Any], Any]]] = {
         optax.warmup_cosine_decay_schedule(0.1, 0.5, 3, 8, 0.05),
     ),
     "pieces": (
-        schedule.piecewise_constant(0.5, {6: 0.5, 3: 0.1}),
+        opt.piecewise_constant_schedule(0.5, {6: 0.5, 3: 0.1}),
         optax.piecewise_constant_schedule(0.5, {6: 0.5, 3: 0.1}),
     ),
     "no pieces": (
         opt.piecewise_constant_schedule(0.5), optax.piecewise_constant_schedule(0.5)
     ),
     "joined": (
-        schedule.join([schedule.linear(0.0, 0.5, 3), schedule.cosine_decay(0.5, 4)], [3]),
+        opt.join_schedules(
+            [opt.linear_schedule(0.0, 0.5, 3), opt.cosine_decay_schedule(0.5, 4)], [3]
+        ),
         optax.join_schedules(
             [optax.linear_schedule(0.0, 0.5, 3), optax.cosine_decay_schedule(0.5, 4)], [3]
         ),
     ),
-    "noam": (
-        schedule.noam(64, 4, factor=2.0),
-        lambda n: 2.0 * 64**-0.5 * np.minimum((n + 1.0) ** -0.5, (n + 1.0) * 4**-1.5),
+    "of jax": (
+        opt.Schedule(optax.cosine_onecycle_schedule(8, 0.5)),
+        optax.cosine_onecycle_schedule(8, 0.5),
     ),
 }  # fmt: skip
 
@@ -72,21 +74,31 @@ def test_schedules_are_those_of_optax(name: str, mode: str) -> None:
 
 
 def test_schedules_say_what_they_are() -> None:
-    joined = schedule.join([schedule.constant(0.5), schedule.cosine_decay(0.5, 4)], [3])
-    inner = "cosine_decay(init_value=0.5, steps=4, alpha=0.0, exponent=1.0)"
-    assert repr(joined) == f"join([constant(0.5), {inner}], [3])"
+    joined = opt.join_schedules(
+        [opt.constant_schedule(0.5), opt.cosine_decay_schedule(0.5, 4)], [3]
+    )
+    inner = "cosine_decay_schedule(init_value=0.5, decay_steps=4, alpha=0.0, exponent=1.0)"
+    assert repr(joined) == f"join_schedules([constant_schedule(value=0.5), {inner}], [3])"
+    assert repr(opt.Schedule(abs)) == "Schedule(<built-in function abs>)"
 
 
 @pytest.mark.parametrize(
     ("text", "build"),
     [
-        ("increase", lambda: schedule.join([schedule.constant(0.1)], [3])),
-        ("warmup_steps=5", lambda: schedule.warmup_cosine(0.1, 5, 5)(0)),
-        ("steps=0", lambda: schedule.linear(0.1, 0.0, 0)(0)),
-        ("below 0", lambda: schedule.piecewise_constant(0.1, {3: -1.0})(0)),
-        ("integer", lambda: schedule.cosine_decay(0.1, 3)(0.5)),
-        ("size=0", lambda: schedule.noam(0, 3)),
-        ("constant cannot take value=", lambda: schedule.constant("0.1")),
+        ("increase", lambda: opt.join_schedules([opt.constant_schedule(0.1)], [3])),
+        ("no schedule", lambda: opt.join_schedules([optax.constant_schedule(0.1)], [])),
+        ("warmup_steps=5", lambda: opt.warmup_cosine_decay_schedule(0.0, 0.1, 5, 5)(0)),
+        ("steps=0", lambda: opt.linear_schedule(0.1, 0.0, 0)(0)),
+        ("steps=0", lambda: opt.polynomial_schedule(0.1, 0.0, 2.0, 0)(0)),
+        ("steps=-1", lambda: opt.cosine_decay_schedule(0.1, -1)(0)),
+        ("steps=0", lambda: opt.exponential_decay(0.1, 0, 0.5)(0)),
+        ("below 0", lambda: opt.piecewise_constant_schedule(0.1, {3: -1.0})(0)),
+        ("a boundary=0.5", lambda: opt.piecewise_constant_schedule(0.1, {0.5: 0.1})(0)),
+        ("a scale='x'", lambda: opt.piecewise_constant_schedule(0.1, {3: "x"})(0)),
+        ("integer", lambda: opt.cosine_decay_schedule(0.1, 3)(0.5)),
+        ("real numbers", lambda: opt.cosine_decay_schedule(0.1, 3)(1, "int32")),
+        ("constant_schedule cannot take value=", lambda: opt.constant_schedule("0.1")),
+        ("cannot be traced", lambda: opt.Schedule(lambda n: 0.1 if n > 3 else 0.2)(0)),
     ],
 )  # fmt: skip
 def test_schedules_are_checked(text: str, build: Callable[[], Any]) -> None:

@@ -82,7 +82,7 @@ def test_arrays_from_nothing_have_symbolic_shapes(mode: str) -> None:
         ("layers", "conv2", "conv2d"),
         ("optimizer", "adma", "adam"),
         ("random", "randnit", "randint"),
-        ("schedule", "cosine_deacy", "cosine_decay"),
+        ("optimizer", "cosine_deacy_schedule", "cosine_decay_schedule"),
     ],
 )
 def test_a_misspelled_name_of_a_module_suggests_the_nearest(
@@ -97,7 +97,7 @@ def test_a_misspelled_name_of_a_module_suggests_the_nearest(
     assert not hasattr(place, "_written")
 
 
-@pytest.mark.parametrize("module", ["init", "layers", "optimizer", "random", "schedule"])
+@pytest.mark.parametrize("module", ["init", "layers", "optimizer", "random"])
 def test_what_modules_offer_is_there(module: str) -> None:
     place = getattr(br, module)
     assert [name for name in place.__all__ if not hasattr(place, name)] == []

@@ -76,6 +76,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "converted": (lambda x, n: (x.astype("f8"), x.astype("i4"), n.astype(bool), n + x), (X, N)),
     "reduced": (lambda x: (x.sum(), x.sum(1), x.max(0), x.min(), x.prod(1), x.mean()), (X,)),
     "reduced integers": (lambda n: (n.sum(1, dtype="i4"), n.max()), (N,)),
+    "so far": (lambda x: (jnp.cumsum(x, 1), lax.cumprod(x, 0, reverse=True)), (X,)),
     "places": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1)), (X,)),
     "products": (lambda x, y: (x @ y.T, jnp.einsum("ij,ij->i", x, y), jnp.vdot(x, y)), (X, Y)),
     "shapes": (
@@ -89,7 +90,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (X,),
     ),
     "counted": (lambda x: x + jnp.arange(3, dtype="f4"), (X,)),
-    "joined": (lambda x, y: jnp.concatenate([x, y], 1), (X, Y)),
+    "joined": (lambda x, y: (jnp.concatenate([x, y], 1), jnp.stack([x, y], 1)), (X, Y)),
+    "cut up": (lambda x: jnp.split(x, [1], axis=1), (X,)),
     "copied": (lambda x: lax.optimization_barrier(jnp.array(x)), (X,)),
     "brought along": (lambda x: x + jnp.asarray(Y[0]), (X,)),
     "stopped": (lambda x: lax.stop_gradient(x) * x, (X,)),

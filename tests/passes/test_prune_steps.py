@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ops.build import apply
-from braces.ops.define import OPS
 
 optimizer = br.optimizer
 X = np.linspace(-1, 2, 4, dtype=np.float32)
@@ -159,40 +157,3 @@ def test_two_players_train_by_turns_as_in_numpy(mode: str) -> None:
         exe.run(turns[turn % 2], scope)
         found.append((float(scope.var("g").value), float(scope.var("c").value)))
     np.testing.assert_allclose(found, players_in_numpy(40), rtol=1e-10)
-
-
-# ---- the rule behind it ----------------------------------------------------------------------
-
-
-LISTS_TO_LISTS = [
-    name
-    for name, one in OPS.definitions.items()
-    if any(slot.many for slot in one.outputs)
-    and any(slot.many for slot in one.inputs)
-    and not one.owns_blocks
-]
-
-
-def at_places(op: str, places: list[int]) -> list[np.ndarray]:
-    """What an operator gives where its lists have these places of made-up ones."""
-    rng, feed, inputs = np.random.default_rng(0), dict[str, Any](), dict[str, list[br.Var]]()
-    with br.Program() as prog:
-        for slot in OPS.get(op).inputs:
-            drawn = rng.uniform(0.5, 0.7, (3, 4)).astype("f4")
-            single = np.int32(3) if slot.name == "count" else np.float32(0.5)
-            given = [drawn[i] for i in places] if slot.many else [single]
-            named = {f"{slot.name}{i}": value for i, value in enumerate(given)}
-            feed |= named
-            inputs[slot.name] = [br.data(n, v.shape, v.dtype) for n, v in named.items()]
-        made = apply(op, inputs)
-    several = [slot.name for slot in OPS.get(op).outputs if slot.many]
-    fetch = [variable for slot in several for variable in made[slot]]
-    return br.Executor(mode="interpret").run(prog, br.Scope(), feed, fetch)
-
-
-@pytest.mark.parametrize("op", LISTS_TO_LISTS)
-def test_an_operator_is_separable_where_each_place_follows_from_itself(op: str) -> None:
-    company, alone = at_places(op, [0, 1, 2]), at_places(op, [1])
-    pairs = zip(company[1::3], alone, strict=True)
-    same = all(np.array_equal(one, other) for one, other in pairs)
-    assert OPS.get(op).separable == same

@@ -14,7 +14,6 @@ acosh br.log(x + br.sqrt(x * x - 1.0))
 adam br.optimizer.adam(learning_rate)
 adamw br.optimizer.adamw(learning_rate)
 add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
-add_momentum br.optimizer.momentum(learning_rate)
 allclose br.all(br.abs(x - y) < tolerance)
 amax br.max(x, axis)
 amin br.min(x, axis)
@@ -82,7 +81,6 @@ empty br.zeros(shape)
 empty_like br.zeros_like(x)
 eq br.equal(x, y), or x == y
 expand br.broadcast_to(x, shape)
-exponential_decay_schedule br.optimizer.exponential_decay
 fetch exe.run(prog, scope, fetch=[x])
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
@@ -230,7 +228,6 @@ view br.reshape(x, shape)
 vjp br.gradients(targets, inputs)
 vmap a leading axis: operators broadcast
 vstack br.concat(xs, axis=0)
-warmup_cosine_schedule br.optimizer.warmup_cosine_decay_schedule
 while br.create_while(), or br.while_loop
 window x[start:stop]
 window_add br.scatter_add(x, indices, updates)

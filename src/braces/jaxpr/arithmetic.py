@@ -124,6 +124,12 @@ def best(op_type: str, e: Equation, x: Value) -> Var:
     return in_dtype(one(op_type, e.lift(x), axis=axis), e.dtype)
 
 
+def running(op_type: str, e: Equation, x: Value) -> Var:
+    """Sums or products so far, along an axis."""
+    made = one(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
+    return in_dtype(made, e.dtype)
+
+
 def contraction(e: Equation, x: Value, y: Value) -> Var:
     """Sums of products, as einsum says them."""
     (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
@@ -150,6 +156,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     **_named(same, SAME),
     **_named(logic, LOGIC),
     **_named(reduction, REDUCTIONS),
+    **_named(running, {"cumsum": "cumsum", "cumprod": "cumprod"}),
     **_named(best, {"argmax": "argmax", "argmin": "argmin"}),
     "clamp": clamp,
     "convert_element_type": convert,

@@ -10,7 +10,7 @@ import numpy as np
 from braces.dims import Shape, Size
 from braces.jaxpr.arithmetic import in_dtype
 from braces.jaxpr.equation import Equation, Rule, Value
-from braces.ops.build import Var, one
+from braces.ops.build import Var, apply, one
 
 
 def broadcast(e: Equation, x: Value) -> Value:
@@ -54,6 +54,17 @@ def transpose(e: Equation, x: Value) -> Var:
 def concatenate(e: Equation, *xs: Value) -> Var:
     """One after the other along an axis."""
     return one("concat", *map(e.lift, xs), axis=e.params["dimension"])
+
+
+def stack(e: Equation, *xs: Value) -> Var:
+    """One beside the other along a new axis."""
+    return one("stack", *map(e.lift, xs), axis=e.params["axis"])
+
+
+def split(e: Equation, x: Value) -> tuple[Var, ...]:
+    """Cut into parts of these sizes."""
+    attrs = {"sections": e.sizes(e.params["sizes"]), "axis": e.params["axis"]}
+    return apply("split", {"x": (e.lift(x),)}, attrs)["out"]
 
 
 def reverse(e: Equation, x: Value) -> Var:
@@ -108,6 +119,8 @@ SHAPES: Mapping[str, Rule] = {
     "reshape": reshape,
     "rev": reverse,
     "slice": cut,
+    "split": split,
     "squeeze": squeeze,
+    "stack": stack,
     "transpose": transpose,
 }

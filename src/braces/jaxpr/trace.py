@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from braces.dtypes import TensorType
 from braces.errors import BracesError, ProgramError
 from braces.jaxpr.convert import Importer, needed
 from braces.lazy import jax
@@ -42,10 +43,11 @@ class Traced:
     shapes: Any
     translation: Translation
 
-    @cached_property
-    def types(self) -> Any:
-        """What it gives, as a tree of types."""
-        return jax.tree.map(self.translation.type, self.shapes)
+    @property
+    def leaves(self) -> list[tuple[tuple[str, ...], TensorType]]:
+        """What it gives, one by one: the fields and keys that lead there, and the type."""
+        paths, _ = _library().tree_util.tree_flatten_with_path(self.shapes)
+        return [(_names(path), self.translation.type(shape)) for path, shape in paths]
 
     @cached_property
     def read(self) -> frozenset[int]:
@@ -69,7 +71,7 @@ class Traced:
         importer = Importer(self.what, self.translation)
         given = jax.tree.leaves(arguments)
         made = importer.run(self.closed.jaxpr, self.closed.consts, given)
-        return _with_leaves(self.shapes, map(importer.lift, made))
+        return with_leaves(self.shapes, map(importer.lift, made))
 
 
 def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
@@ -89,7 +91,7 @@ def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
         leaf.type if isinstance(leaf, Var) else leaf for leaf in jax.tree.leaves(arguments)
     ]
     translation = Translation(types)
-    structs = _with_leaves(arguments, map(translation.struct, types))
+    structs = with_leaves(arguments, map(translation.struct, types))
     try:
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
@@ -102,10 +104,16 @@ def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
     return Traced(what, closed, shapes, translation)
 
 
-def _with_leaves(tree: Any, leaves: Iterable[Any]) -> Any:
+def with_leaves(tree: Any, leaves: Iterable[Any]) -> Any:
     """A tree of the same structure."""
     trees = _library().tree
     return trees.unflatten(trees.structure(tree), leaves)
+
+
+def _names(path: Iterable[Any]) -> tuple[str, ...]:
+    """The names of a path through a tree; places in sequences have none."""
+    named = (getattr(step, "name", getattr(step, "key", None)) for step in path)
+    return tuple(str(name) for name in named if name is not None)
 
 
 def _library() -> Any:

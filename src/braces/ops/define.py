@@ -121,7 +121,6 @@ def op(
     cheap: bool = False,
     costly: bool = False,
     lists: bool = False,
-    separable: bool = False,
     function: bool = True,
     examples: tuple[str, ...] = (),
     version: int = 1,
@@ -147,8 +146,6 @@ def op(
         costly: Whether there is much more to compute than numbers to keep, as in a product of
             matrices.
         lists: Whether it handles lists, which are no arrays.
-        separable: Whether it does the same, on its own, at each place of `*xs` and of the list
-            that it returns.
         function: Whether `br` has a function made from it; not where users write it otherwise,
             as `x[...]`, or call a function written by hand.
         examples: As `"x=f32[b,4] axis=1"`; tests run each of them.
@@ -192,7 +189,6 @@ def op(
             cheap=cheap,
             costly=costly,
             lists=lists,
-            separable=separable,
             function=function,
             examples=examples,
             version=version,

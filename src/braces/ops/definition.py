@@ -71,8 +71,6 @@ class OpDef:
         cheap: Whether recomputing beats keeping the result.
         costly: Whether there is much more to compute than numbers to keep.
         lists: Whether it handles lists, which are no arrays.
-        separable: Whether it does the same, on its own, at each place of its slots that hold
-            many, so that places that nobody wants can go.
         function: Whether `br` has a function made from it.
         examples: Types and attributes that documentation and tests use.
         version: Raised when the meaning of stored programs would change.
@@ -102,7 +100,6 @@ class OpDef:
     cheap: bool = False
     costly: bool = False
     lists: bool = False
-    separable: bool = False
     function: bool = True
     examples: tuple[str, ...] = ()
     version: int = 1

@@ -26,11 +26,10 @@ would stay if the second were wanted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
 
-from braces.ir.records import Body, Op, ProgramDef, Slots
+from braces.ir.records import Body, Op, ProgramDef
 from braces.ops.control.base import BlockOp
-from braces.ops.define import OPS, OpDef
+from braces.ops.define import OPS
 from braces.passes.pipeline import Pass
 
 
@@ -64,8 +63,6 @@ def _trimmed(op: Op, live: set[str]) -> Op | None:
     definition = OPS.get(op.type)
     if isinstance(definition, BlockOp):
         return definition.trim(op, wanted, eliminate)
-    if definition.separable:
-        op = _places(op, definition, wanted)
     optional = {slot.name for slot in definition.outputs if slot.optional}
     outputs = {
         slot: names
@@ -73,23 +70,6 @@ def _trimmed(op: Op, live: set[str]) -> Op | None:
         if slot not in optional or any(name in wanted for name in names)
     }
     return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
-
-
-def _places(op: Op, definition: OpDef, wanted: frozenset[str]) -> Op:
-    """An operator that does the same at each place of its lists, where it is wanted only."""
-    lists = {slot.name for slot in (*definition.inputs, *definition.outputs) if slot.many}
-    rows = zip(*(names for slot, names in op.outputs.items() if slot in lists), strict=True)
-    wanted_at = [not wanted.isdisjoint(row) for row in rows]
-    if all(wanted_at) or not any(wanted_at):
-        return op
-
-    def cut(slots: Slots) -> Slots:
-        return {
-            slot: tuple(compress(names, wanted_at)) if slot in lists else names
-            for slot, names in slots.items()
-        }
-
-    return op.with_(inputs=cut(op.inputs), outputs=cut(op.outputs))
 
 
 ELIMINATE = Pass(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from braces.frontend.chains import decay, part, rate, step
-from braces.frontend.transformations import LearningRate, Mask, Optimizer
+from braces.frontend.optimizer.chains import descending
+from braces.frontend.optimizer.minimize import Optimizer
+from braces.frontend.optimizer.parts import LearningRate, Mask, checked_mask
+from braces.lazy import optax
 from braces.ops.source import says_where
 
 
@@ -43,8 +45,10 @@ def adam(
         >>> list(prog.updates)
         ['adam/count', 'adam/mu/w', 'adam/nu/w', 'w']
     """
-    made = step("scale_by_adam", b1=b1, b2=b2, eps=eps, eps_root=eps_root, nesterov=nesterov)
-    return part("adam", name, made, rate(learning_rate))
+    return descending(
+        "adam", name, learning_rate,
+        lambda given: optax.adam(given.rate, b1, b2, eps, eps_root, nesterov=nesterov),
+    )  # fmt: skip
 
 
 @says_where
@@ -69,8 +73,10 @@ def nadam(
         eps_root: The same inside the root.
         name: The first part of the names of what is kept.
     """
-    made = step("scale_by_adam", b1=b1, b2=b2, eps=eps, eps_root=eps_root, nesterov=True)
-    return part("nadam", name, made, rate(learning_rate))
+    return descending(
+        "nadam", name, learning_rate,
+        lambda given: optax.nadam(given.rate, b1, b2, eps, eps_root),
+    )  # fmt: skip
 
 
 @says_where
@@ -104,8 +110,14 @@ def adamw(
         nesterov: Whether the mean looks one step ahead.
         name: The first part of the names of what is kept.
     """
-    made = step("scale_by_adam", b1=b1, b2=b2, eps=eps, eps_root=eps_root, nesterov=nesterov)
-    return part("adamw", name, made, *decay(weight_decay, mask), rate(learning_rate))
+    mask = checked_mask(mask)
+    return descending(
+        "adamw", name, learning_rate,
+        lambda given: optax.adamw(
+            given.rate, b1, b2, eps, eps_root,
+            weight_decay=weight_decay, mask=given.masked(mask), nesterov=nesterov,
+        ),
+    )  # fmt: skip
 
 
 @says_where
@@ -138,9 +150,13 @@ def lamb(
         mask: Which parameters are.
         name: The first part of the names of what is kept.
     """
-    first = step("scale_by_adam", b1=b1, b2=b2, eps=eps, eps_root=eps_root)
-    steps = (first, *decay(weight_decay, mask), step("scale_by_trust_ratio"))
-    return part("lamb", name, *steps, rate(learning_rate))
+    mask = checked_mask(mask)
+    return descending(
+        "lamb", name, learning_rate,
+        lambda given: optax.lamb(
+            given.rate, b1, b2, eps, eps_root, weight_decay, given.masked(mask)
+        ),
+    )  # fmt: skip
 
 
 @says_where
@@ -166,8 +182,10 @@ def amsgrad(
         eps_root: The same inside the root.
         name: The first part of the names of what is kept.
     """
-    made = step("scale_by_amsgrad", b1=b1, b2=b2, eps=eps, eps_root=eps_root)
-    return part("amsgrad", name, made, rate(learning_rate))
+    return descending(
+        "amsgrad", name, learning_rate,
+        lambda given: optax.amsgrad(given.rate, b1, b2, eps, eps_root),
+    )  # fmt: skip
 
 
 @says_where
@@ -191,9 +209,10 @@ def adamax(
         eps: Keeps the quotient finite.
         name: The first part of the names of what is kept.
     """
-    return part(
-        "adamax", name, step("scale_by_adamax", b1=b1, b2=b2, eps=eps), rate(learning_rate)
-    )
+    return descending(
+        "adamax", name, learning_rate,
+        lambda given: optax.adamax(given.rate, b1, b2, eps),
+    )  # fmt: skip
 
 
 @says_where
@@ -221,8 +240,10 @@ def radam(
         threshold: From where on the variance counts as known.
         name: The first part of the names of what is kept.
     """
-    made = step("scale_by_radam", b1=b1, b2=b2, eps=eps, eps_root=eps_root, threshold=threshold)
-    return part("radam", name, made, rate(learning_rate))
+    return descending(
+        "radam", name, learning_rate,
+        lambda given: optax.radam(given.rate, b1, b2, eps, eps_root, threshold),
+    )  # fmt: skip
 
 
 @says_where
@@ -248,5 +269,7 @@ def adabelief(
         eps_root: Added to the mean square in every step.
         name: The first part of the names of what is kept.
     """
-    made = step("scale_by_belief", b1=b1, b2=b2, eps=eps, eps_root=eps_root)
-    return part("adabelief", name, made, rate(learning_rate))
+    return descending(
+        "adabelief", name, learning_rate,
+        lambda given: optax.adabelief(given.rate, b1, b2, eps, eps_root),
+    )  # fmt: skip

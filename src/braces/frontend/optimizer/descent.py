@@ -1,71 +1,14 @@
-"""Optimizers: from a loss to the next values of its parameters.
-
-    br.optimizer.adam(learning_rate=1e-3).minimize(loss)
-    br.optimizer.chain(br.optimizer.clip_by_global_norm(1.0), br.optimizer.adam(1e-3))
-
-They have optax's names and do optax's arithmetic, as operators of the program. What they keep
-from run to run are persistable variables with names of their own, whatever the layout of optax:
-
-    adam/learning_rate    the learning rate, which `scope.var(...).set(...)` changes
-    adam/count            the steps done
-    adam/mu/fc1.w         one for each parameter
-
-The first part of the name is the optimizer's, or what `name=` says; a second one of the same
-kind in a program is `adam_1`. With a schedule the learning rate follows from the count; the
-scope then shows the one of the last run (0 before the first one), and setting it has no effect.
-
-The learning rate is float64 where a parameter is (set it to a `numpy.float64` then), else
-float32. What is kept for a parameter has the parameter's dtype.
-"""
+"""Gradient descent and its kin: by the gradient, its sign, or its size so far."""
 
 from __future__ import annotations
 
-from braces.frontend.adam import (
-    adabelief as adabelief,
-    adam as adam,
-    adamax as adamax,
-    adamw as adamw,
-    amsgrad as amsgrad,
-    lamb as lamb,
-    nadam as nadam,
-    radam as radam,
-)
-from braces.frontend.chains import (
-    add_decayed_weights as add_decayed_weights,
-    chain as chain,
-    clip_by_global_norm as clip_by_global_norm,
-    clip_by_value as clip_by_value,
-    decay,
-    part,
-    rate,
-    scale_by_learning_rate as scale_by_learning_rate,
-    step,
-    transformation as transformation,
-)
-from braces.frontend.guard import missing_from
-from braces.frontend.schedule import (
-    constant_schedule as constant_schedule,
-    cosine_decay_schedule as cosine_decay_schedule,
-    exponential_decay_schedule as exponential_decay,
-    join_schedules as join_schedules,
-    linear_schedule as linear_schedule,
-    piecewise_constant_schedule as piecewise_constant_schedule,
-    polynomial_schedule as polynomial_schedule,
-    warmup_cosine_decay_schedule as warmup_cosine_decay_schedule,
-)
-from braces.frontend.transformations import LearningRate, Mask, Optimizer as Optimizer
+from typing import Any
+
+from braces.frontend.optimizer.chains import descending
+from braces.frontend.optimizer.minimize import Optimizer
+from braces.frontend.optimizer.parts import LearningRate, Mask, checked_mask
+from braces.lazy import optax
 from braces.ops.source import says_where
-
-clip = clip_by_value
-
-__all__ = [
-    "Optimizer", "adabelief", "adadelta", "adagrad", "adam", "adamax", "adamw",
-    "add_decayed_weights", "amsgrad", "chain", "clip", "clip_by_global_norm", "clip_by_value",
-    "constant_schedule", "cosine_decay_schedule", "exponential_decay", "join_schedules", "lamb",
-    "linear_schedule", "lion", "momentum", "nadam", "piecewise_constant_schedule",
-    "polynomial_schedule", "radam", "rmsprop", "scale_by_learning_rate", "sgd",
-    "transformation", "warmup_cosine_decay_schedule",
-]  # fmt: skip
 
 # ---- by their gradients alone ----------------------------------------------------------------
 
@@ -86,10 +29,10 @@ def sgd(
         nesterov: Whether the sum looks one step ahead.
         name: The first part of the names of what is kept.
     """
-    if momentum is None:
-        return part("sgd", name, rate(learning_rate))
-    made = step("add_momentum", decay=momentum, nesterov=nesterov)
-    return part("sgd", name, made, rate(learning_rate))
+    return descending(
+        "sgd", name, learning_rate,
+        lambda given: optax.sgd(given.rate, momentum, nesterov),
+    )  # fmt: skip
 
 
 @says_where
@@ -113,8 +56,10 @@ def momentum(
         nesterov: Whether the sum looks one step ahead.
         name: The first part of the names of what is kept.
     """
-    made = step("add_momentum", decay=momentum, nesterov=nesterov)
-    return part("momentum", name, made, rate(learning_rate))
+    return descending(
+        "momentum", name, learning_rate,
+        lambda given: optax.sgd(given.rate, momentum, nesterov),
+    )  # fmt: skip
 
 
 @says_where
@@ -142,8 +87,28 @@ def lion(
         mask: Which parameters are.
         name: The first part of the names of what is kept.
     """
-    made = step("scale_by_lion", b1=b1, b2=b2)
-    return part("lion", name, made, *decay(weight_decay, mask), rate(learning_rate))
+    mask = checked_mask(mask)
+    return descending(
+        "lion", name, learning_rate,
+        lambda given: optax.chain(
+            _uncounted(optax.scale_by_lion(b1, b2)),
+            optax.add_decayed_weights(weight_decay, given.masked(mask)),
+            optax.scale_by_learning_rate(given.rate),
+        ),
+    )  # fmt: skip
+
+
+def _uncounted(made: Any) -> Any:
+    """A transformation without the count that it keeps and does not read."""
+
+    def init(params: Any) -> Any:
+        return made.init(params)._replace(count=None)
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        updates, after = made.update(updates, state._replace(count=0), params)
+        return updates, after._replace(count=None)
+
+    return optax.GradientTransformation(init, update)
 
 
 # ---- by squares ------------------------------------------------------------------------------
@@ -181,13 +146,12 @@ def rmsprop(
         nesterov: Whether that sum looks one step ahead.
         name: The first part of the names of what is kept.
     """
-    op = "scale_by_stddev" if centered else "scale_by_rms"
-    initial = {"nu": initial_scale}
-    first = step(op, initial=initial, decay=decay, eps=eps, eps_in_sqrt=eps_in_sqrt)
-    if momentum is None:
-        return part("rmsprop", name, first, rate(learning_rate))
-    last = step("add_momentum", decay=momentum, nesterov=nesterov)
-    return part("rmsprop", name, first, rate(learning_rate), last)
+    return descending(
+        "rmsprop", name, learning_rate,
+        lambda given: optax.rmsprop(
+            given.rate, decay, eps, initial_scale, eps_in_sqrt, centered, momentum, nesterov
+        ),
+    )  # fmt: skip
 
 
 @says_where
@@ -211,10 +175,10 @@ def adagrad(
         eps: Keeps the quotient finite.
         name: The first part of the names of what is kept.
     """
-    initial = {"sum_of_squares": initial_accumulator_value}
-    return part(
-        "adagrad", name, step("scale_by_rss", initial=initial, eps=eps), rate(learning_rate)
-    )
+    return descending(
+        "adagrad", name, learning_rate,
+        lambda given: optax.adagrad(given.rate, initial_accumulator_value, eps),
+    )  # fmt: skip
 
 
 @says_where
@@ -240,12 +204,10 @@ def adadelta(
         mask: Which parameters have it.
         name: The first part of the names of what is kept.
     """
-    made = step("scale_by_adadelta", rho=rho, eps=eps)
-    return part("adadelta", name, *decay(weight_decay, mask), made, rate(learning_rate))
-
-
-__getattr__ = missing_from("br.optimizer", __all__)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    mask = checked_mask(mask)
+    return descending(
+        "adadelta", name, learning_rate,
+        lambda given: optax.adadelta(
+            given.rate, rho, eps, weight_decay, given.masked(mask)
+        ),
+    )  # fmt: skip

@@ -1,0 +1,87 @@
+"""Optimizers: from a loss to the next values of its parameters.
+
+    br.optimizer.adam(learning_rate=1e-3).minimize(loss)
+    br.optimizer.chain(br.optimizer.clip_by_global_norm(1.0), br.optimizer.adam(1e-3))
+    br.optimizer.from_optax(optax.adafactor(1e-3))          # any other, also one of your own
+
+They are optax's. Each is traced once where it is built, and its arithmetic is then a part of
+the program: ordinary operators, which are read, pruned, edited, saved and differentiated like
+all others. What they keep from run to run are persistable variables:
+
+    adam/learning_rate    the learning rate, which `scope.var(...).set(...)` changes
+    adam/count            the steps done
+    adam/mu/fc1.w         one for each parameter
+
+The first part of the name is the optimizer's, or what `name=` says; a second one of the same
+kind in a program is `adam_1`. With a schedule the learning rate follows from the count; the
+scope then shows the one of the last run (0 before the first one), and setting it has no effect.
+
+The learning rate is float64 where a parameter is (set it to a `numpy.float64` then), else
+float32. What is kept for a parameter has the parameter's dtype. Numbers that all parameters
+share, as 1 - b2^t, are float64, as optax has them where JAX has 64-bit numbers.
+
+A schedule stands in the place of the learning rate: one of those here, or any function from the
+count of steps done, a variable, to the number as a variable:
+
+    br.optimizer.sgd(br.optimizer.cosine_decay_schedule(0.1, decay_steps=1000))
+    br.optimizer.sgd(lambda count: 0.1 / (br.cast(count, "float32") + 1.0))
+"""
+
+from __future__ import annotations
+
+from braces.frontend.guard import missing_from
+from braces.frontend.optimizer.adam import (
+    adabelief as adabelief,
+    adam as adam,
+    adamax as adamax,
+    adamw as adamw,
+    amsgrad as amsgrad,
+    lamb as lamb,
+    nadam as nadam,
+    radam as radam,
+)
+from braces.frontend.optimizer.chains import (
+    add_decayed_weights as add_decayed_weights,
+    chain as chain,
+    clip_by_global_norm as clip_by_global_norm,
+    clip_by_value as clip_by_value,
+    from_optax as from_optax,
+    scale_by_learning_rate as scale_by_learning_rate,
+)
+from braces.frontend.optimizer.descent import (
+    adadelta as adadelta,
+    adagrad as adagrad,
+    lion as lion,
+    momentum as momentum,
+    rmsprop as rmsprop,
+    sgd as sgd,
+)
+from braces.frontend.optimizer.minimize import Optimizer as Optimizer
+from braces.frontend.optimizer.schedule import (
+    Schedule as Schedule,
+    constant_schedule as constant_schedule,
+    cosine_decay_schedule as cosine_decay_schedule,
+    exponential_decay as exponential_decay,
+    join_schedules as join_schedules,
+    linear_schedule as linear_schedule,
+    piecewise_constant_schedule as piecewise_constant_schedule,
+    polynomial_schedule as polynomial_schedule,
+    warmup_cosine_decay_schedule as warmup_cosine_decay_schedule,
+)
+
+clip = clip_by_value
+
+__all__ = [
+    "Optimizer", "Schedule", "adabelief", "adadelta", "adagrad", "adam", "adamax", "adamw",
+    "add_decayed_weights", "amsgrad", "chain", "clip", "clip_by_global_norm", "clip_by_value",
+    "constant_schedule", "cosine_decay_schedule", "exponential_decay", "from_optax",
+    "join_schedules", "lamb", "linear_schedule", "lion", "momentum", "nadam",
+    "piecewise_constant_schedule", "polynomial_schedule", "radam", "rmsprop",
+    "scale_by_learning_rate", "sgd", "warmup_cosine_decay_schedule",
+]  # fmt: skip
+
+__getattr__ = missing_from("br.optimizer", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,183 @@
+"""Optimizers in use: from a loss, or from gradients, to the next values of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from braces.dtypes import FLOAT32, FLOAT64
+from braces.errors import GradientError, ProgramError
+from braces.frontend.optimizer.parts import Part
+from braces.frontend.optimizer.step import append_step
+from braces.ir.program import Program
+from braces.ir.records import PARAMETER
+from braces.ops.build import Var, var_of
+from braces.ops.source import says_where, user_source
+from braces.passes.backward import append_backward, check_differentiable
+from braces.passes.verify import verified_at_end
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimizer:
+    """How parameters move, given their gradients; made by the functions of this module.
+
+    It holds no state and may serve several programs.
+
+    Attributes:
+        parts: In the order in which gradients pass through them.
+    """
+
+    parts: tuple[Part, ...]
+
+    def __repr__(self) -> str:
+        return f"<Optimizer {', '.join(part.name for part in self.parts)}>"
+
+    @says_where
+    def minimize(
+        self, loss: Var, parameters: Iterable[Var | str] | None = None
+    ) -> dict[Var, Var]:
+        """Make every run of the loss's program move its parameters down the gradient.
+
+        The loss becomes one of the program's `results`, which a saved model's `train` fetches.
+
+        Args:
+            loss: A scalar.
+            parameters: Only these, or their names; all trainable ones by default.
+
+        Returns:
+            Each parameter that moves, to its gradient as it is before any clipping.
+
+        Raises:
+            GradientError: The loss is not a float scalar, or depends on none of the parameters.
+            ProgramError: A parameter is frozen, or has an optimizer already.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     w = br.parameter("w", [2], init=1.0)
+            ...     pairs = br.optimizer.momentum(0.1).minimize(br.sum(w * w))
+            >>> list(prog.updates)
+            ['momentum/trace/w', 'w']
+        """
+        check_differentiable(loss)
+        program = loss.program
+        _check_outside(program)
+        with program.transaction(), program.building(program.table):
+            chosen = None if parameters is None else _chosen(program, parameters)
+            pairs = append_backward(loss, chosen)
+            if not pairs:
+                raise _unreachable(loss, chosen)
+            self._apply(pairs, loss)
+            program.give(loss.name)
+        return pairs
+
+    @says_where
+    def apply_gradients(self, gradients: Mapping[Var, Var]) -> dict[Var, Var]:
+        """Make every run move parameters, given their gradients.
+
+        Args:
+            gradients: Each parameter to its gradient, of the same type.
+
+        Returns:
+            Each parameter, to the variable that holds its next value.
+
+        Raises:
+            ProgramError: A key is no trainable parameter or has an optimizer already, or this
+                chain lacks a learning rate.
+        """
+        return self._apply(gradients)
+
+    def _apply(self, gradients: Mapping[Var, Var], loss: Var | None = None) -> dict[Var, Var]:
+        program = _program_of(list(gradients))
+        self._check_rate()
+        for param, grad in gradients.items():
+            _check_pair(program, param, grad)
+        wide = any(param.dtype == FLOAT64 for param in gradients)
+        with verified_at_end(program), program.at(user_source()):
+            dtype = FLOAT64 if wide else FLOAT32
+            return append_step(program, self.parts, dtype, gradients, loss)
+
+    def _check_rate(self) -> None:
+        rates = sum(part.rate is not None for part in self.parts)
+        inside = any(part.whole for part in self.parts)
+        if rates > 1 or not (rates or inside):
+            raise ProgramError(
+                f"This chain has {rates or 'no'} learning rate{'s' * (rates > 1)}.",
+                given=", ".join(part.name for part in self.parts) or "nothing",
+                fix="It needs just one to descend: that of an optimizer, or of "
+                "br.optimizer.scale_by_learning_rate(0.1).",
+            )
+
+
+def _program_of(params: list[Any]) -> Program:
+    for param in params:
+        if not isinstance(param, Var):
+            raise ProgramError(f"{param!r:.80} is not a parameter.", fix="Use br.parameter.")
+    if not params:
+        raise ProgramError("There is no gradient to apply.", fix="Give {parameter: gradient}.")
+    program: Program = params[0].program
+    _check_outside(program)
+    return program
+
+
+def _check_outside(program: Program) -> None:
+    if program.current is not program.table:
+        raise ProgramError(
+            "An optimizer cannot be built in an inner block, which runs many times or never.",
+            fix="Leave the `with` blocks of loops and branches first.",
+        )
+
+
+def _check_pair(program: Program, param: Var, grad: Any) -> None:
+    _check_parameter(program, param)
+    if not isinstance(grad, Var) or grad.type != param.type:
+        raise GradientError(
+            f"The gradient of `{param.name}` has another type.",
+            given=f"{param.name}: {param.type}   gradient: {grad!r:.80}",
+            fix="A gradient is a variable with the dtype and shape of its parameter.",
+        )
+    if param.name in program.updates:
+        raise ProgramError(
+            f"`{param.name}` has a next value already: `{program.updates[param.name]}`.",
+            fix="A run moves a parameter once: minimize the sum of the losses, or share out the"
+            " parameters with minimize(loss, parameters=[...]).",
+        )
+
+
+def _check_parameter(program: Program, param: Var) -> None:
+    if param.program is not program:
+        raise ProgramError(f"`{param.name}` belongs to another program.")
+    if param.info.kind != PARAMETER:
+        raise ProgramError(
+            f"`{param.name}` is not a parameter, so no optimizer moves it.",
+            given=f"{param.name}: {param.type}",
+            fix="Make it with br.parameter.",
+        )
+    if not param.info.trainable:
+        raise ProgramError(
+            f"`{param.name}` is frozen.", fix="Leave it out, or make it with trainable=True."
+        )
+
+
+def _chosen(program: Program, parameters: Iterable[Var | str]) -> list[Var]:
+    given = [parameters] if isinstance(parameters, Var | str) else list(parameters)
+    found = [p if isinstance(p, Var) else _named(program, p) for p in given]
+    for param in found:
+        _check_parameter(program, param)
+    return list(dict.fromkeys(found))
+
+
+def _named(program: Program, name: str) -> Var:
+    return var_of(program, program.table, program.table.get_var(name).name)
+
+
+def _unreachable(loss: Var, chosen: list[Var] | None) -> GradientError:
+    trainable = [info.name for info in loss.program.table.vars.values() if info.trainable]
+    names = trainable if chosen is None else [var.name for var in chosen]
+    return GradientError(
+        f"`{loss.name}` depends on no parameter that may move.",
+        given=f"{loss.name}: {loss.type}   parameters: {', '.join(names) or 'none'}",
+        fix="Make parameters with br.parameter(..., trainable=True), and compute the loss from "
+        "them without stop_gradient or integers in between.",
+    )
