@@ -127,7 +127,7 @@ class TensorType:
 
     def map_sizes(self, change: Callable[[Size], Size]) -> TensorType:
         """This type with each size replaced."""
-        return TensorType(self.dtype, tuple(change(size) for size in self.shape))
+        return TensorType(self.dtype, tuple(map(change, self.shape)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,12 @@ def too_large(type_: Type) -> bool:
         [True, False, False]
     """
     tensor = type_.element if isinstance(type_, ListType) else type_
-    known = [size for size in tensor.shape if isinstance(size, int)]
-    whole = len(known) == len(tensor.shape)
-    return whole and room(known, tensor.dtype.itemsize) > LARGEST_ARRAY
+    size_bytes = tensor.dtype.itemsize
+    for size in tensor.shape:
+        if not isinstance(size, int):
+            return False
+        size_bytes *= size or 1
+    return size_bytes > LARGEST_ARRAY
 
 
 def unifies(left: Type, right: Type, unifier: Unifier) -> bool:

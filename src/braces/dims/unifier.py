@@ -36,7 +36,7 @@ class Unifier:
         Raises:
             ShapeError: It is longer then than a size may be.
         """
-        while self.known and isinstance(size, Dim):
+        while isinstance(size, Dim) and self.known:
             if not any(name in self.known for name in size.names()):
                 break
             size = substitute(size, self.known)

@@ -7,11 +7,11 @@ position or by keyword. Operators with any number of inputs take them as one lis
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from braces.errors import ProgramError
-from braces.ops.build import apply
+from braces.ops.build import apply, unpacked
 from braces.ops.define import OPS, OpDef, op as define_op
 from braces.passes.backward import as_list
 
@@ -29,34 +29,44 @@ class OperatorFunction:
         self.__doc__ = definition.doc
         self.__module__ = "braces"
         self.__signature__ = _signature(definition)
+        parameters = self.__signature__.parameters.values()
+        self._positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        self._required = frozenset(p.name for p in parameters if p.default is p.empty)
+        self._names_itself = "name" in self.__signature__.parameters
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Append the operator; inputs first, then attributes, by position or by keyword.
 
         `name=` names the operator and its output, where it is not an attribute or input itself.
         """
-        own = "name" in self.__signature__.parameters
-        name = "" if own else kwargs.pop("name", "")
-        try:
-            bound = self.__signature__.bind(*args, **kwargs)
-        except TypeError as error:
-            raise ProgramError(
-                f"{self.__name__}: {error}.", fix=f"Call {self.__name__}{self.__signature__}."
-            ) from None
-        inputs: dict[str, list[Any]] = {}
+        definition = self.definition
+        name = "" if self._names_itself else kwargs.pop("name", "")
+        given = dict(zip(self._positional, args, strict=False)) | kwargs
+        known = self.__signature__.parameters.keys()
+        fits = len(given) == len(args) + len(kwargs) and given.keys() <= known
+        if not fits or not self._required <= given.keys():
+            raise self._misused(args, kwargs)
+        inputs: dict[str, Sequence[Any]] = {}
         attrs: dict[str, Any] = {}
-        for key, value in bound.arguments.items():
-            slot = self.definition.input(key)
+        for key, value in given.items():
+            slot = definition.input_slots.get(key)
             if slot is None:
                 attrs[key] = value
             elif slot.many:
                 inputs[key] = as_list(value)
-            else:
-                inputs[key] = [] if value is None and slot.optional else [value]
-        made = apply(self.definition.type, inputs, attrs, name=name)
-        outputs = self.definition.outputs
-        found = [list(made[s.name]) if s.many else made[s.name][0] for s in outputs]
-        return found[0] if len(found) == 1 else tuple(found)
+            elif value is not None or not slot.optional:
+                inputs[key] = (value,)
+        return unpacked(definition, apply(definition, inputs, attrs, name=name))
+
+    def _misused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ProgramError:
+        """What is wrong with arguments, as Python says it."""
+        try:
+            self.__signature__.bind(*args, **kwargs)
+            what = "these arguments do not fit"
+        except TypeError as error:
+            what = str(error)
+        fix = f"Call {self.__name__}{self.__signature__}."
+        return ProgramError(f"{self.__name__}: {what}.", fix=fix)
 
     def __repr__(self) -> str:
         return f"<operator {self.__name__}{self.__signature__}>"

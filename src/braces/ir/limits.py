@@ -25,6 +25,8 @@ LARGEST_INT = LARGEST_NUMBER
 LARGEST_UNKNOWN = 1 << 20
 """Bytes of fields of a later schema, in one record."""
 
+NESTING = (Body, tuple)
+
 T = TypeVar("T")
 
 _MODULE = re.compile(r"[\w./<>() -]{1,200}")
@@ -48,7 +50,11 @@ def check_nesting(ops: Iterable[Op]) -> None:
     Raises:
         ProgramError: They do.
     """
-    pending = [(value, 1) for op in ops for value in _nested(op.attrs.values())]
+    pending: list[tuple[Body | tuple[Attr, ...], int]] = []
+    for op in ops:
+        for value in op.attrs.values():
+            if isinstance(value, NESTING):
+                pending.append((value, 1))
     while pending:
         value, depth = pending.pop()
         check_depth(depth, ProgramError)
@@ -61,7 +67,7 @@ def check_nesting(ops: Iterable[Op]) -> None:
 
 
 def _nested(values: Iterable[Attr]) -> Iterator[Body | tuple[Attr, ...]]:
-    return (value for value in values if isinstance(value, Body | tuple))
+    return (value for value in values if isinstance(value, NESTING))
 
 
 def readable_name(name: str) -> str:

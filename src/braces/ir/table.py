@@ -75,21 +75,21 @@ class SymbolTable:
             raise ProgramError(
                 "A variable needs a type.", fix="Pass type=parse_type('f32[b,4]')."
             )
-        if too_large(type):
-            raise ShapeError(
-                "An array would take 2^63 bytes or more.",
-                given=f"{name or stem}: {type}",
-                fix="No machine holds that; choose smaller sizes.",
-            )
         if not name:
             name = self.names.unique(stem)
-        self._check_free(name)
-        info = VarInfo(self.names.claim(name), type, kind, trainable)
-        self.vars[name] = info
+        info = VarInfo(name, type, kind, trainable)
+        self._define(info)
         self.touch()
         return info
 
-    def _check_free(self, name: str) -> None:
+    def _define(self, info: VarInfo) -> None:
+        name, type_ = info.name, info.type
+        if too_large(type_):
+            raise ShapeError(
+                "An array would take 2^63 bytes or more.",
+                given=f"{name}: {type_}",
+                fix="No machine holds that; choose smaller sizes.",
+            )
         if name in self.vars:
             raise DuplicateNameError(
                 f"`{name}` is already bound in this block.",
@@ -101,6 +101,7 @@ class SymbolTable:
                 f"`{name}` was read from an outer block before it is bound here.",
                 fix="Choose another name for the inner variable.",
             )
+        self.vars[self.names.claim(name)] = info
 
     def new_op(
         self,
@@ -117,15 +118,26 @@ class SymbolTable:
             name = self.names.unique(type.replace(".", "_") or "op")
         return self.append(Op(type, name, inputs or {}, outputs or {}, attrs or {}, source))
 
-    def append(self, op: Op) -> Op:
-        """Append an operator that is complete.
+    def append(self, op: Op, binds: Iterable[VarInfo] = ()) -> Op:
+        """Append an operator that is complete, and define what it binds.
+
+        Args:
+            op: The operator.
+            binds: Variables of its outputs that are not defined yet.
 
         Raises:
             ProgramError: Its blocks nest deeper than a file can hold.
+            DuplicateNameError: A name is bound in this block.
+            ShapeError: No machine holds an array of such a type.
         """
-        limits.check_nesting([op])
+        limits.check_nesting((op,))
+        for info in binds:
+            self._define(info)
         self.names.claim(op.name)
-        self.read_outside.update(name for name in op.reads() if name not in self.vars)
+        for names in op.inputs.values():
+            for name in names:
+                if name not in self.vars:
+                    self.read_outside.add(name)
         self.ops.append(op)
         self.touch()
         return op
@@ -160,8 +172,10 @@ class SymbolTable:
 
     def find_var(self, name: str, recursive: bool = True) -> VarInfo | None:
         """The variable of this name, from here or (recursively) from an enclosing block."""
-        table = self.table_of(name) if recursive else (self if name in self.vars else None)
-        return table.vars[name] if table else None
+        found, table = self.vars.get(name), self.parent
+        while found is None and recursive and table is not None:
+            found, table = table.vars.get(name), table.parent
+        return found
 
     def find_op(self, name: str) -> Op | None:
         """The operator of this name in this block."""
@@ -183,7 +197,10 @@ class SymbolTable:
 
     def table_of(self, name: str) -> SymbolTable | None:
         """The innermost table, from here outwards, that binds this name."""
-        return next((table for table in self.chain() if name in table.vars), None)
+        table: SymbolTable | None = self
+        while table is not None and name not in table.vars:
+            table = table.parent
+        return table
 
     def chain(self) -> Iterator[SymbolTable]:
         """This table and all that enclose it, innermost first."""
@@ -194,7 +211,10 @@ class SymbolTable:
 
     def type_of(self, name: str) -> Type:
         """The type of a visible variable, with all that is known of its dimensions."""
-        return self.get_var(name).type.map_sizes(self.unifier.resolve)
+        info = self.vars.get(name) or self.get_var(name)
+        if not self.unifier.known:
+            return info.type
+        return info.type.map_sizes(self.unifier.resolve)
 
     # ---- freezing ----------------------------------------------------------------------------
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 
-class Arithmetic(ABC):
+class Arithmetic:
     """What `x + y`, `x @ w`, `a < b`, `x.sum()` and the like append."""
 
     __slots__ = ()
 
-    @abstractmethod
-    def op(self, op_type: str, *operands: Any, **attrs: Any) -> Self:
-        """Append an operator with one output."""
+    op: ClassVar[Callable[..., Any]]
+    """Appends an operator with one output; a class of variables says how."""
 
     @property
     def T(self) -> Self:

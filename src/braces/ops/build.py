@@ -1,12 +1,14 @@
 """Building programs: symbolic variables, and appending operators to the block being built.
 
 `Var` is what users hold and what gradient rules compute with. `apply` converts operands, infers
-types, and appends one operator to the current block of a program.
+types, and appends one operator to the current block of a program. It is the only way from
+operands to an operator: `call` and `one` sort positional operands into slots before it, and so
+do the functions that users call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -16,14 +18,14 @@ from braces.dims import Shape
 from braces.dtypes import DType, ListType, TensorType, Type, is_float
 from braces.errors import BracesError, DTypeError, ProgramError, SymbolicValueError
 from braces.ir.program import Program, default_program, program_in_with
-from braces.ir.records import CAPTURES, Literal, Source, VarInfo
+from braces.ir.records import CAPTURES, Literal, Op, Source, VarInfo
 from braces.ir.table import SymbolTable
 from braces.ir.walk import captures_of
 from braces.ops.arithmetic import Arithmetic
 from braces.ops.define import OPS, OpDef
 from braces.ops.inference import Context, infer
 from braces.ops.scalars import as_array
-from braces.ops.source import user_line, user_source
+from braces.ops.source import innermost_line, user_line
 
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
 
@@ -84,9 +86,10 @@ class Var(Arithmetic):
             raise AttributeError(name)
         raise late.call("no_attribute", name)
 
-    def op(self, op_type: str, *operands: Any, **attrs: Any) -> Var:
-        """Append an operator with one output."""
-        return one(op_type, *operands, **attrs)
+    @staticmethod
+    def op(op_type: str, *operands: Any, **attrs: Any) -> Var:
+        """Append an operator with one output; below, for Python's operators stand above it."""
+        return call(op_type, *operands, **attrs)
 
     def __getitem__(self, index: Any) -> Var:
         # Indexing is an operator family of its own, registered by the module that defines it.
@@ -227,7 +230,7 @@ def check_visible(program: Program, var: Var) -> None:
 
 
 def apply(
-    op_type: str,
+    op: str | OpDef,
     inputs: Mapping[str, Sequence[Any]],
     attrs: Mapping[str, Any] | None = None,
     *,
@@ -236,8 +239,11 @@ def apply(
 ) -> dict[str, tuple[Var, ...]]:
     """Append one operator to the current block and return its outputs by slot.
 
+    All that builds comes through here. What cannot fail comes last, so that an operator that
+    does not fit leaves nothing behind.
+
     Args:
-        op_type: The operator, derived ones included.
+        op: The operator or its type, derived ones included.
         inputs: Slot to operands; numbers and arrays become constants.
         attrs: Attributes; defaults are filled in.
         wanted: The output slots to bind; all by default.
@@ -247,51 +253,122 @@ def apply(
         BracesError: It does not fit; the message names operator, file and line.
         ProgramError: It has operands, none is a variable, and there is no `with br.Program()`.
     """
-    definition = OPS.get(op_type)
-    source = user_source()
-    _check_place(op_type, inputs)
-    program = program_of(inputs)
+    definition = OPS.get(op) if isinstance(op, str) else op
+    program = program_in_with()
+    if program is None:
+        program = _program_outside(definition.type, inputs)
     table = program.current
-    mark = table.mark()
+    mark, source = table.mark(), program.source or innermost_line()
     try:
-        with program.building(table):
-            return _apply(definition, inputs, attrs or {}, wanted, name, source)
+        return _append(definition, program, inputs, attrs or {}, wanted, name, source)
     except BracesError as error:
         table.rewind(mark)
-        where = "block 0" if program.current is program.table else "an inner block"
-        error.located(f"{where}, {op_type}" + (f", built at {source}" if source else ""))
+        where = "block 0" if table is program.table else "an inner block"
+        built = f", built at {source}" if source else ""
+        error.located(f"{where}, {definition.type}{built}")
         raise
 
 
-def _apply(
+def _append(
     definition: OpDef,
+    program: Program,
     inputs: Mapping[str, Sequence[Any]],
     attrs: Mapping[str, Any],
     wanted: Iterable[str] | None,
     name: str,
     source: Source | None,
 ) -> dict[str, tuple[Var, ...]]:
-    bound = definition.bind_attrs(attrs)
-    beside = operand_dtype(value for values in inputs.values() for value in values)
-    integers = {slot.name for slot in definition.inputs if slot.index}
-    operands = {
-        slot: tuple(as_var(value, None if slot in integers else beside) for value in values)
-        for slot, values in inputs.items()
-        if values
-    }
-    program = default_program()
-    for values in operands.values():
+    table, handles = program.current, program.current.handles
+    attrs = definition.bind_attrs(attrs)
+    operands, types = _operands(definition, program, inputs, attrs)
+    slots = definition.output_names if wanted is None else tuple(wanted)
+    try:
+        attrs, inferred = _inferred(definition, table, operands, types, attrs, slots)
+    except BracesError as error:
+        shown = (s for s in operands if s != CAPTURES or not definition.owns_blocks)
+        error.given = error.given or describe_operands({s: operands[s] for s in shown})
+        raise
+    op_name = name or table.names.unique(definition.stem)
+    infos: list[VarInfo] = []
+    outputs: dict[str, tuple[str, ...]] = {}
+    for slot in slots:
+        stem = f"{op_name}.{slot}" if len(slots) > 1 else op_name
+        found = inferred[slot]
+        names = (stem,) if len(found) == 1 else tuple(f"{stem}.{i}" for i in range(len(found)))
+        outputs[slot] = names
+        infos.extend(map(VarInfo, names, found))
+    given = {s: tuple([v.name for v in values]) for s, values in operands.items() if values}
+    table.append(Op(definition.type, op_name, given, outputs, attrs, source), infos)
+    for info in infos:
+        handles[info.name] = Var(program, table, info.name)
+    return {slot: tuple([handles[n] for n in names]) for slot, names in outputs.items()}
+
+
+def _operands(
+    definition: OpDef,
+    program: Program,
+    inputs: Mapping[str, Sequence[Any]],
+    attrs: Mapping[str, Any],
+) -> tuple[dict[str, tuple[Var, ...]], dict[str, tuple[Type, ...]]]:
+    """Variables by slot, and their types; what sub-blocks read of outside is a slot, too."""
+    table = program.current
+    operands: dict[str, tuple[Var, ...]] = {}
+    types: dict[str, tuple[Type, ...]] = {}
+    for slot, values in inputs.items():
+        for value in values:
+            if not isinstance(value, Var):
+                values = _as_vars(definition, program, inputs, slot)
+                break
         for var in values:
-            check_visible(program, var)
-    return append(program, definition, operands, bound, wanted, name, source)
+            if var.table is not table:
+                check_visible(program, var)
+        if values:
+            operands[slot] = tuple(values)
+            types[slot] = tuple([table.type_of(var.name) for var in values])
+    if definition.owns_blocks:
+        captured = tuple(visible_var(program, table, name) for name in captures_of(attrs))
+        operands[CAPTURES], types[CAPTURES] = captured, tuple(var.type for var in captured)
+    return operands, types
 
 
-def _check_place(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> None:
-    """Refuse an operator on values alone where no program is being built."""
+def _as_vars(
+    definition: OpDef, program: Program, inputs: Mapping[str, Sequence[Any]], slot: str
+) -> tuple[Var, ...]:
+    """The operands of a slot as variables; beside floats, Python's numbers are floats too."""
+    beside = None
+    if slot not in definition.index_slots:
+        beside = operand_dtype(value for values in inputs.values() for value in values)
+    with program.building(program.current):
+        return tuple(as_var(value, beside) for value in inputs[slot])
+
+
+def _inferred(
+    definition: OpDef,
+    table: SymbolTable,
+    operands: Mapping[str, tuple[Var, ...]],
+    types: Mapping[str, tuple[Type, ...]],
+    attrs: dict[str, Any],
+    slots: tuple[str, ...],
+) -> tuple[dict[str, Any], dict[str, tuple[Type, ...]]]:
+    """The attributes, made definite, and the types of the outputs."""
+    if definition.settle_rule is not None:
+        attrs = {**attrs, **definition.settle_rule(*definition.arrange(types), **attrs)}
+    outer: Mapping[str, Type] = {}
+    if definition.owns_blocks:
+        names = (var.name for var in operands[CAPTURES])
+        outer = dict(zip(names, types[CAPTURES], strict=True))
+    context = Context(definition.type, table.unifier)
+    return attrs, infer(definition, types, attrs, slots, context, outer)
+
+
+def _program_outside(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> Program:
+    """The program to build where there is no `with`: that of the first variable, if any.
+
+    Raises:
+        ProgramError: There are values, and none is a variable.
+    """
     given = [value for values in inputs.values() for value in values]
-    if program_in_with() is not None or not given:
-        return
-    if not any(isinstance(value, Var) for value in given):
+    if given and not any(isinstance(value, Var) for value in given):
         raise ProgramError(
             f"{op_type} builds a program, and is given values outside of any.",
             at=user_line(),
@@ -299,6 +376,7 @@ def _check_place(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> None:
             fix="To compute at once, use NumPy. To build, write `with br.Program() as prog:` "
             "around it, or give it a variable: br.data(...), br.constant(...).",
         )
+    return program_of(inputs)
 
 
 def program_of(operands: Mapping[str, Sequence[Any]]) -> Program:
@@ -309,62 +387,6 @@ def program_of(operands: Mapping[str, Sequence[Any]]) -> Program:
     given = (var for values in operands.values() for var in values if isinstance(var, Var))
     first = next(given, None)
     return default_program() if first is None else first.program
-
-
-def append(
-    program: Program,
-    definition: OpDef,
-    operands: Mapping[str, Sequence[Var]],
-    attrs: Mapping[str, Any],
-    wanted: Iterable[str] | None = None,
-    name: str = "",
-    source: Source | None = None,
-) -> dict[str, tuple[Var, ...]]:
-    """Infer the outputs of an operator whose operands are ready, and append it."""
-    table = program.current
-    slots = tuple(s.name for s in definition.outputs) if wanted is None else tuple(wanted)
-    if definition.owns_blocks:
-        captured = (visible_var(program, table, name) for name in captures_of(attrs))
-        operands = {**operands, CAPTURES: tuple(captured)}
-    types = {slot: tuple(v.type for v in values) for slot, values in operands.items()}
-    captures = operands.get(CAPTURES, ()) if definition.owns_blocks else ()
-    outer = {v.name: v.type for v in captures}
-    context = Context(definition.type, table.unifier)
-    try:
-        if definition.settle_rule is not None:
-            attrs = {**attrs, **definition.settle_rule(*definition.arrange(types), **attrs)}
-        inferred = infer(definition, types, attrs, slots, context, outer)
-    except BracesError as error:
-        shown = {s: v for s, v in operands.items() if s != CAPTURES or not outer}
-        error.given = error.given or describe_operands(shown)
-        raise
-    stem = definition.type.replace(".", "_")
-    op_name = name or table.names.unique(stem)
-    outputs = {
-        slot: name_outputs(table, op_name, slot, inferred[slot], len(slots) > 1)
-        for slot in slots
-    }
-    table.new_op(
-        definition.type,
-        op_name,
-        inputs={slot: tuple(v.name for v in vs) for slot, vs in operands.items() if vs},
-        outputs=outputs,
-        attrs=attrs,
-        source=source,
-    )
-    return {
-        slot: tuple(var_of(program, table, n) for n in names) for slot, names in outputs.items()
-    }
-
-
-def name_outputs(
-    table: SymbolTable, op_name: str, slot: str, types: Sequence[Type], several: bool
-) -> tuple[str, ...]:
-    """Define the variables of one output slot, called after their operator."""
-    stem = f"{op_name}.{slot}" if several else op_name
-    many = len(types) != 1
-    names = [f"{stem}.{i}" if many else stem for i in range(len(types))]
-    return tuple(table.new_var(n, t).name for n, t in zip(names, types, strict=True))
 
 
 def describe_operands(operands: Mapping[str, Sequence[Var]]) -> str:
@@ -381,24 +403,28 @@ def call(op_type: str, /, *operands: Any, name: str = "", **attrs: Any) -> Any:
     """Append an operator with positional inputs; one output, or a tuple of several."""
     definition = OPS.get(op_type)
     slots: dict[str, Sequence[Any]] = {}
-    rest = list(operands)
+    used = 0
     for slot in definition.inputs:
         if slot.many:
-            slots[slot.name], rest = rest, []
-        elif rest:
-            value = rest.pop(0)
-            slots[slot.name] = () if value is None and slot.optional else (value,)
-    if rest:
+            slots[slot.name], used = operands[used:], len(operands)
+        elif used < len(operands):
+            value, used = operands[used], used + 1
+            if value is not None or not slot.optional:
+                slots[slot.name] = (value,)
+    if used < len(operands):
         raise ProgramError(
             f"{op_type} takes {len(definition.inputs)} inputs, not {len(operands)}."
         )
-    results = apply(op_type, slots, attrs, name=name)
+    return unpacked(definition, apply(definition, slots, attrs, name=name))
+
+
+def unpacked(definition: OpDef, made: Mapping[str, tuple[Var, ...]]) -> Any:
+    """The outputs of an operator as users get them: one, or a tuple; many are a list."""
     if len(definition.outputs) == 1:
         slot = definition.outputs[0]
-        return list(results[slot.name]) if slot.many else results[slot.name][0]
-    return tuple(results[s.name][0] for s in definition.outputs)
+        return list(made[slot.name]) if slot.many else made[slot.name][0]
+    return tuple(list(made[s.name]) if s.many else made[s.name][0] for s in definition.outputs)
 
 
-def one(op_type: str, /, *operands: Any, **attrs: Any) -> Var:
-    """`call` for operators with one output."""
-    return call(op_type, *operands, **attrs)
+one: Callable[..., Var] = call
+"""`call` for operators with one output, which a type checker is to know."""

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 from braces.dtypes import Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Attr, Op
-from braces.ops.kinds import held, normalise
+from braces.ops.kinds import BLOCK_KINDS, PLAIN, held, normalise
 from braces.ops.offence import told
 from braces.ops.row_rules import RowRule
-from braces.ops.signature import AttrSpec, Slot, read_signature
+from braces.ops.signature import REQUIRED, AttrSpec, Slot, read_signature
 from braces.ops.traced import reads_values
 
 Tensor: TypeAlias = Any
@@ -110,21 +110,56 @@ class OpDef:
 
     def input(self, name: str) -> Slot | None:
         """The input slot of this name."""
-        return next((slot for slot in self.inputs if slot.name == name), None)
+        return self.input_slots.get(name)
 
     def output(self, name: str) -> Slot | None:
         """The output slot of this name."""
-        return next((slot for slot in self.outputs if slot.name == name), None)
+        return self._output_slots.get(name)
+
+    @cached_property
+    def input_slots(self) -> Mapping[str, Slot]:
+        """The input slots by name."""
+        return {slot.name: slot for slot in self.inputs}
+
+    @cached_property
+    def _output_slots(self) -> Mapping[str, Slot]:
+        return {slot.name: slot for slot in self.outputs}
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
         """The attributes that have a role, by the role; see `braces.ops.kinds.ROLES`."""
         return {spec.role: spec.name for spec in self.attrs if spec.role}
 
-    @property
+    @cached_property
     def owns_blocks(self) -> bool:
         """Whether blocks are among the attributes."""
-        return any(spec.kind.startswith("Bod") for spec in self.attrs)
+        return any(spec.kind in BLOCK_KINDS for spec in self.attrs)
+
+    @cached_property
+    def stem(self) -> str:
+        """What operators of this type are called, before a number."""
+        return self.type.replace(".", "_")
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """The output slots."""
+        return tuple(slot.name for slot in self.outputs)
+
+    @cached_property
+    def index_slots(self) -> frozenset[str]:
+        """The input slots in which a Python integer stays one."""
+        return frozenset(slot.name for slot in self.inputs if slot.index)
+
+    @cached_property
+    def _specs(self) -> Mapping[str, AttrSpec]:
+        return {spec.name: spec for spec in self.attrs}
+
+    @cached_property
+    def _defaults(self) -> Mapping[str, Any]:
+        """The attributes in order, with what they are where they are not given."""
+        return {
+            s.name: REQUIRED if s.required else normalise(s.kind, s.default) for s in self.attrs
+        }
 
     def may_fail(self, attrs: Attrs) -> bool:
         """Whether a run can fail at an operator with these attributes."""
@@ -150,22 +185,23 @@ class OpDef:
         Raises:
             ProgramError: One is missing, unknown, or of another kind.
         """
-        known = {spec.name for spec in self.attrs}
+        bound, specs = dict(self._defaults), self._specs
         for name in given:
-            if name not in known:
+            if name not in specs:
                 raise ProgramError(
-                    f"{self.type} has no attribute `{name}`.", fix=suggest(name, known)
+                    f"{self.type} has no attribute `{name}`.", fix=suggest(name, specs)
                 )
-        return {spec.name: self._bind(spec, given) for spec in self.attrs}
-
-    def _bind(self, spec: AttrSpec, given: Mapping[str, Any]) -> Attr:
-        if spec.name not in given:
-            if spec.required:
+        for name, value in given.items():
+            kind = specs[name].kind
+            plain = PLAIN.get(kind)
+            alike = plain is not None and type(value) is plain
+            bound[name] = value if alike else held(self.type, name, kind, value)
+        for name, value in bound.items():
+            if value is REQUIRED:
                 raise ProgramError(
-                    f"{self.type} needs `{spec.name}=`.", fix=f"It is {spec.kind}."
+                    f"{self.type} needs `{name}=`.", fix=f"It is {specs[name].kind}."
                 )
-            return normalise(spec.kind, spec.default)
-        return held(self.type, spec.name, spec.kind, given[spec.name])
+        return bound
 
     # ---- computing ---------------------------------------------------------------------------
 

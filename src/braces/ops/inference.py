@@ -91,10 +91,7 @@ def infer_lightly(
         return definition.by_slot(definition.infer_rule(context, *arguments, **attrs))
     if isinstance(definition, DerivedJvp):
         return _infer_jvp(infer_lightly, definition, types, attrs, wanted, context)
-    mirrored = {slot: _mirrored(definition, slot, types) for slot in wanted}
-    if mirrored and all(mirrored.values()):
-        return mirrored  # pyright: ignore[reportReturnType]
-    return None
+    return _mirrored(definition, wanted, types) if definition.suffix else None
 
 
 def _infer_jvp(
@@ -115,9 +112,17 @@ def _infer_jvp(
     return None if found is None else {slot: found[out] for slot, out in outs.items()}
 
 
-def _mirrored(definition: OpDef, slot: str, types: Types) -> tuple[Type, ...] | None:
-    """A cotangent has the type of what it belongs to."""
-    return types.get(slot.removesuffix(definition.suffix)) if definition.suffix else None
+def _mirrored(
+    definition: OpDef, wanted: Iterable[str], types: Types
+) -> dict[str, tuple[Type, ...]] | None:
+    """Cotangents have the types of what they belong to, where all of that is known."""
+    found: dict[str, tuple[Type, ...]] = {}
+    for slot in wanted:
+        mirrored = types.get(slot.removesuffix(definition.suffix))
+        if not mirrored:
+            return None
+        found[slot] = mirrored
+    return found or None
 
 
 _cache: dict[Any, dict[str, tuple[Type, ...]]] = {}

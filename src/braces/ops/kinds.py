@@ -118,6 +118,12 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+PLAIN = {"bool": bool, "int": int, "float": float, "str": str, "Literal": Literal}
+"""Kinds whose values stay as they are where they are of this very type."""
+BLOCK_KINDS = ("Body", "Bodies")
+"""The kinds of attributes that are blocks."""
+
+
 def normalise(kind: str, value: Any) -> Any:
     """Bring an attribute to its kind, as `KINDS` spells them; `| None` allows `None`."""
     if value is None and (kind.endswith("| None") or kind == "Axes"):

@@ -87,11 +87,14 @@ def broadcast_shapes(context: Context, *shapes: Shape) -> Shape:
         ShapeError: Two sizes on one axis differ and neither is 1.
     """
     rank = max(map(len, shapes), default=0)
-    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    return tuple(
-        _broadcast_axis(context, axis - rank, [shape[axis] for shape in padded])
-        for axis in range(rank)
-    )
+    result: list[Size] = [1] * rank
+    for shape in shapes:
+        start = rank - len(shape)
+        for axis, size in enumerate(shape, start):
+            if type(size) is int and (size == 1 or size == result[axis]):
+                continue
+            result[axis] = _broadcast_axis(context, axis - rank, (result[axis], size))
+    return tuple(result)
 
 
 def _broadcast_axis(context: Context, axis: int, sizes: Sequence[Size]) -> Size:
@@ -109,8 +112,15 @@ def _broadcast_axis(context: Context, axis: int, sizes: Sequence[Size]) -> Size:
 
 def broadcast_types(context: Context, *types: TensorType) -> TensorType:
     """The type of an elementwise result: promoted dtype, broadcast shape."""
-    shape = broadcast_shapes(context, *(t.shape for t in types))
-    return TensorType(promote(*(t.dtype for t in types)), shape)
+    first = types[0]
+    for other in types:
+        if other.dtype != first.dtype or other.shape != first.shape:
+            break
+    else:
+        if not context.unifier.known:
+            return first  # as most are, and no size can turn out to be another one
+    shape = broadcast_shapes(context, *[t.shape for t in types])
+    return TensorType(promote(*[t.dtype for t in types]), shape)
 
 
 def broadcasting(context: Context, /, *types: TensorType, **attrs: Any) -> TensorType:
@@ -130,7 +140,7 @@ def same_type(
 def real_valued(context: Context, x: TensorType, /, **attrs: Any) -> TensorType:
     """Inference: the shape of the input; floats keep their dtype, the rest gives float32."""
     del context, attrs
-    return x.with_dtype(float_dtype(x.dtype))
+    return x if is_float(x.dtype) else x.with_dtype(FLOAT32)
 
 
 def axis_index(axis: int, rank: int, what: str) -> int:

@@ -18,20 +18,34 @@ R = TypeVar("R")
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _DEMO = str(Path(_PACKAGE, "demo"))
+_OURS: dict[str, bool] = {}
+"""Whether a file of code is of this package, for those that were met."""
 
 
 def user_source() -> Source | None:
     """The line that a pass says, else the innermost line that is not in this package."""
     said = default_program().source
-    if said is not None:
-        return said
+    return innermost_line() if said is None else said
+
+
+def innermost_line() -> Source | None:
+    """The innermost line that is not in this package."""
     frame = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE) or file.startswith(_DEMO):
-            return Source(file, frame.f_lineno)
+        ours = _OURS.get(file)
+        if ours is None:
+            ours = file.startswith(_PACKAGE) and not file.startswith(_DEMO)
+            _OURS[file] = ours
+        if not ours:
+            return _source(file, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _source(file: str, line: int) -> Source:
+    return Source(file, line)
 
 
 def user_line() -> str | None:

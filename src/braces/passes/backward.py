@@ -17,7 +17,7 @@ from braces.ir.records import Body, Op, VarInfo
 from braces.ir.table import SymbolTable
 from braces.ops.build import (
     Var,
-    append,
+    apply,
     as_var,
     check_visible,
     one,
@@ -215,7 +215,7 @@ class Backprop:
         attrs = {
             n: v for n, v in op.attrs.items() if any(spec.name == n for spec in derived.attrs)
         }
-        made = append(self.program, derived, operands, attrs, slots, source=op.source)
+        made = apply(derived, operands, attrs, wanted=slots)
         return {slot.removesuffix(derived.suffix): grads for slot, grads in made.items()}
 
     def _output_grads(self, slot: Slot | None, names: tuple[str, ...]) -> tuple[Var, ...]:

@@ -14,7 +14,7 @@ from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
-from braces.ops.build import Var, append, as_var, visible_var
+from braces.ops.build import Var, apply, as_var, visible_var
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import differentiable, zeros_like
 from braces.ops.define import OPS, OpDef
@@ -125,7 +125,7 @@ def _push_plain(
         derived = OPS.get(f"{definition.type}.jvp")
         operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}
         slots = [slot + derived.suffix for slot in outs]
-        made = append(program, derived, operands, op.attrs, slots, source=op.source)
+        made = apply(derived, operands, op.attrs, wanted=slots)
         found = {slot.removesuffix(derived.suffix): vs for slot, vs in made.items()}
     for slot, names in outs.items():
         tangents.update(zip(names, found.get(slot, ()), strict=False))

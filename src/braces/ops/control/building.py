@@ -9,8 +9,7 @@ from braces.dims import Size
 from braces.ir.program import Program
 from braces.ir.records import CAPTURES, Body, Op
 from braces.ir.views import LoopView, Memory, PartitionView, Slice, SwitchView
-from braces.ops.build import Var, append, apply, visible_var
-from braces.ops.define import OPS
+from braces.ops.build import Var, apply, visible_var
 
 
 @dataclass(frozen=True)
@@ -129,4 +128,5 @@ def append_construct(program: Program, op: Op) -> tuple[Op, Mapping[str, Var]]:
         for slot, names in op.inputs.items()
         if slot != CAPTURES
     }
-    return _appended(append(program, OPS.get(op.type), operands, op.attrs, source=op.source))
+    with program.at(op.source):
+        return _appended(apply(op.type, operands, op.attrs))
