@@ -100,6 +100,47 @@ def test_fc_refuses_and_leaves_no_trace(
         assert (str(prog), str(prog.startup)) == before
 
 
+def test_fc_takes_the_weights_themselves(mode: str, rng: np.random.Generator) -> None:
+    with br.Program() as prog:
+        x, table = br.data("x", ["batch", 4]), br.parameter("table", [7, 4])
+        bias, tied = br.parameter("bias", [7]), table.T
+        pairs = [
+            (br.fc(x, tied), x @ tied),
+            (br.fc(x, tied, bias=bias, act="tanh", name="out"), br.tanh(x @ tied + bias)),
+            (br.fc(x, np.eye(4, dtype="f4"), bias=False), x),
+            (br.fc(x, 7, bias=bias, name="made"), x @ br.get_variable("made.w") + bias),
+            (
+                br.fc(x, np.int64(7), params=["made.w"], bias=False),
+                x @ br.get_variable("made.w"),
+            ),
+        ]
+    assert list(parameters(prog)) == ["table", "bias", "made.w"]
+    assert pairs[1][0].name == "out"
+    fed = rng.normal(size=(2, 4)).astype("f4")
+    got, _ = run(mode, prog, {"x": fed}, [one for pair in pairs for one in pair])
+    for left, right in zip(got[::2], got[1::2], strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"init": 0.0}, "no use for init.*br.fc.x, 32., or br.fc.x, w, bias=b"),
+        ({"bias": True}, "no use for bias=True"),
+        ({"params": ["w"]}, "makes no parameters"),
+    ],
+)
+def test_fc_refuses_mixtures_of_what_is_made_and_given(
+    options: dict[str, Any], message: str
+) -> None:
+    with br.Program() as prog:
+        x, w = br.data("x", ["batch", 4]), br.parameter("w", [4, 7])
+        before = str(prog), str(prog.startup)
+        with pytest.raises(br.ProgramError, match=f"(?s){message}"):
+            br.fc(x, w, **options)
+        assert (str(prog), str(prog.startup)) == before
+
+
 def test_fc_needs_to_know_the_last_axis_unless_it_shares() -> None:
     with br.Program():
         x = br.data("x", [3, "width"])

@@ -72,7 +72,7 @@ def _described(path: str, found: Any) -> Function:
     return Function(f"br.{path}", signature, inspect.getdoc(found) or "", made_of)
 
 
-def function_of(op_type: str) -> str | None:
+def spelling_of(op_type: str) -> str | None:
     """What users call by the name of an operator, where there is such a function in `br`."""
     named = op_type in {*dir(sys.modules["braces"]), *UNLISTED}
     return f"br.{op_type}" if named else None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from braces.cli.command import YES, Command
-from braces.cli.functions import find_function, function_of, plain, told
+from braces.cli.functions import find_function, plain, spelling_of, told
 from braces.cli.terminal import Style, columns
 from braces.frontend.functions import FUNCTIONS
 from braces.ops.define import OPS, AttrSpec, OpDef, Slot
@@ -66,7 +66,7 @@ def _list(found: list[OpDef], style: Style) -> Iterator[str]:
 
 
 def _mark(definition: OpDef) -> str:
-    return " " if function_of(definition.type) else "·"
+    return " " if spelling_of(definition.type) else "·"
 
 
 def _first_line(definition: OpDef) -> str:
@@ -79,7 +79,7 @@ def _full(definition: OpDef, style: Style) -> Iterator[str]:
     yield definition.doc
     yield ""
     yield style.dim(", ".join(_traits(definition)))
-    function = function_of(definition.type)
+    function = spelling_of(definition.type)
     if function is None:
         yield style.dim(
             "No function of `br`: constructs, layers and other operators append it."
@@ -146,7 +146,7 @@ def _plain(definition: OpDef) -> dict[str, Any]:
         "version": definition.version,
         "gradient": _gradient(definition),
         "random": definition.random,
-        "function": function_of(definition.type),
+        "function": spelling_of(definition.type),
         "examples": list(definition.examples),
         "doc": definition.doc,
     }

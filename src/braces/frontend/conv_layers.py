@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
-
-import numpy as np
+from typing import Any
 
 from braces.errors import ShapeError
 from braces.frontend import init as initializers
@@ -19,6 +17,7 @@ from braces.frontend.parameters import (
     Parameters,
     Weight,
     activated,
+    count_of,
     fixed_size,
     is_given,
     named,
@@ -132,7 +131,7 @@ def _conv(
     **sliding: Any,
 ) -> Var:
     x = operand(x, layer)
-    count, groups = _count(filters), sliding["groups"]
+    count, groups = count_of(filters), sliding["groups"]
     roles = to_make({"w": filters if count is None else True, "b": bias})
     made = Parameters(layer, name, params, roles)
     if count is not None:
@@ -142,18 +141,12 @@ def _conv(
         b = made.get("b", [count], dtype, bias_init)
     else:
         ways = f"br.{layer}(x, 16, 3), or br.{layer}(x, weight, bias=b)"
-        asked = {"window": window, "init": init, "bias=True": True if bias is True else None}
+        asked = {"window": window, "init": init, "bias=True": bias is True or None}
         refuse_options(layer, ways, asked)
         w, b = filters, None
     weights = w, bias if is_given(bias) else b
     out = call(layer, x, *weights, name=named(act, made.name), layout=layout, **sliding)
     return out if act is None else activated(out, act, made.name)
-
-
-def _count(filters: Any) -> int | None:
-    """How many filters are made, where they are not given."""
-    counted = isinstance(filters, int | np.integer) and not isinstance(filters, bool)
-    return int(cast("int", filters)) if counted else None
 
 
 def _first_weight(init: Any, letters: str) -> Any:

@@ -23,10 +23,14 @@ from braces.frontend.norm_layers import batch_norm, group_norm, layer_norm, rms_
 from braces.frontend.parameters import (
     Activation,
     Parameters,
+    Weight,
     activated,
+    count_of,
     fixed_size,
+    is_given,
     named,
     refuse_options,
+    to_make,
 )
 from braces.frontend.random import dropout
 from braces.ops.build import Operand, Var, as_var, one
@@ -51,12 +55,12 @@ __all__ = [
 @building
 def fc(
     x: Any,
-    size: int | None = None,
+    size: int | Operand | None = None,
     *,
     act: Activation = None,
     name: str | None = None,
     params: Sequence[str] | None = None,
-    bias: bool = True,
+    bias: Weight = None,
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
@@ -67,11 +71,13 @@ def fc(
     Args:
         x: [..., taken]. The last axis is contracted.
         size: The size of the last axis of the result; where it is not said, that of the shared
-            parameter, else that of `x`.
+            parameter, else that of `x`. Or w itself, [taken, size].
         act: The name of an operator, as "tanh", or a function.
         name: The layer's name; its parameters are `name.w` and `name.b`.
-        params: Names for the parameters, `[w, b]` or `[w]`; those that exist are shared.
-        bias: Whether there is a `b`.
+        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
+            shared.
+        bias: b itself, [size]; or whether one is made, which it is beside a w that is made
+            where nothing is said.
         init: The first value of w, [taken, size]; Glorot's uniform where nothing is said.
         bias_init: The first value of b, [size].
 
@@ -81,6 +87,7 @@ def fc(
     Raises:
         ShapeError: The last axis has a symbolic size, or a shared parameter has other sizes.
         DuplicateNameError: There is a layer of this name already.
+        ProgramError: w is given, and options of one that is made.
 
     Example:
         >>> import braces as br
@@ -88,23 +95,38 @@ def fc(
         ...     x = br.data("x", ["batch", 8])
         ...     print(br.fc(x, 32, act="tanh", name="fc1"))
         ...     print([p.name for p in prog.parameters])
+        ...     print(br.fc(x, br.get_variable("fc1.w") * 2.0, name="twice"))
         <Var fc1: f32[batch,32]>
         ['fc1.w', 'fc1.b']
+        <Var twice: f32[batch,32]>
     """
-    x = operand(x, "fc")
-    made = Parameters("fc", name, params, ("w", "b") if bias else ("w",))
-    dtype = float_dtype(x.dtype)
-    w = made.find("w")
-    if w is None:
-        taken = fixed_size(x, -1, "fc")
-        w = made.new("w", [taken, taken if size is None else size], dtype, init)
-    given = _size_of(w, size)
-    b = made.get("b", [given], dtype, bias_init)
+    x, count = operand(x, "fc"), count_of(size)
+    makes = size is None or count is not None
+    made = Parameters("fc", name, params, to_make({"w": True if makes else size, "b": bias}))
+    if makes:
+        w, b = _made_product(made, x, count, init, bias_init)
+    else:
+        ways = "br.fc(x, 32), or br.fc(x, w, bias=b)"
+        refuse_options("fc", ways, {"init": init, "bias=True": bias is True or None})
+        w, b = size, None
+    b = bias if is_given(bias) else b
     if b is None:
         out = one("matmul", x, w, name=named(act, made.name))
     else:
         out = one("add", one("matmul", x, w), b, name=named(act, made.name))
     return out if act is None else activated(out, act, made.name)
+
+
+def _made_product(
+    made: Parameters, x: Var, size: int | None, init: Any, bias_init: Any
+) -> tuple[Var, Var | None]:
+    """The matrix of a product, made or shared, and the bias where there is one."""
+    dtype = float_dtype(x.dtype)
+    w = made.find("w")
+    if w is None:
+        taken = fixed_size(x, -1, "fc")
+        w = made.new("w", [taken, taken if size is None else size], dtype, init)
+    return w, made.get("b", [_size_of(w, size)], dtype, bias_init)
 
 
 def _size_of(w: Var, size: int | None) -> int:

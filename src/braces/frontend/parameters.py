@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
+
+import numpy as np
 
 from braces.dtypes import DType
 from braces.errors import (
@@ -30,6 +32,12 @@ given another one."""
 def is_given(weight: Weight) -> bool:
     """Whether this is a weight itself, and not whether there is one."""
     return not isinstance(weight, bool | None)
+
+
+def count_of(size: Any) -> int | None:
+    """The size that weights are made for, where it is a number and not the weights."""
+    counted = isinstance(size, int | np.integer) and not isinstance(size, bool)
+    return int(cast("int", size)) if counted else None
 
 
 def to_make(said: Mapping[str, Weight], *, beside: bool = False) -> list[str]:
