@@ -6,21 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made import parameters, run
 
 import braces as br
-
-
-def run(mode: str, prog: br.Program, feed: Any, fetch: Any) -> tuple[Any, dict[str, Any]]:
-    """What is fetched, and the persistable variables after the run."""
-    scope, exe = br.Scope(), br.Executor(mode=mode)
-    exe.init(prog, scope, seed=1)
-    before = {info.name: scope.var(info.name).value for info in prog.persistables}
-    return exe.run(prog, scope, feed, fetch=fetch), before
-
-
-def parameters(prog: br.Program) -> dict[str, str]:
-    return {info.name: str(info.type) for info in prog.parameters}
-
 
 # ---- fc --------------------------------------------------------------------------------------
 
@@ -347,7 +335,7 @@ def test_a_convolution_is_given_its_weights_or_only_its_bias(mode: str) -> None:
         np.testing.assert_allclose(left, right, atol=1e-6)
 
 
-# ---- all together -----------------------------------------------------------------------------
+# ---- all together ----------------------------------------------------------------------------
 
 
 def test_layers_train(mode: str, rng: np.random.Generator) -> None:

@@ -6,20 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made import parameters, run
 
 import braces as br
-
-
-def run(mode: str, prog: br.Program, feed: Any, fetch: Any) -> tuple[Any, dict[str, Any]]:
-    """What is fetched, and the persistable variables after the run."""
-    scope, exe = br.Scope(), br.Executor(mode=mode)
-    exe.init(prog, scope, seed=1)
-    before = {info.name: scope.var(info.name).value for info in prog.persistables}
-    return exe.run(prog, scope, feed, fetch=fetch), before
-
-
-def parameters(prog: br.Program) -> dict[str, str]:
-    return {info.name: str(info.type) for info in prog.parameters}
 
 
 def test_norm_layers_start_without_effect(mode: str, rng: np.random.Generator) -> None:

@@ -1,0 +1,19 @@
+"""What programs with layers made: their parameters, and what a run gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import braces as br
+
+
+def run(mode: str, prog: br.Program, feed: Any, fetch: Any) -> tuple[Any, dict[str, Any]]:
+    """What is fetched, and the persistable variables after the run."""
+    scope, exe = br.Scope(), br.Executor(mode=mode)
+    exe.init(prog, scope, seed=1)
+    before = {info.name: scope.var(info.name).value for info in prog.persistables}
+    return exe.run(prog, scope, feed, fetch=fetch), before
+
+
+def parameters(prog: br.Program) -> dict[str, str]:
+    return {info.name: str(info.type) for info in prog.parameters}
