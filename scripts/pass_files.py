@@ -18,7 +18,8 @@ from pathlib import Path
 from braces.errors import BracesError
 from braces.ir import print_program
 from braces.ir.parser import parse_program
-from braces.ir.records import ProgramDef
+from braces.ir.records import Body, ProgramDef
+from braces.ir.walk import map_bodies
 from braces.passes.admit import complete
 from braces.passes.catalogue import MAKERS, PASSES
 from braces.passes.pipeline import Pass, noting, run_pass
@@ -58,11 +59,21 @@ class Case:
         with noting() as notes:
             try:
                 made = run_pass(self.used, before)
-                after = UNCHANGED if made == before else print_program(made)
+                after = UNCHANGED if made == before else print_program(bare(made))
             except BracesError as error:
                 after = f"{type(error).__name__}: {error}\n"
         said = "".join(f"{one.where}: {one.what}\n" for one in notes)
         return self.text + AFTER + after + (NOTES + said if said else "")
+
+
+def bare(program: ProgramDef) -> ProgramDef:
+    """A program without the lines that made its operators: this script's, for new ones."""
+
+    def without(body: Body) -> Body:
+        ops = (map_bodies(op, without).with_(source=None) for op in body.ops)
+        return body.with_(ops=tuple(ops))
+
+    return program.with_(main=without(program.main))
 
 
 def cases() -> list[Case]:

@@ -20,8 +20,12 @@ WELL_FORMED = {
     for name, case in CASES.items()
     if not name.startswith("verify/") or f"{AFTER}{UNCHANGED}" in case.path.read_text("utf-8")
 }
+ONCE = ("round_rows/",)
+"""Passes that do their work again when they are called again."""
+SETTLED = {name: case for name, case in WELL_FORMED.items() if not name.startswith(ONCE)}
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 each_well_formed = pytest.mark.parametrize("case", WELL_FORMED.values(), ids=WELL_FORMED)
+each_settled = pytest.mark.parametrize("case", SETTLED.values(), ids=SETTLED)
 
 
 @each_case
@@ -49,7 +53,7 @@ def test_a_pass_changes_nothing_that_it_is_given(case: Case) -> None:
     assert print_program(before) == text
 
 
-@each_well_formed
+@each_settled
 def test_a_pass_has_nothing_to_do_after_itself(case: Case) -> None:
     made = run_pass(case.used, case.before)
     assert print_program(run_pass(case.used, made)) == print_program(made)

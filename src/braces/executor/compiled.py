@@ -34,9 +34,9 @@ from braces.executor.states import (
     read_states,
 )
 from braces.executor.watch import Watch
-from braces.ir.records import Op
+from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax, jnp
-from braces.ops.control.rounding import round_rows
+from braces.passes.round_rows import round_rows
 
 MOST_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
@@ -201,9 +201,9 @@ class CompiledPlan:
         if not self.known.rows or self.check_nan:
             return self.exact
         plan, infos = self.plan, self.plan.body.vars
-        body, found = round_rows(plan.body, (*plan.reads, *plan.updates.values()))
+        made, found = round_rows(ProgramDef(plan.body, plan.updates))
         cuts = tuple(axes_of(infos[name].type, found) for name in plan.fetches)
-        return Form(body, find_sites(body), found, cuts) if found else self.exact
+        return Form(made.main, find_sites(made.main), found, cuts) if found else self.exact
 
     def _settled(
         self, form: Form, executable: Executable, found: list[int], results: list[Any]

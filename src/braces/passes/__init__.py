@@ -15,11 +15,22 @@ from braces.passes.catalogue import (
     FOR_TEST as for_test,
     HOIST as hoist,
     PRUNE as prune,
+    ROUND_ROWS as round_rows,
     VERIFY as verify,
 )
 from braces.passes.pipeline import Pass, note
 
-__all__ = ["Pass", "default", "eliminate", "for_test", "hoist", "note", "prune", "verify"]
+__all__ = [
+    "Pass",
+    "default",
+    "eliminate",
+    "for_test",
+    "hoist",
+    "note",
+    "prune",
+    "round_rows",
+    "verify",
+]
 
 
 def __dir__() -> list[str]:

@@ -141,7 +141,7 @@ class Place:
         except BaseException:
             self.table.rewind(mark)
             raise
-        self._done += self.table.ops
+        self._done += (op.with_(source=source) for op in self.table.ops)
         self._changed |= bool(self.table.ops)
         self.table.ops = []
 

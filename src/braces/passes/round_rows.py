@@ -1,0 +1,105 @@
+"""Rows whose number the values of a run decide, with room for more than there are.
+
+Code is compiled for sizes. Where a block makes rows of which only the run knows the number, it
+is compiled for a rounded number: rows beyond the real ones are copies of the first, and are
+left out of what mixes rows, as padding is in row-wise branches. What cannot leave them out, or
+reads their number otherwise than as a value, keeps exact sizes.
+
+    data x: f32[b]
+    …, final=[l: list<f32[]>], … = loop(…)
+    s: f32[m] = list_stack(list=l) {length=size(m)}     # m is what values decide
+    y: f32[] = sum(x=s)
+
+    data x: f32[b]
+    …, final=[l: list<f32[]>], … = loop(…)
+    count: i64[] = list_length(list=l)
+    places: i64[m] = arange() {stop=size(m), …}
+    valid: bool[m] = less(x=places, y=count)
+    s: f32[m] = list_stack(list=l) {length=size(m)}     # m may be more: copies of the first
+    kept: f32[m] = where(condition=valid, x=s, y=zero)
+    y: f32[] = sum(x=kept)
+
+Where there are as many rows as there is room for, all of this changes nothing. The executor
+does it by itself, where it compiles.
+"""
+
+from __future__ import annotations
+
+from braces.dims import Dim
+from braces.dtypes import TensorType
+from braces.errors import BracesError
+from braces.ir.program import Program
+from braces.ir.records import VALUE, Body, Op, ProgramDef
+from braces.ops.build import apply, one, var_of
+from braces.ops.control.rows import mask_rows
+from braces.ops.define import OPS
+from braces.ops.rows_of_lists import length_of
+from braces.passes.pipeline import Pass, note
+from braces.passes.verify import free_number
+
+
+def round_rows(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...]]:
+    """A program that is right where there is room for more rows than there are.
+
+    Rows of what it is fed, and of what persists, are all real.
+
+    Returns:
+        The program, and the dimensions that may be larger than they are; where one is, it has
+        one real row at least.
+    """
+    body, found = program.main, list[str]()
+    given = [name for name, info in body.vars.items() if info.kind != VALUE]
+    whole = [body.vars[name].type for name in (*given, *program.updates.values())]
+    tellers = dict[str, Op]()
+    for op in body.ops:
+        if name := learned(op):
+            tellers.setdefault(name, op)
+    for name, op in tellers.items():
+        if any(isinstance(type_, TensorType) and _mentions(type_, name) for type_ in whole):
+            note(op.name, f"keeps exact sizes: `{name}` is a size of what is fed or persists")
+            continue
+        try:
+            body = _rounded(body, name)
+        except BracesError as error:
+            note(op.name, f"keeps exact sizes: {error.what}")
+            continue
+        note(op.name, f"has room for more than `{name}` rows")
+        found.append(name)
+    return program.with_(main=body) if found else program, tuple(found)
+
+
+def learned(op: Op) -> str | None:
+    """The dimension of which an operator tells the size."""
+    role = OPS.get(op.type).roles.get("Learned")
+    size = None if role is None else op.attrs[role]
+    return size.name if isinstance(size, Dim) else None
+
+
+def _mentions(type_: TensorType, name: str) -> bool:
+    return any(isinstance(size, Dim) and name in size.names() for size in type_.shape)
+
+
+def _rounded(body: Body, name: str) -> Body:
+    """The block with the padding of one dimension left out."""
+    program, rows = Program(ProgramDef(body, {})), Dim.named(name)
+    table = program.table
+    table.unifier.count = free_number(body)
+    first = next(i for i, op in enumerate(body.ops) if learned(op) == name)
+    source = body.ops[first]
+    table.ops = []
+    with program.building(table), program.at(source.source):
+        count = length_of(var_of(program, table, next(iter(source.reads()))))
+        places = apply("arange", {}, {"stop": rows})["out"][0]
+        valid = one("less", places, count)
+    made, table.ops = table.ops, list(body.ops[first:])
+    mask_rows(program, table, rows, valid.name, count.name)
+    table.ops = [*body.ops[:first], *made, *table.ops]
+    return table.freeze(body.results)
+
+
+ROUND_ROWS = Pass(
+    "round_rows",
+    lambda program: round_rows(program)[0],
+    "Leave out of sums and the like what there is room for beyond rows that a run counts.",
+    trusted=True,
+)
