@@ -150,7 +150,7 @@ def test_what_star_imports_is_what_is_listed() -> None:
         assert sorted(found.keys() - {"__builtins__"}) == dir(module)
 
 
-@pytest.mark.parametrize("place", ["br", "br.init", "br.layers", "br.random"])
+@pytest.mark.parametrize("place", ["br", "br.init", "br.layers", "br.optimizer", "br.random"])
 def test_type_checkers_are_not_told_that_any_name_is_there(place: str) -> None:
     source = ast.parse(inspect.getsource(PLACES[place]))
     hidden = [node for node in source.body if isinstance(node, ast.If)]
@@ -164,6 +164,23 @@ def test_type_checkers_are_not_told_that_any_name_is_there(place: str) -> None:
 def test_a_name_of_two_modules_is_one_thing(place: str) -> None:
     for name in dir(PLACES[place]):
         assert getattr(PLACES[place], name) is getattr(br, name)
+
+
+GONE = """
+    SymbolTable OperatorFunction add_decayed_weights add_momentum apply_updates case_of
+    clip_by_global_norm clip_by_value cosine_decay_schedule exponential_decay_schedule getitem
+    next_count piecewise_constant_schedule polynomial_schedule put_along_axis_add
+    scale_by_adadelta scale_by_adam scale_by_adamax scale_by_amsgrad scale_by_belief
+    scale_by_learning_rate scale_by_lion scale_by_radam scale_by_rms scale_by_rss
+    scale_by_stddev scale_by_trust_ratio schedule setitem_add warmup_cosine_schedule window
+    window_add
+"""
+
+
+@pytest.mark.parametrize("name", GONE.split())
+def test_names_that_were_there_once_say_what_to_type(name: str) -> None:
+    with pytest.raises(AttributeError, match=r"Use \S+"):
+        getattr(br, name)
 
 
 def test_internal_operators_are_no_functions_and_say_what_to_type() -> None:

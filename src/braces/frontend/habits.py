@@ -14,6 +14,7 @@ acosh br.log(x + br.sqrt(x * x - 1.0))
 adam br.optimizer.adam(learning_rate)
 adamw br.optimizer.adamw(learning_rate)
 add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
+add_momentum br.optimizer.momentum(learning_rate)
 allclose br.all(br.abs(x - y) < tolerance)
 amax br.max(x, axis)
 amin br.min(x, axis)
@@ -81,6 +82,7 @@ empty br.zeros(shape)
 empty_like br.zeros_like(x)
 eq br.equal(x, y), or x == y
 expand br.broadcast_to(x, shape)
+exponential_decay_schedule br.optimizer.exponential_decay
 fetch exe.run(prog, scope, fetch=[x])
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
@@ -197,6 +199,7 @@ scale_by_rss br.optimizer.adagrad(learning_rate)
 scale_by_stddev br.optimizer.rmsprop(learning_rate, centered=True)
 scale_by_trust_ratio br.optimizer.lamb(learning_rate)
 scatter br.scatter_add(x, indices, updates)
+schedule br.optimizer.cosine_decay_schedule and its like
 searchsorted br.sum(xs < br.expand_dims(x, -1), axis=-1)
 seed exe.init(prog, scope, seed=0)
 select x[:, index]
@@ -228,6 +231,7 @@ view br.reshape(x, shape)
 vjp br.gradients(targets, inputs)
 vmap a leading axis: operators broadcast
 vstack br.concat(xs, axis=0)
+warmup_cosine_schedule br.optimizer.warmup_cosine_decay_schedule
 while br.create_while(), or br.while_loop
 window x[start:stop]
 window_add br.scatter_add(x, indices, updates)

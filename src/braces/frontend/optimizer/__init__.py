@@ -29,6 +29,8 @@ count of steps done, a variable, to the number as a variable:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from braces.frontend.guard import missing_from
 from braces.frontend.optimizer.adam import (
     adabelief as adabelief,
@@ -80,7 +82,8 @@ __all__ = [
     "scale_by_learning_rate", "sgd", "warmup_cosine_decay_schedule",
 ]  # fmt: skip
 
-__getattr__ = missing_from("br.optimizer", __all__)
+if not TYPE_CHECKING:
+    __getattr__ = missing_from("br.optimizer", __all__)
 
 
 def __dir__() -> list[str]:
