@@ -133,6 +133,24 @@ def branches() -> tuple[Feed, list[br.Var]]:
     return {"x": RNG.normal(size=(5, 2)).astype("f4"), "index": np.int32(1)}, [loss, slope]
 
 
+@golden
+def blocks() -> tuple[Feed, list[br.Var]]:
+    """Plain blocks in each other, called again and run again, with a state that they move."""
+    x = br.data("x", ["b", 3])
+    with br.block("encoder", recompute=True) as encoder:
+        with br.block("inner"):
+            seen = br.state("seen", [])
+            br.default_program().update(seen, seen + 1.0)
+            h = br.fc(x, 3, act="tanh", name="fc")
+        y = h * h + x
+    again = encoder(y)
+    loss = br.mean(again * h)
+    br.optimizer.sgd(0.1).minimize(loss)
+    (slope,) = br.gradients([loss], [x])
+    (moved,) = br.jvp([loss], [h], [x])
+    return {"x": RNG.normal(size=(4, 3)).astype("f4")}, [loss, slope, moved]
+
+
 # ---- files -----------------------------------------------------------------------------------
 
 

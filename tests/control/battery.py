@@ -1,5 +1,6 @@
 """All programs of the battery."""
 
+import battery_blocks as battery_blocks
 import battery_branches as battery_branches
 import battery_rnn as battery_rnn
 import battery_while as battery_while

@@ -65,7 +65,7 @@ def infer_block(block: Block, scope: Scope | None) -> dict[str, Type]:
     unifier = Unifier()
     unifier.known.update(sizes)
     known = {name: info.type.map_sizes(unifier.resolve) for name, info in infos.items()}
-    return infer_types(resolve_body(block.desc, unifier), known)
+    return infer_types(resolve_body(block.desc, unifier.resolve), known)
 
 
 def _bound(block: Block, name: str) -> bool:

@@ -250,6 +250,11 @@ class OpLowering:
         state = lowerer.run(body, env, f"{self.path}/{label}", state)
         return [env[name] for name in body.results], state
 
+    def inline(self, label: str, body: Body) -> list[Any]:
+        """Lower a sub-block that runs just once, in the state of the block around it."""
+        results, self.outer = self.run(label, body, [], self.outer)
+        return results
+
     def repeat(
         self, check: Callable[[Any], Any], step: Callable[[Any], Any], carry: Any, endless: bool
     ) -> Any:

@@ -306,7 +306,7 @@ def _name(fetch: Any) -> str:
         raise ProgramError(
             f"{fetch!r:.80} cannot be fetched.", fix="Fetch variables or their names."
         )
-    if fetch.table is not fetch.program.table:
+    if fetch.table.outside is not fetch.program.table:
         raise ProgramError(
             f"`{fetch.name}` is a variable of an inner block and has many values or none.",
             fix="Return it with add_output, or look at it by name: keep_scopes=True when "

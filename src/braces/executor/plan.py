@@ -8,6 +8,7 @@ from functools import cached_property
 
 from braces.dtypes import DType
 from braces.errors import UnknownNameError, suggest
+from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
@@ -43,6 +44,7 @@ class Plan:
             ProgramError: A pass failed, or made something that is not this program.
         """
         names = tuple(fetches)
+        definition = definition.with_(main=with_shown(definition.main, names))
         for name in names:
             if name not in definition.main.vars:
                 raise UnknownNameError(

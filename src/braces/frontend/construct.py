@@ -11,7 +11,7 @@ from braces.ir.limits import check_depth
 from braces.ir.program import Program, default_program
 from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
-from braces.ops.build import Var, as_var, var_of
+from braces.ops.build import Var, as_var, shown, var_of
 from braces.ops.control.building import Carried
 from braces.ops.lists import INDEX_TYPE
 from braces.ops.source import says_where, user_source
@@ -44,7 +44,9 @@ class SubBlock:
         self._snapshot: Any = None
 
     def __enter__(self) -> Self:
-        self._snapshot = self.program.snapshot()
+        snapshot = self.program.snapshot()
+        self.begin()
+        self._snapshot = snapshot
         self._building = self.program.building(self.table)
         self._building.__enter__()
         self.open = True
@@ -57,17 +59,24 @@ class SubBlock:
             self.program.restore(self._snapshot)
             return
         try:
+            self.outputs = [shown(var) for var in self.outputs]
             self.close()
         except BracesError as problem:
             self.program.restore(self._snapshot)
             raise located(problem, self.what) from problem.__cause__
 
+    def begin(self) -> None:
+        """Prepare the block; called at the beginning of the `with`."""
+
     def close(self) -> None:
         """Finish the block; called at the end of the `with`."""
 
     def require_open(self, action: str) -> None:
-        """Refuse what only makes sense inside this block."""
-        if not self.open or self.program.current is not self.table:
+        """Refuse what only makes sense inside this block, plain blocks in it included."""
+        table = self.program.current
+        while table is not self.table and table.block and table.parent is not None:
+            table = table.parent
+        if not self.open or table is not self.table:
             raise located(
                 ProgramError(
                     f"{action} belongs into the block of this {self.what}.",
@@ -89,7 +98,7 @@ class SubBlock:
         types = [info.type for table in self.table.chain() for info in table.vars.values()]
         shapes = (t.element.shape if isinstance(t, ListType) else t.shape for t in types)
         taken = {size for shape in shapes for size in shape if isinstance(size, Dim)}
-        while (dim := Dim.named(self.table.names.unique(stem))) in taken:
+        while (dim := Dim.named(self.table.names.unique_word(stem))) in taken:
             pass
         return dim
 
@@ -279,8 +288,9 @@ class LoopBlock(SubBlock):
                 )
             memory.position = len(found)
             chain = [memory, *memory.shifts]
+            after = shown(memory.next).name
             for depth, var in enumerate(chain):
                 init = memory.inits[min(depth, len(memory.inits) - 1)]
-                after = memory.next if depth == 0 else chain[depth - 1]
-                found.append(Carried(init, var.name, after.name))
+                later = after if depth == 0 else chain[depth - 1].name
+                found.append(Carried(init, var.name, later))
         return found

@@ -52,7 +52,7 @@ def name_rows(table: SymbolTable, leading: Iterable[str], number: Size, rows: Di
     ops = tracked.block(table.ops, types)
     tracked.settle()
     infos = {n: info.with_(type=types[n]) for n, info in table.vars.items()}
-    body = resolve_body(Body((), (), infos, ops), table.unifier)
+    body = resolve_body(Body((), (), infos, ops), table.unifier.resolve)
     table.vars, table.ops = dict(body.vars), list(body.ops)
     table.touch()
 

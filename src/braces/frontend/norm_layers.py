@@ -14,7 +14,7 @@ from braces.errors import ProgramError
 from braces.frontend.guard import building, operand
 from braces.frontend.parameters import Parameters, Weight, fixed_size, is_given, to_make
 from braces.ir.program import Program, default_program
-from braces.ops.build import Operand, Var, call, one, var_of
+from braces.ops.build import Operand, Var, call, named_var, one
 from braces.ops.define import Axes
 from braces.ops.rules import axis_indices, float_dtype, promote
 
@@ -256,7 +256,7 @@ def _keeps_statistics(x: Var, mean: Any, var: Any) -> bool:
             fix="Write br.batch_norm(x, mean, var), or neither: the layer then keeps its own.",
         )
     program = default_program()
-    if mean is None and program.current is not program.table:
+    if mean is None and not program.current.runs_once:
         raise ProgramError(
             "batch_norm cannot keep its running statistics in an inner block.",
             given=f"{x.name}: {x.type}",
@@ -280,6 +280,6 @@ def _move(program: Program, state: Var, after: Var, momentum: float) -> None:
     """
     so_far = program.updates.pop(state.name, None)
     if so_far is not None:
-        before = var_of(program, program.table, so_far)
+        before = named_var(program, so_far)
         after = after + momentum * (before - state)
     program.update(state.name, after.name)

@@ -72,7 +72,8 @@ class Parameters:
         states: Sequence[str] = (),
     ) -> None:
         self.layer = layer
-        self.name = name or default_program().table.names.unique(layer)
+        table = default_program().current
+        self.name = table.prefixed(name) if name else table.names.unique(layer)
         self.names = {role: f"{self.name}.{role}" for role in (*roles, *states)}
         self.shared = set[str]()
         if params is not None:
@@ -94,7 +95,9 @@ class Parameters:
                 f"{self.layer} cannot take params={params!r}.",
                 fix=f"Give a list with a name for each of: {', '.join(every)}.",
             )
-        given = dict(zip(every, params, strict=False))
+        table = default_program().current
+        names = [table.look_up(given) or table.prefixed(given) for given in params]
+        given = dict(zip(every, names, strict=False))
         self.shared = set(given)
         own = {role: self.names[role] for role in states if role not in given}
         self.names = given | own

@@ -35,9 +35,10 @@ def random_state() -> Var:
     program = default_program()
     found = program.table.find_var(RANDOM_STATE)
     if found is None:
-        state = persistable(
-            RANDOM_STATE, [2], _first_state, "uint32", kind=STATE, trainable=False
-        )
+        with program.building(program.table):
+            state = persistable(
+                RANDOM_STATE, [2], _first_state, "uint32", kind=STATE, trainable=False
+            )
     elif found.kind != STATE or found.type != _STATE_TYPE:
         raise ProgramError(
             f"A variable called `{RANDOM_STATE}` stands where random numbers have their state.",
@@ -74,7 +75,8 @@ def trips() -> list[Var]:
 
 def _draw(op_type: str, *operands: Var, name: str, **attrs: Any) -> Var:
     state = random_state()
-    name = name or default_program().table.names.unique(op_type)
+    table = default_program().current
+    name = table.prefixed(name) if name else table.names.unique(op_type)
     given = (state, *operands, *trips())
     return call(op_type, *given, name=name, salt=salt_of(name), **attrs)
 

@@ -13,7 +13,7 @@ from braces.frontend.random import sizes_of
 from braces.frontend.segments import Segments, check_trips
 from braces.frontend.step_guard import guard
 from braces.ir.views import LoopView, Row
-from braces.ops.build import Var, as_var, one, tensor_type
+from braces.ops.build import Var, as_var, one, shown, tensor_type
 from braces.ops.control.building import Carried, Cut, build_loop
 from braces.ops.rules import axis_index
 from braces.ops.source import says_where
@@ -168,6 +168,7 @@ class StepNet(LoopBlock):
     def close(self) -> None:
         """Make the loop operator."""
         memories = self.carried()
+        self.stop = None if self.stop is None else shown(self.stop)
         if self.steps is None:
             raise ProgramError(
                 "The number of steps is not known.",

@@ -14,7 +14,7 @@ from braces.frontend.init import Initializer as Initializer, salt_of as salt_of
 from braces.ir.names import check_name
 from braces.ir.program import Program, default_program
 from braces.ir.records import DATA, PARAMETER, STATE, Literal
-from braces.ops.build import Operand, Var, one, var_of
+from braces.ops.build import Operand, Var, named_var, one, var_of
 from braces.ops.scalars import as_array, literal
 from braces.ops.source import says_where
 
@@ -103,9 +103,23 @@ def persistable(
 ) -> Var:
     """Define a persistable variable, and its first value in the startup program."""
     program = default_program()
-    table, kept = program.table, dtype_of(dtype)
+    kept = dtype_of(dtype)
     sizes = _fixed_sizes(name, _sizes(program, shape))
-    name = name or table.names.unique(kind)
+    here = program.current
+    called = here.prefixed(name) if name else here.names.unique(kind)
+    return _define(program, called, sizes, kept, init, kind, trainable)
+
+
+def _define(
+    program: Program,
+    name: str,
+    sizes: tuple[int, ...],
+    kept: DType,
+    init: Any,
+    kind: str,
+    trainable: bool,
+) -> Var:
+    table = program.table
     if table.find_var(name) is not None:
         raise DuplicateNameError(
             f"There is a variable `{name}` already.",
@@ -186,14 +200,13 @@ def Variable(
 def get_variable(name: str) -> Var:
     """The variable of this name, from the current block or any that encloses it.
 
+    In a plain block its prefix may be left out: `q.w` is `encoder/q.w` there, if there is one.
+
     Raises:
         UnknownNameError: There is none; near misses are suggested.
     """
     program = default_program()
-    program.current.get_var(name)
-    table = program.current.table_of(name)
-    assert table is not None
-    return var_of(program, table, name)
+    return named_var(program, program.current.look_up(name) or name)
 
 
 @says_where

@@ -14,7 +14,7 @@ from braces.frontend.segments import Segments, check_trips
 from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.views import LoopView
 from braces.ir.walk import all_ops, free_names
-from braces.ops.build import Var, apply, as_var, tensor_type
+from braces.ops.build import Var, apply, as_var, shown, tensor_type
 from braces.ops.control.building import Carried, build_loop
 from braces.ops.define import OPS
 from braces.ops.lists import EMPTY, list_attrs, push
@@ -85,7 +85,7 @@ class WhileBlock(LoopBlock):
         )
         finals, self.loop.trips = self._loop(loop, memories)
         self.loop.finals = tuple(finals[:own])
-        length = Dim.named(self.table.names.unique("trips"))
+        length = Dim.named(self.table.names.unique_word("trips"))
         self.loop.rows = tuple(stack(rows, length) for rows in finals[own:])
 
     def _loop(self, loop: LoopView, memories: Sequence[Carried]) -> tuple[Sequence[Var], Var]:
@@ -107,7 +107,7 @@ class WhileBlock(LoopBlock):
 
     def _cut_condition(self, params: list[str]) -> Body:
         assert self.condition is not None
-        name = self.condition.name
+        name = shown(self.condition).name
         whole = Body((), (), dict(self.table.vars), tuple(self.table.ops))
         cut = eliminate(whole, [name])
         for _, op in all_ops(cut):

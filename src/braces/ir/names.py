@@ -1,12 +1,13 @@
 """The only place where names are invented.
 
-Names are unique in a whole program and the same on every run: a stem and a count.
+Names are unique in a whole program and the same on every run: a stem and a count. In a plain
+block they begin with the block's own: `encoder/tanh_0`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from braces.errors import ProgramError
 
@@ -32,18 +33,41 @@ def check_name(name: str) -> str:
 class Names:
     """The names that a program has used.
 
+    A plain block has a view of them with a prefix: what is made up there begins with it.
+
+    Attributes:
+        taken: All names, shared by all views.
+        counts: The next count of each stem, likewise.
+        blocks: The names of plain blocks, likewise.
+        prefix: What names that are made up begin with.
+
     Example:
         >>> names = Names()
         >>> names.unique("tanh"), names.unique("tanh")
         ('tanh_0', 'tanh_1')
+        >>> inner = names.within("encoder/")
+        >>> inner.unique("tanh"), inner.unique("encoder/w_grad")
+        ('encoder/tanh_0', 'encoder/w_grad_0')
     """
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = (), prefix: str = "") -> None:
         self.taken = set(taken)
         self.counts: dict[str, int] = {}
+        self.blocks = set[str]()
+        self.prefix = prefix
+
+    def within(self, prefix: str) -> Names:
+        """The same names, as a block with this prefix sees them."""
+        view = Names(prefix=prefix)
+        view.taken, view.counts, view.blocks = self.taken, self.counts, self.blocks
+        return view
 
     def unique(self, stem: str) -> str:
         """A name that nobody has: the stem and the next count."""
+        return self.unique_word(stem if stem.startswith(self.prefix) else self.prefix + stem)
+
+    def unique_word(self, stem: str) -> str:
+        """The same without the prefix, as dimensions are called, whose names have no slash."""
         count = self.counts.get(stem, 0)
         while (name := f"{stem}_{count}") in self.taken:
             count += 1
@@ -58,8 +82,31 @@ class Names:
         self.taken.add(name)
         return name
 
+    def unique_block(self, name: str) -> str:
+        """The name of a plain block, with a count from 1 where another one is called so."""
+        whole = made = check_name(self.prefix + name)
+        count = 0
+        while made in self.blocks:
+            count += 1
+            made = f"{whole}_{count}"
+        self.blocks.add(made)
+        return made
+
     def copy(self) -> Names:
         """The same names, independent from now on."""
-        other = Names(self.taken)
-        other.counts = dict(self.counts)
+        other = Names(self.taken, self.prefix)
+        other.counts, other.blocks = dict(self.counts), set(self.blocks)
         return other
+
+    def become(self, other: Names) -> None:
+        """Take over the names of another one, in all views."""
+        self.recount(other.counts)
+        for mine, theirs in ((self.taken, other.taken), (self.blocks, other.blocks)):
+            mine.clear()
+            mine.update(theirs)
+
+    def recount(self, counts: Mapping[str, int]) -> None:
+        """Go back to earlier counts, in all views."""
+        earlier = dict(counts)
+        self.counts.clear()
+        self.counts.update(earlier)

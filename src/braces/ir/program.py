@@ -83,8 +83,11 @@ class Program(late.Hinted):
         if self._frozen is None or self._frozen[:2] != version:
             body = self.table.freeze(self.results)
             if self.table.unifier.known:
-                body = resolve_body(body, self.table.unifier)
-            whole = ProgramDef(body, dict(self.updates), self._unknown)
+                body = resolve_body(body, self.table.unifier.resolve)
+            moved = dict(self.updates)
+            if self.current is not self.table:  # what open blocks compute is not there yet
+                moved = {name: value for name, value in moved.items() if value in body.vars}
+            whole = ProgramDef(body, moved, self._unknown)
             self._frozen = (*version, whole)
         return self._frozen[2]
 
@@ -103,7 +106,8 @@ class Program(late.Hinted):
 
         Args:
             persistable: A parameter or state of the main block, or its name.
-            value: A variable of the main block, or its name.
+            value: A variable of the main block or of a plain block in it, or its name. What an
+                open plain block computes becomes an output of it when it ends.
 
         Raises:
             ProgramError: The variable is not persistable, or it has an update already; or what
@@ -141,7 +145,9 @@ class Program(late.Hinted):
                 f"{given!r:.80} is no variable of this program.",
                 fix="Give a variable of it or its name: prog.update(counter, counter + 1).",
             )
-        self.table.get_var(name)
+        table = self.current if self.current.runs_once else self.table
+        if table.find_var(name) is None and not self.table.show(name):
+            self.table.get_var(name)
         return name
 
     # ---- blocks ------------------------------------------------------------------------------
@@ -183,7 +189,7 @@ class Program(late.Hinted):
             >>> grad.type
             f32[3]
         """
-        if name not in self.vars:
+        if name not in self.table.vars and not self.table.show(name):
             what = f"There is no variable `{name}` in the main block."
             raise UnknownNameError(what, fix=suggest(name, self.vars))
         return late.call("var_of", self, self.table, name)
@@ -243,7 +249,7 @@ class Program(late.Hinted):
     def snapshot(self) -> Any:
         """What `restore` needs to come back to this moment."""
         tables = [
-            (t, list(t.params), dict(t.vars), list(t.ops), set(t.read_outside))
+            (t, list(t.params), dict(t.vars), list(t.ops), set(t.read_outside), set(t.shown))
             for t in self.current.chain()
         ]
         root = self.table
@@ -256,10 +262,10 @@ class Program(late.Hinted):
         """Come back to the moment of a snapshot."""
         self.current, tables, (names, known, count), moved, startup = snapshot
         self.updates, self.results = moved
-        for table, params, variables, ops, read_outside in tables:
+        for table, params, variables, ops, read_outside, shown in tables:
             table.params, table.vars, table.ops = params, variables, ops
-            table.read_outside = read_outside
-        self.table.names.taken, self.table.names.counts = names.taken, names.counts
+            table.read_outside, table.shown = read_outside, shown
+        self.table.names.become(names)
         self.table.unifier.known, self.table.unifier.count = known, count
         if startup is not None:
             self.startup.restore(startup)

@@ -33,6 +33,9 @@ Slots: TypeAlias = "Mapping[str, tuple[str, ...]]"
 CAPTURES = "captures"
 """The input slot that lists what an operator's sub-blocks read from outside."""
 
+BLOCK = "block"
+"""The type of the operator that is a plain block: a brace without a `for`."""
+
 VALUE, DATA, PARAMETER, STATE, ARGUMENT = "value", "data", "parameter", "state", "argument"
 KINDS = (VALUE, DATA, PARAMETER, STATE, ARGUMENT)
 

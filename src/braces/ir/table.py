@@ -14,7 +14,7 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
-from braces.ir import limits, serde
+from braces.ir import inside, limits, serde
 from braces.ir.names import Names
 from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, Slots, Source, VarInfo
 from braces.ir.walk import resolve_vars
@@ -26,6 +26,14 @@ class SymbolTable:
     Looking up goes outwards; defining is local and happens once. Names that are not given are
     made up, the same on every run and unique in the whole program.
 
+    Args:
+        parent: The enclosing block's table.
+        block: The name of the plain block whose table this is; names inside begin with it.
+
+    Attributes:
+        closed: Whether it is a plain block that has become an operator of its parent.
+        shown: What closed blocks in it bind and give out.
+
     Example:
         >>> from braces.dtypes import parse_type
         >>> outer = SymbolTable()
@@ -35,14 +43,18 @@ class SymbolTable:
         (True, None)
     """
 
-    def __init__(self, parent: SymbolTable | None = None) -> None:
+    def __init__(self, parent: SymbolTable | None = None, block: str = "") -> None:
         self.parent = parent
+        self.block = block
+        self.closed = False
         self.params: list[str] = []
         self.vars: dict[str, VarInfo] = {}
         self.ops: list[Op] = []
         self.unknown = b""
         self.read_outside: set[str] = set()
-        self.names: Names = parent.names if parent else Names()
+        self.shown: set[str] = set()
+        names = parent.names if parent else Names()
+        self.names: Names = names.within(f"{block}/") if block else names
         self.unifier: Unifier = parent.unifier if parent else Unifier()
         self.root: SymbolTable = parent.root if parent else self
         self.version = 0
@@ -158,7 +170,8 @@ class SymbolTable:
 
     def rewind(self, mark: tuple[int, int, dict[str, int], int, int]) -> None:
         """Drop what was appended here since a mark, and what it taught of dimensions."""
-        ops, variables, self.names.counts, known, self.unifier.count = mark
+        ops, variables, counts, known, self.unifier.count = mark
+        self.names.recount(counts)
         late = list(self.vars)[variables:]
         self.names.taken.difference_update(late, (op.name for op in self.ops[ops:]))
         for name in late:
@@ -216,12 +229,62 @@ class SymbolTable:
             return info.type
         return info.type.map_sizes(self.unifier.resolve)
 
+    # ---- plain blocks ------------------------------------------------------------------------
+
+    @property
+    def outside(self) -> SymbolTable:
+        """This table, or where it is a closed block, the one in which that is an operator."""
+        table = self
+        while table.closed and table.parent is not None:
+            table = table.parent
+        return table
+
+    def show(self, name: str) -> bool:
+        """Let a closed block of this one give out what it binds; whether one binds it.
+
+        Raises:
+            DuplicateNameError: The name is bound or read here with another meaning.
+        """
+        if name in self.shown:
+            return True
+        for op in self.ops:
+            found = inside.shown(op, name)
+            if found is not None:
+                self.new_var(name, found.type)
+                self.replace(op, found.op)
+                self.shown.add(name)
+                return True
+        return False
+
+    def prefixed(self, name: str) -> str:
+        """A name that a user chose, as it is called here."""
+        prefix = self.names.prefix
+        return name if name.startswith(prefix) else prefix + name
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether this is the main block, or a plain block that is plainly part of it."""
+        return all(table.block or table is table.root for table in self.chain())
+
+    def look_up(self, name: str) -> str | None:
+        """The full name of a visible variable, where `name` may lack the prefix of blocks.
+
+        The names of the innermost block come first, as its variables do.
+        """
+        prefix = self.names.prefix
+        while self.find_var(prefix + name) is None:
+            if not prefix:
+                return None
+            outer, slash, _ = prefix[:-1].rpartition("/")
+            prefix = outer + slash
+        return prefix + name
+
     # ---- freezing ----------------------------------------------------------------------------
 
     def freeze(self, results: Iterable[str] = ()) -> Body:
         """The content of this block as an immutable record."""
         known = bool(self.unifier.known)
-        infos = resolve_vars(self.vars, self.unifier) if known else dict(self.vars)
+        infos = resolve_vars(self.vars, self.unifier.resolve) if known else dict(self.vars)
         return Body(tuple(self.params), tuple(results), infos, tuple(self.ops), self.unknown)
 
     def thaw(self, body: Body) -> SymbolTable:
@@ -234,6 +297,7 @@ class SymbolTable:
         self.ops = list(body.ops)
         self.unknown = body.unknown
         self.names.taken.update(body.vars, (op.name for op in body.ops))
+        self.names.blocks.update(inside.plain_blocks(body))
         self.touch()
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from braces.dims import Dim, Unifier
+from braces.dims import Dim, Size
 from braces.ir.records import CAPTURES, Attr, Body, Op, Slots, VarInfo
 
 
@@ -123,34 +123,66 @@ def rename_op(op: Op, names: Mapping[str, str]) -> Op:
     return renamed.with_(inputs={**renamed.inputs, CAPTURES: once})
 
 
-def resolve_body(body: Body, unifier: Unifier) -> Body:
-    """A block, sub-blocks included, with all that is known of its dimensions put in."""
+def names_bound(body: Body) -> tuple[str, ...]:
+    """The names of all variables and operators of a block and of those in it."""
+    found = {name: None for inner, _ in all_bodies(body) for name in inner.vars}
+    return tuple(found | {op.name: None for _, op in all_ops(body)})
+
+
+def relabelled(body: Body, names: Mapping[str, str]) -> Body:
+    """A block in which each name is replaced wherever it stands, those of operators too."""
+
+    def all_of(given: Iterable[str]) -> tuple[str, ...]:
+        return tuple(names.get(name, name) for name in given)
+
+    def changed(op: Op) -> Op:
+        op = op.with_(
+            name=names.get(op.name, op.name),
+            inputs=rename_slots(op.inputs, names),
+            outputs=rename_slots(op.outputs, names),
+        )
+        op = map_bodies(op, lambda inner: relabelled(inner, names))
+        return with_captures(op) if op.bodies() else op
+
+    infos = (_renamed_var(info, names) for info in body.vars.values())
     return body.with_(
-        vars=resolve_vars(body.vars, unifier),
-        ops=tuple(_resolve_op(op, unifier) for op in body.ops),
+        params=all_of(body.params),
+        results=all_of(body.results),
+        vars={info.name: info for info in infos},
+        ops=tuple(map(changed, body.ops)),
     )
 
 
-def resolve_vars(infos: Mapping[str, VarInfo], unifier: Unifier) -> dict[str, VarInfo]:
-    """Declarations, with all that is known of their dimensions put in."""
+def resolve_body(body: Body, resolve: Callable[[Size], Size]) -> Body:
+    """A block, sub-blocks included, with each size replaced by what it is known to be."""
+    return body.with_(
+        vars=resolve_vars(body.vars, resolve),
+        ops=tuple(_resolve_op(op, resolve) for op in body.ops),
+    )
+
+
+def resolve_vars(
+    infos: Mapping[str, VarInfo], resolve: Callable[[Size], Size]
+) -> dict[str, VarInfo]:
+    """Declarations, with each size replaced by what it is known to be."""
 
     def resolved(info: VarInfo) -> VarInfo:
-        type_ = info.type.map_sizes(unifier.resolve)
+        type_ = info.type.map_sizes(resolve)
         return VarInfo(info.name, type_, info.kind, info.trainable, info.unknown)
 
     return {name: resolved(info) for name, info in infos.items()}
 
 
-def _resolve_op(op: Op, unifier: Unifier) -> Op:
-    attrs = {name: _resolve_attr(value, unifier) for name, value in op.attrs.items()}
+def _resolve_op(op: Op, resolve: Callable[[Size], Size]) -> Op:
+    attrs = {name: _resolve_attr(value, resolve) for name, value in op.attrs.items()}
     return op.with_(attrs=attrs)
 
 
-def _resolve_attr(value: Attr, unifier: Unifier) -> Attr:
+def _resolve_attr(value: Attr, resolve: Callable[[Size], Size]) -> Attr:
     if isinstance(value, Body):
-        return resolve_body(value, unifier)
+        return resolve_body(value, resolve)
     if isinstance(value, Dim):
-        return unifier.resolve(value)
+        return resolve(value)
     if isinstance(value, tuple):
-        return tuple(_resolve_attr(one, unifier) for one in value)
+        return tuple(_resolve_attr(one, resolve) for one in value)
     return value

@@ -195,13 +195,37 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
         DTypeError: It is neither a variable nor a number nor an array.
     """
     if isinstance(value, Var):
-        return value
+        return shown(value) if value.table.closed else value
     if isinstance(value, str | bytes | dict | set) or value is None or callable(value):
         raise DTypeError(
             f"{value!r:.80} is neither a variable nor a number nor an array.",
             fix="Pass a variable, a Python number, or a NumPy array.",
         )
     return one("constant", value=Literal.of(as_array(value, beside)))
+
+
+def shown(var: Var) -> Var:
+    """A variable as it is seen now: where its plain block is closed, the output of that block.
+
+    Reading it makes it an output.
+    """
+    table = var.table.outside
+    found = table is not var.table and table.show(var.name)
+    return var_of(var.program, table, var.name) if found else var
+
+
+def named_var(program: Program, name: str) -> Var:
+    """The variable of this name that is visible now, or that a closed block gives out.
+
+    Raises:
+        UnknownNameError: There is none; near misses are suggested.
+    """
+    current = program.current
+    table = current.table_of(name) or next((t for t in current.chain() if t.show(name)), None)
+    if table is None:
+        current.get_var(name)
+    assert table is not None
+    return var_of(program, table, name)
 
 
 def check_visible(program: Program, var: Var) -> None:
@@ -260,6 +284,10 @@ def apply(
     table = program.current
     mark, source = table.mark(), program.source or innermost_line()
     try:
+        if table.names.blocks and _reads_closed(inputs):
+            with program.transaction():  # closed blocks change, of which something is read
+                inputs = {slot: [_seen(program, x) for x in xs] for slot, xs in inputs.items()}
+                return _append(definition, program, inputs, attrs or {}, wanted, name, source)
         return _append(definition, program, inputs, attrs or {}, wanted, name, source)
     except BracesError as error:
         table.rewind(mark)
@@ -267,6 +295,16 @@ def apply(
         built = f", built at {source}" if source else ""
         error.located(f"{where}, {definition.type}{built}")
         raise
+
+
+def _reads_closed(inputs: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether there is a variable of a plain block that is closed."""
+    values = (value for values in inputs.values() for value in values)
+    return any(isinstance(value, Var) and value.table.closed for value in values)
+
+
+def _seen(program: Program, value: Any) -> Any:
+    return shown(value) if isinstance(value, Var) and value.program is program else value
 
 
 def _append(
@@ -288,7 +326,7 @@ def _append(
         shown = (s for s in operands if s != CAPTURES or not definition.owns_blocks)
         error.given = error.given or describe_operands({s: operands[s] for s in shown})
         raise
-    op_name = name or table.names.unique(definition.stem)
+    op_name = table.prefixed(name) if name else table.names.unique(definition.stem)
     infos: list[VarInfo] = []
     outputs: dict[str, tuple[str, ...]] = {}
     for slot in slots:

@@ -43,6 +43,7 @@ from braces.ops.kinds import (
     Indices as Indices,
     Learned as Learned,
     Padding as Padding,
+    Salt as Salt,
     Training as Training,
 )
 from braces.ops.row_rules import Rows, rule_of

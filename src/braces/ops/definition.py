@@ -71,6 +71,8 @@ class OpDef:
         cheap: Whether recomputing beats keeping the result.
         costly: Whether there is much more to compute than numbers to keep.
         lists: Whether it handles lists, which are no arrays.
+        transparent: Whether what its blocks bind counts as bound where it stands, so that one
+            output may be moved by another.
         function: Whether `br` has a function made from it.
         examples: Types and attributes that documentation and tests use.
         version: Raised when the meaning of stored programs would change.
@@ -100,6 +102,7 @@ class OpDef:
     cheap: bool = False
     costly: bool = False
     lists: bool = False
+    transparent: bool = False
     function: bool = True
     examples: tuple[str, ...] = ()
     version: int = 1

@@ -25,8 +25,16 @@ Capacity: TypeAlias = Annotated[int, "Capacity"]
 """Room for so many values when compiled, which the executor sets."""
 Learned: TypeAlias = Annotated[Size, "Learned"]
 """A dimension whose size only the values of a run tell."""
+Salt: TypeAlias = Annotated[int, "Salt"]
+"""The number that a draw mixes into its key; a block that is called again has others."""
 
-ROLES = {"Capacity": "int", "History": "str", "Learned": "Size", "Training": "bool"}
+ROLES = {
+    "Capacity": "int",
+    "History": "str",
+    "Learned": "Size",
+    "Salt": "int",
+    "Training": "bool",
+}
 """What an attribute is for, where passes or the executor must know, and of which kind it is.
 
 A role is annotated on the kernel and never follows from a name: `training: bool` is an

@@ -19,7 +19,7 @@ from braces.dims import Shape
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp
-from braces.ops.define import Indices, Tensor, op
+from braces.ops.define import Indices, Salt, Tensor, op
 from braces.ops.inference import Context
 
 STATE = np.dtype(np.uint32)
@@ -168,7 +168,7 @@ def random_uniform(
     low: float = 0.0,
     high: float = 1.0,
     dtype: DType = FLOAT32,
-    salt: int,
+    salt: Salt,
 ) -> Tensor:
     """Numbers that are equally likely everywhere in [low, high).
 
@@ -222,7 +222,7 @@ def random_normal(
     mean: float = 0.0,
     stddev: float = 1.0,
     dtype: DType = FLOAT32,
-    salt: int,
+    salt: Salt,
 ) -> Tensor:
     """Normally distributed numbers.
 
@@ -268,7 +268,7 @@ def random_truncated_normal(
     low: float = -2.0,
     high: float = 2.0,
     dtype: DType = FLOAT32,
-    salt: int,
+    salt: Salt,
 ) -> Tensor:
     """Normally distributed numbers of which those far from the mean are left out.
 
@@ -322,7 +322,7 @@ def random_orthogonal(
     shape: Shape,
     scale: float = 1.0,
     dtype: DType = FLOAT32,
-    salt: int,
+    salt: Salt,
 ) -> Tensor:
     """A matrix with orthogonal columns, or rows where there are fewer of them.
 

@@ -14,7 +14,7 @@ from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp, lax
 from braces.ops.build import Var, one
-from braces.ops.define import Indices, Tensor, Training, op
+from braces.ops.define import Indices, Salt, Tensor, Training, op
 from braces.ops.inference import Context
 from braces.ops.norm import real_dtype
 from braces.ops.precision import wide
@@ -40,7 +40,7 @@ def check_probability(context: Context, value: float, name: str) -> None:
     examples=(*DRAWS, "state=u32[2] shape=(9,) probability=0.0 salt=1"),
 )
 def random_bernoulli(
-    state: Tensor, *trips: Indices, shape: Shape, probability: float = 0.5, salt: int
+    state: Tensor, *trips: Indices, shape: Shape, probability: float = 0.5, salt: Salt
 ) -> Tensor:
     """True with a probability, element by element.
 
@@ -96,7 +96,7 @@ def random_randint(
     low: int = 0,
     high: int,
     dtype: DType = INT64,
-    salt: int,
+    salt: Salt,
 ) -> Tensor:
     """Integers that are equally likely everywhere in [low, high).
 
@@ -159,7 +159,7 @@ def infer_random_randint(
     ),
 )
 def random_categorical(
-    state: Tensor, logits: Tensor, *trips: Indices, axis: int = -1, salt: int
+    state: Tensor, logits: Tensor, *trips: Indices, axis: int = -1, salt: Salt
 ) -> Tensor:
     """Class numbers, each with the probability that softmax(logits) gives it.
 
@@ -209,7 +209,7 @@ def infer_random_categorical(
         "state=u32[2] size=0 salt=1",
     ),
 )
-def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: int) -> Tensor:
+def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: Salt) -> Tensor:
     """The numbers from 0 to `size - 1` in random order; `br.take` shuffles rows with it.
 
     Inputs:
@@ -260,7 +260,7 @@ def dropout(
     *trips: Indices,
     rate: float,
     training: Training = True,
-    salt: int,
+    salt: Salt,
 ) -> Tensor:
     """Drop elements with a probability and scale the others up, so that the mean stays.
 

@@ -7,7 +7,7 @@ call it again for their bodies, so nesting needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, cast
 
 from braces.dtypes import ListType, TensorType
@@ -21,6 +21,7 @@ from braces.ops.build import (
     as_var,
     check_visible,
     one,
+    shown,
     tensor_type,
     var_of,
     visible_var,
@@ -78,6 +79,10 @@ class OpDifferentiation:
         """Whether the cotangent of this input is wanted."""
         return name in self._backprop.active and differentiable(self.host.type_of(name))
 
+    def asked_for(self, name: str) -> bool:
+        """Whether the cotangent of this output is one that the whole is to give."""
+        return name in self._backprop.wanted
+
     def reachable(self, body: Body, names: Set[str]) -> set[str]:
         """All that depends on these names of a block."""
         return reachable(body, names)
@@ -120,6 +125,10 @@ class OpDifferentiation:
     def give(self, name: str, grad: Var) -> None:
         """Add to the cotangent of an input."""
         self._backprop.accumulate(name, grad)
+
+    def settle(self, name: str, grad: Var) -> None:
+        """Say the whole cotangent of an output that was asked for."""
+        self._backprop.grads[name] = grad
 
 
 class Backprop:
@@ -229,12 +238,19 @@ class Backprop:
         )
 
 
+def moving(op: Op, definition: OpDef) -> Iterator[str]:
+    """What moves outputs: inputs, and other outputs where one can see into the operator."""
+    yield from op.reads()
+    if definition.transparent:
+        yield from op.binds()
+
+
 def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
     """The variables that depend on `wanted` in a way that gradients follow."""
     active = set(wanted)
     for op in block.ops:
         definition = OPS.get(op.type)
-        if not definition.differentiable or active.isdisjoint(op.reads()):
+        if not definition.differentiable or active.isdisjoint(moving(op, definition)):
             continue
         own_blocks = isinstance(definition, BlockOp)
         found = definition.reached(op, active, reachable) if own_blocks else op.binds()
@@ -277,14 +293,37 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[V
         check_differentiable(var)
     program: Program = targets[0].program
     with verified_at_end(program) as host:
+        targets, inputs = list(map(shown, targets)), list(map(shown, inputs))
         for var in (*targets, *inputs):
             check_visible(program, var)
-        seeds: dict[str, Var] = {}
+        found: dict[str, Var] = {}
         for target, grad in zip(targets, given, strict=True):
-            collect(seeds, target.name, _seed(target, grad))
-        wanted = {var.name for var in inputs}
-        found = Backprop(program, host, seeds, wanted, Lists()).run()
+            collect(found, target.name, _seed(target, grad))
+        wanted, lists = {var.name for var in inputs}, Lists()
+        for table, asked in _tables_around(host, wanted):
+            found = Backprop(program, table, found, asked, lists).run()
         return [found.get(var.name) for var in inputs]
+
+
+def _tables_around(host: SymbolTable, wanted: set[str]) -> list[tuple[SymbolTable, set[str]]]:
+    """The block that is being built, and those that it is plainly part of, from the inside out.
+
+    Each with what cotangents are wanted of in it.
+    """
+    tables = open_blocks(host)
+    found = list[tuple[SymbolTable, set[str]]]()
+    for table in reversed(tables):
+        found.append((table, wanted))
+        wanted = reachable(table, wanted)
+    return found[::-1]
+
+
+def open_blocks(host: SymbolTable) -> list[SymbolTable]:
+    """A block, and those around it as long as they are plain; from the inside out."""
+    tables = [host]
+    while tables[-1].block and (parent := tables[-1].parent) is not None:
+        tables.append(parent)
+    return tables
 
 
 def as_list(given: Any) -> list[Any]:

@@ -133,8 +133,8 @@ class Explanation:
 def explain(program: Program, fetch: Any = (), passes: Sequence[Pass] = DEFAULT) -> Explanation:
     """What each pass does to a program, as an executor would run it; see `Program.explain`."""
     given = as_passes(passes)
-    names = target_names(program, fetch)
-    steps, before = list[Step](), wanted(program.definition, names)
+    names, whole = target_names(program.definition, fetch)
+    steps, before = list[Step](), wanted(whole, names)
     for one in given:
         with noting() as notes:
             after = run_pass(one, before)

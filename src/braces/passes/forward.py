@@ -14,12 +14,19 @@ from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
-from braces.ops.build import Var, apply, as_var, visible_var
+from braces.ops.build import Var, apply, as_var, shown, visible_var
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import differentiable, zeros_like
 from braces.ops.define import OPS, OpDef
 from braces.ops.source import says_where
-from braces.passes.backward import as_list, as_vars, check_differentiable, reachable
+from braces.passes.backward import (
+    as_list,
+    as_vars,
+    check_differentiable,
+    moving,
+    open_blocks,
+    reachable,
+)
 from braces.passes.verify import verified_at_end
 
 
@@ -87,11 +94,11 @@ def push_forward(
     Where `needed` is given, operators that bind none of these names are passed over.
     """
     for op in list(host.ops):
-        if not any(name in tangents for name in op.reads()):
+        definition = OPS.get(op.type)
+        if not any(name in tangents for name in moving(op, definition)):
             continue
         if needed is not None and not any(name in needed for name in op.binds()):
             continue
-        definition = OPS.get(op.type)
         with program.at(op.source):
             if isinstance(definition, BlockOp):
                 definition.build_jvp(OpPushing(program, host, op, tangents))
@@ -144,7 +151,7 @@ def in_order(host: SymbolTable) -> None:
     """Sort the operators of a block so that each comes after what it reads; stable.
 
     Raises:
-        GradientError: A tangent depends on the loop or branch that it is pushed through.
+        GradientError: A tangent depends on the loop, branch or block that it is pushed through.
     """
     made, done, order = producers(host.ops), set[int](), list[Op]()
     for start in host.ops:
@@ -162,7 +169,7 @@ def in_order(host: SymbolTable) -> None:
                 continue
             if id(op) in path:
                 raise GradientError(
-                    "A tangent depends on the loop or branch that it is pushed through.",
+                    "A tangent depends on the loop, branch or block that it is pushed through.",
                     given=op.describe(),
                     fix="Compute the tangents from something else.",
                 )
@@ -199,12 +206,28 @@ def jvp(targets: Any, inputs: Any, tangents: Any) -> list[Var | None]:
         check_differentiable(var)
     program: Program = targets[0].program
     with verified_at_end(program) as host:
+        targets, inputs = list(map(shown, targets)), list(map(shown, inputs))
         moves: dict[str, Var] = {}
         for var, tangent in zip(inputs, tangents, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
         needed = ancestors(host.ops, [target.name for target in targets])
+        _check_inside(host, moves.keys(), needed)
         pushed = push_forward(program, host, moves, needed)
         return [pushed.get(target.name) for target in targets]
+
+
+def _check_inside(host: SymbolTable, moves: Set[str], needed: Set[str]) -> None:
+    """Refuse to move what an open block reads and does not compute: it stands before it."""
+    moved = set(moves)
+    for table in reversed(open_blocks(host)[1:]):
+        moved = reachable(table, moved)
+    outside = sorted((moved - moves) & needed)
+    if outside:
+        raise GradientError(
+            f"`{outside[0]}` moves, and is computed outside of the block that is being built.",
+            given=f"{outside[0]}: {host.type_of(outside[0])}",
+            fix="Call br.jvp after the `with` of the block.",
+        )
 
 
 def _check_tangent(var: Var, tangent: Var) -> Var:

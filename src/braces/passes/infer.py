@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from braces.dims import Unifier
 from braces.dtypes import Type
 from braces.errors import BracesError
-from braces.ir.records import Body
+from braces.ir.records import Body, Op
+from braces.ir.walk import map_bodies
+from braces.ops.control.base import BlockOp
+from braces.ops.define import OPS
 from braces.ops.inference import infer_op
 
 
@@ -29,3 +32,38 @@ def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:
         except BracesError as error:
             raise error.located(op.describe()) from None
     return {name: type_ for name, type_ in types.items() if name in body.vars}
+
+
+def inferred_body(
+    body: Body, params: Sequence[Type], outer: Mapping[str, Type], unifier: Unifier
+) -> Body:
+    """A block with the types of all that it binds inferred anew, sub-blocks included.
+
+    Args:
+        body: The block.
+        params: The types of its parameters.
+        outer: The types of what it reads from outside.
+        unifier: What is known of unnamed dimensions; gains what is learned.
+
+    Raises:
+        BracesError: They do not fit; the message names operator and source line.
+    """
+    types, ops = {**outer, **dict(zip(body.params, params, strict=True))}, list[Op]()
+    for op in body.ops:
+        try:
+            ops.append(_with_inferred_blocks(op, types, unifier))
+            types |= infer_op(ops[-1], types, unifier)
+        except BracesError as error:
+            raise error.located(op.describe()) from None
+    infos = {name: info.with_(type=types[name]) for name, info in body.vars.items()}
+    return body.with_(vars=infos, ops=tuple(ops))
+
+
+def _with_inferred_blocks(op: Op, types: Mapping[str, Type], unifier: Unifier) -> Op:
+    definition = OPS.get(op.type)
+    if not isinstance(definition, BlockOp):
+        return op
+    given = {slot: tuple(types[name] for name in names) for slot, names in op.inputs.items()}
+    asked = definition.interface(op, given)
+    params = iter([asked[label].params for label in op.bodies()])
+    return map_bodies(op, lambda body: inferred_body(body, next(params), types, unifier))

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from braces.errors import UnknownNameError, suggest
+from braces.ir.inside import with_shown
 from braces.ir.program import Program
 from braces.ir.records import Body, ProgramDef
 from braces.passes.draws import random_states
@@ -78,8 +79,8 @@ def prune(program: Program, targets: Any) -> Program:
         -0.575 1.25
         -0.575 1.1875
     """
-    names = target_names(program, targets)
-    small = Program(verified(_giving(pruned(_giving(program.definition, names)), ())))
+    names, whole = target_names(program.definition, targets)
+    small = Program(verified(_giving(pruned(_giving(whole, names)), ())))
     startup = program.startup.definition
     first = {n: v for n, v in startup.updates.items() if n in small.vars}
     needed = eliminated(_giving(startup, ()).with_(updates=first))
@@ -130,8 +131,11 @@ def _moved_with(whole: ProgramDef, body: Body) -> set[str]:
     }
 
 
-def target_names(program: Program, targets: Any) -> list[str]:
+def target_names(whole: ProgramDef, targets: Any) -> tuple[list[str], ProgramDef]:
     """The names of variables of the main block, given so or by name, alone or several.
+
+    Returns:
+        The names, and the program, in which closed blocks give out what is named of them.
 
     Raises:
         UnknownNameError: One does not exist.
@@ -139,10 +143,11 @@ def target_names(program: Program, targets: Any) -> list[str]:
     listed = isinstance(targets, list | tuple | set)
     several: list[Any] = list(cast("list[Any]", targets)) if listed else [targets]
     names: list[str] = [one if isinstance(one, str) else one.name for one in several]
+    whole = whole.with_(main=with_shown(whole.main, names))
     for name in names:
-        if name not in program.definition.main.vars:
+        if name not in whole.main.vars:
             raise UnknownNameError(
                 f"There is no variable `{name}` in the main block.",
-                fix=suggest(name, program.definition.main.vars),
+                fix=suggest(name, whole.main.vars),
             )
-    return names
+    return names, whole

@@ -67,7 +67,7 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
     if main is program.main:
         return program
     if unifier.known:
-        main = resolve_body(main, unifier)
+        main = resolve_body(main, unifier.resolve)
     updates = {name: place.names.get(value, value) for name, value in program.updates.items()}
     return program.with_(main=main, updates=updates)
 

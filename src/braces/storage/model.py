@@ -297,7 +297,11 @@ def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram
     named = _fetch_names(fetches)
     feeds = [feeds] if isinstance(feeds, str | Var) else feeds
     fed = tuple(one.name if isinstance(one, Var) else one for one in feeds)
-    _check_feeds(fed, Plan.of(program.definition, named.values()))
+    plan = Plan.of(program.definition, named.values())
+    _check_feeds(fed, plan)
+    if not plan.definition.main.vars.keys() <= program.vars.keys():  # closed blocks show them
+        program, startup = Program(plan.definition), program.startup
+        program.startup = startup
     return NamedProgram(program, fed, named, isinstance(fetches, Mapping))
 
 

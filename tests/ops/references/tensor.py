@@ -26,4 +26,5 @@ REFERENCES = {
     "squeeze": Reference(np.squeeze),
     "broadcast_to": Reference(np.broadcast_to),
     "identity": Reference(np.array),
+    "fence": Reference(lambda gate, x: x),
 }

@@ -5,7 +5,9 @@ body's fourth parameter, third result and to its third final value. Only the vie
 all other code handles one memory, one slice, one row, one output of a case as one thing.
 """
 
-from braces.ir.records import Op
+from braces.ir.records import BLOCK, Op
+from braces.ir.views.block import BlockView
+from braces.ir.views.cases import CasesView
 from braces.ir.views.loop import LoopView, Memory, Row, Slice
 from braces.ir.views.partition import Case, Operand, PartitionView
 from braces.ir.views.parts import Output, cases_in, names_read, outputs_of, size_in
@@ -13,7 +15,9 @@ from braces.ir.views.switch import SwitchView
 
 __all__ = [
     "VIEWS",
+    "BlockView",
     "Case",
+    "CasesView",
     "LoopView",
     "Memory",
     "Operand",
@@ -29,7 +33,8 @@ __all__ = [
     "view_of",
 ]
 
-VIEWS: dict[str, type[LoopView | SwitchView | PartitionView]] = {
+VIEWS: dict[str, type[LoopView | SwitchView | PartitionView | BlockView]] = {
+    BLOCK: BlockView,
     "loop": LoopView,
     "switch": SwitchView,
     "partition": PartitionView,
@@ -37,7 +42,7 @@ VIEWS: dict[str, type[LoopView | SwitchView | PartitionView]] = {
 """The view of each construct, by the type of its operator."""
 
 
-def view_of(op: Op) -> LoopView | SwitchView | PartitionView | None:
+def view_of(op: Op) -> LoopView | SwitchView | PartitionView | BlockView | None:
     """An operator that owns blocks, taken apart; `None` where it owns none."""
     view = VIEWS.get(op.type)
     return None if view is None else view.of(op)

@@ -77,6 +77,10 @@ class Lowering(Protocol):
         """
         ...
 
+    def inline(self, label: str, body: Body) -> list[Any]:
+        """Lower a sub-block that runs just once, where its owner stands; its results."""
+        ...
+
     def repeat(
         self,
         check: Callable[[Carry], Value],

@@ -66,6 +66,10 @@ class Differentiation(Derivative, Protocol):
         """Whether the cotangent of this input is wanted."""
         ...
 
+    def asked_for(self, name: str) -> bool:
+        """Whether the cotangent of this output is one that the whole is to give."""
+        ...
+
     def backprop(
         self, forward: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
     ) -> dict[str, Var]:
@@ -74,6 +78,10 @@ class Differentiation(Derivative, Protocol):
 
     def give(self, name: str, grad: Var) -> None:
         """Add to the cotangent of an input."""
+        ...
+
+    def settle(self, name: str, grad: Var) -> None:
+        """Say the whole cotangent of an output that was asked for."""
         ...
 
     def zero_list(self, name: str) -> Var:

@@ -163,6 +163,10 @@ class Lists:
         """Note the empty list that a history grew from."""
         self._starts[history] = start
 
+    def knows(self, history: str) -> bool:
+        """Whether a history can be handed from the forward block to the backward one."""
+        return history in self._starts and history in self._rests
+
     def start_of(self, history: str) -> str:
         """The empty list that a history grew from."""
         return self._starts[history]

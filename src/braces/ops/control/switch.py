@@ -28,9 +28,9 @@ from braces.ops.control.base import (
     Value,
     result_types,
 )
+from braces.ops.control.cases_gradient import switch_gradient
 from braces.ops.control.derivatives import Differentiation, Pushing
 from braces.ops.control.reached import cases_reached
-from braces.ops.control.switch_gradient import switch_gradient
 from braces.ops.control.tangents import switch_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context

@@ -19,8 +19,8 @@ from dataclasses import replace
 
 from braces.ir.records import ARGUMENT
 from braces.ir.table import SymbolTable
-from braces.ir.views import LoopView, Memory, Output, Row, Slice, SwitchView
-from braces.ops.build import Var, var_of, visible_var
+from braces.ir.views import BlockView, LoopView, Memory, Output, Row, Slice, SwitchView
+from braces.ops.build import Var, call, var_of, visible_var
 from braces.ops.control.cotangents import differentiable, zeros_like
 from braces.ops.control.derivatives import Pushing
 from braces.ops.control.reached import loop_reached
@@ -84,12 +84,30 @@ def tangent_of(d: Pushing, table: SymbolTable, known: Mapping[str, Var], name: s
 
 def switch_jvp(d: Pushing) -> None:
     """Let every case return the tangents of its outputs too."""
-    view = SwitchView.of(d.op)
+    _cases_jvp(d, SwitchView.of(d.op), captured_tangents(d))
+
+
+def block_jvp(d: Pushing) -> None:
+    """Let the block return the tangents of its outputs too.
+
+    What it binds may move as well: an output that has a tangent already.
+    """
+    view = BlockView.of(d.op)
+    moves = {o.results[0]: d.tangents[o.name] for o in view.outputs if o.name in d.tangents}
+    _cases_jvp(d, view, captured_tangents(d) | moves)
+
+
+def _cases_jvp(d: Pushing, view: SwitchView | BlockView, tangents: Mapping[str, Var]) -> None:
+    bound = {name for content in view.contents for name in content.vars}
+    tangents = {
+        name: call("identity", tangent) if tangent.name in bound else tangent
+        for name, tangent in tangents.items()
+    }
     tables = [SymbolTable(parent=d.host).thaw(body) for body in view.cases]
     pushed = list[Mapping[str, Var]]()
     for table in tables:
         with d.program.building(table):
-            pushed.append(d.push(table, captured_tangents(d)))
+            pushed.append(d.push(table, tangents))
     moving = [
         out
         for out in view.outputs

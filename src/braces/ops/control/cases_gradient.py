@@ -1,27 +1,54 @@
-"""The gradient of a switch: a switch on the same index.
+"""The gradient of a switch, a switch on the same index; and of a plain block: just one case.
 
 What the backward cases read of the forward cases is kept as extra outputs of the forward
-switch, with zeros from the cases that did not make it. Histories of loops inside a case pass
+operator, with zeros from the cases that did not make it. Histories of loops inside a case pass
 through all cases.
+
+    y = block() captures [x, w]            y, m_kept = block() captures [x, w]
+      body {                                 body { ...  return y, m }
+        m = matmul(x=x, y=w)               w_grad = block() captures [y_grad, m_kept, x]
+        y = sin(x=m)                         body {
+        return y                               c = cos(x=m_kept)  g = multiply(x=y_grad, y=c)
+      }                                        ...  return w_grad_1
+                                             }
+
+A block with `recompute` keeps nothing: its gradient runs it again, behind a fence that lets
+nobody take the forward block's values instead, or begin before a cotangent is there.
+
+    w_grad = block() {recompute=true} captures [y_grad, x, w]
+      body {
+        x_0 = fence(gate=y_grad, x=x)
+        m = matmul(x=x_0, y=w)  c = cos(x=m)  ...  return w_grad_1
+      }
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TypeVar
 
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
-from braces.ir.views import Output, SwitchView, names_read, view_of
-from braces.ir.walk import producers, rename_body
-from braces.ops.build import Var, var_of
-from braces.ops.control.cotangents import collect, zeros_like
+from braces.ir.views import BlockView, CasesView, Output, SwitchView, names_read, view_of
+from braces.ir.walk import free_names, producers, rename_body
+from braces.ops.build import Var, call, var_of, visible_var
+from braces.ops.control.cotangents import collect, differentiable, zeros_like
 from braces.ops.control.derivatives import Differentiation
-from braces.ops.control.keeping import Keeping, fixpoint_keep, take_list, with_recomputed
+from braces.ops.control.keeping import (
+    Keeping,
+    fixpoint_keep,
+    plan_keeping,
+    take_list,
+    with_recomputed,
+)
 from braces.ops.lists import EMPTY
 from braces.ops.rules import zeros_of
+from braces.ops.tensor import FENCE
+
+View = TypeVar("View", SwitchView, BlockView)
 
 
 @dataclass(frozen=True)
@@ -54,23 +81,59 @@ class _Kept:
     outer: str
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """A cotangent that the backward operator is to give.
+
+    Attributes:
+        name: What it belongs to, as it is called outside.
+        inner: The same, as the cases call it.
+    """
+
+    name: str
+    inner: str
+
+
 def switch_gradient(d: Differentiation) -> None:
     """Build the backward switch, let the forward cases keep what it reads, give cotangents."""
     view = _with_rests(d, SwitchView.of(d.op))
-    wanted = [name for name in view.captures if d.wants(name)]
-    grads = dict(d.grads)
+    _differentiate(d, view, [_Wanted(name, name) for name in view.captures if d.wants(name)])
+
+
+def block_gradient(d: Differentiation) -> None:
+    """Build the backward block, which reads what is kept or runs the block again.
+
+    What the block binds may be asked for as well: its cotangent has what comes from outside,
+    and what comes from the rest of the block.
+    """
+    view = _with_rests(d, BlockView.of(d.op))
+    wanted = [_Wanted(name, name) for name in view.captures if d.wants(name)]
+    inside = {out.results[0]: out.name for out in view.outputs if d.asked_for(out.name)}
+    wanted += [_Wanted(name, inner) for inner, name in inside.items()]
+    _differentiate(d, view, wanted)
+
+
+def _differentiate(
+    d: Differentiation, view: SwitchView | BlockView, wanted: Sequence[_Wanted]
+) -> None:
+    grads = {name: _apart(view, grad) for name, grad in d.grads.items()}
     for out in view.outputs:
         if isinstance(d.host.type_of(out.name), ListType) and out.name not in grads:
             grads[out.name] = d.zero_list(out.name)
     # The cotangents are variables of the block being built, which stands inside the host.
     forwards = [SymbolTable(parent=d.program.current).thaw(body) for body in view.cases]
     halves = [_half(d, view, k, forward, grads, wanted) for k, forward in enumerate(forwards)]
-    given = [name for name in wanted if any(name in half.grads for half in halves)]
+    given = [one for one in wanted if any(one.inner in half.grads for half in halves)]
     if not given:
         return
+    bodies = [_closed(d, half, given) for half in halves]
+    if isinstance(view, BlockView) and not _keeps(d, view, bodies[0], forwards[0]):
+        gates = {grad.name for grad in grads.values()}
+        _append_backward(d, view, [_run_again(d, bodies[0], forwards[0], gates)], [], given)
+        return
     fixed = [
-        fixpoint_keep(_closed(d, half, given), half.forward, set(), d.lists, d.eliminate)
-        for half in halves
+        fixpoint_keep(body, forward, set(), d.lists, d.eliminate)
+        for body, forward in zip(bodies, forwards, strict=True)
     ]
     plans = [plan for _, plan in fixed]
     values, lists = _keep(d, view, forwards, plans)
@@ -81,11 +144,55 @@ def switch_gradient(d: Differentiation) -> None:
     _append_backward(d, view, cases, lists, given)
 
 
+def _keeps(d: Differentiation, view: BlockView, body: Body, forward: SymbolTable) -> bool:
+    """Whether the gradient gets what it reads from the forward block, run just once.
+
+    Lists are handed out where they grew from one that the gradient of a loop made, no others.
+    """
+    read = free_names(d.eliminate(body, body.results))
+    return not view.recompute and all(
+        d.lists.knows(name) for name in plan_keeping(forward, read, set()).lists
+    )
+
+
+def _apart(view: CasesView, grad: Var) -> Var:
+    """A cotangent under a name that no case has, as a user's own may."""
+    clash = any(grad.name in content.vars for content in view.contents)
+    return call("identity", grad) if clash else grad
+
+
+def _run_again(
+    d: Differentiation, body: Body, forward: SymbolTable, cotangents: Set[str]
+) -> Body:
+    """The backward block with all of the forward block that it needs, behind a fence."""
+    body = d.eliminate(body, body.results)
+    gates = [name for name in free_names(body) if name in cotangents]
+    plan = plan_keeping(forward, free_names(body), set(), lambda op: True)
+    body = with_recomputed(body, forward, plan)
+    read = [
+        name for name in free_names(body) if name not in gates and _is_float_array(d.host, name)
+    ]
+    fenced = [name for name in read if not d.var(name).persistable] or read
+    if not gates or not fenced:
+        return body
+    table = SymbolTable(parent=d.program.current)
+    gate = visible_var(d.program, table, gates[0])
+    with d.program.building(table):
+        names = {name: call(FENCE, gate, d.var(name)).name for name in fenced}
+    body = rename_body(body, names)
+    return body.with_(vars={**table.vars, **body.vars}, ops=(*table.ops, *body.ops))
+
+
+def _is_float_array(table: SymbolTable, name: str) -> bool:
+    type_ = table.type_of(name)
+    return isinstance(type_, TensorType) and differentiable(type_)
+
+
 # ---- what the cases leave --------------------------------------------------------------------
 
 
-def _with_rests(d: Differentiation, view: SwitchView) -> SwitchView:
-    """Let the switch return what its cases leave of lists that come from outside.
+def _with_rests(d: Differentiation, view: View) -> View:
+    """Let the operator return what its cases leave of lists that come from outside.
 
     The cotangent of such a rest is as long as the rest, which only the case would know.
     """
@@ -102,7 +209,7 @@ def _with_rests(d: Differentiation, view: SwitchView) -> SwitchView:
         return view
     view = replace(view, outputs=(*view.outputs, *more))
     d.replace(view.to_op())
-    return SwitchView.of(d.op)
+    return type(view).of(d.op)
 
 
 def _lists_through(op: Op, body: Body) -> Iterator[tuple[str, str]]:
@@ -122,26 +229,27 @@ def _lists_through(op: Op, body: Body) -> Iterator[tuple[str, str]]:
 
 def _half(
     d: Differentiation,
-    view: SwitchView,
+    view: CasesView,
     case: int,
     forward: SymbolTable,
     grads: Mapping[str, Var],
-    wanted: Sequence[str],
+    wanted: Sequence[_Wanted],
 ) -> _Half:
     table, seeds = SymbolTable(parent=forward), dict[str, Var]()
     with d.program.building(table):
         for out in view.outputs:
             if out.name in grads:
                 collect(seeds, out.results[case], grads[out.name])
-        return _Half(forward, table, d.backprop(forward, seeds, set(wanted)))
+        found = d.backprop(forward, seeds, {one.inner for one in wanted})
+    return _Half(forward, table, found)
 
 
-def _closed(d: Differentiation, half: _Half, given: Sequence[str]) -> Body:
-    """The backward case; it returns a cotangent for every capture, zeros included."""
+def _closed(d: Differentiation, half: _Half, given: Sequence[_Wanted]) -> Body:
+    """The backward case; it returns a cotangent for everything given, zeros included."""
     with d.program.building(half.table):
         grads = [
-            half.grads[name] if name in half.grads else zeros_like(d.var(name))
-            for name in given
+            half.grads[one.inner] if one.inner in half.grads else zeros_like(d.var(one.name))
+            for one in given
         ]
     return half.table.freeze(grad.name for grad in grads)
 
@@ -155,16 +263,16 @@ def _reading(
     return rename_body(body.with_(results=(*body.results, *rests)), names)
 
 
-# ---- both switches ---------------------------------------------------------------------------
+# ---- both operators --------------------------------------------------------------------------
 
 
 def _keep(
     d: Differentiation,
-    view: SwitchView,
+    view: SwitchView | BlockView,
     forwards: Sequence[SymbolTable],
     plans: Sequence[Keeping],
 ) -> tuple[list[_Kept], list[_Kept]]:
-    """Give the forward switch extra outputs: the values and the histories that are kept."""
+    """Give the forward operator extra outputs: the values and the histories that are kept."""
     values, lists, more = list[_Kept](), list[_Kept](), list[Output]()
     for case, (forward, plan) in enumerate(zip(forwards, plans, strict=True)):
         for name in plan.values:
@@ -196,18 +304,17 @@ def _zeros(d: Differentiation, table: SymbolTable, forward: SymbolTable, name: s
 
 def _append_backward(
     d: Differentiation,
-    view: SwitchView,
+    view: SwitchView | BlockView,
     cases: Sequence[Body],
     lists: Sequence[_Kept],
-    given: Sequence[str],
+    given: Sequence[_Wanted],
 ) -> None:
-    """The backward switch, in the block that is being built."""
+    """The backward operator, in the block that is being built."""
     table = d.program.current
     name = table.names.unique(f"{d.op.name}_grad")
-    types = [table.type_of(origin) for origin in given]
     grads = [
-        table.new_var(table.names.unique(f"{origin}_grad"), type_).name
-        for origin, type_ in zip(given, types, strict=True)
+        table.new_var(table.names.unique(f"{one.name}_grad"), table.type_of(one.name)).name
+        for one in given
     ]
     rests: list[str] = []
     for kept in lists:
@@ -215,5 +322,6 @@ def _append_backward(
         rests.append(table.new_var(table.names.unique(kept.outer), type_).name)
         d.lists.left(kept.outer, rests[-1])
     table.append(view.like(name, cases, [*grads, *rests]).to_op())
-    for origin, grad in zip(given, grads, strict=True):
-        d.give(origin, var_of(d.program, table, grad))
+    for one, grad in zip(given, grads, strict=True):
+        say = d.give if one.name in view.captures else d.settle
+        say(one.name, var_of(d.program, table, grad))
