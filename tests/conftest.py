@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import zlib
@@ -42,6 +43,14 @@ def mode(request: pytest.FixtureRequest) -> str:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator of random numbers, another one for each test and the same on every run."""
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(autouse=True)
+def optimized(request: pytest.FixtureRequest) -> None:
+    """XLA compiles as users have it, but for tests that are marked `unoptimized`."""
+    marked = request.node.get_closest_marker("unoptimized") is not None
+    if marked or "tests.unoptimized" in sys.modules:  # else JAX may not be imported yet
+        importlib.import_module("tests.unoptimized").optimize(not marked)
 
 
 @pytest.fixture(scope="session")

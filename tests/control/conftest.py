@@ -1,8 +1,22 @@
-"""`from checking import check` in every test here."""
+"""`from checking import check` in every test here; row-wise branches of fewer copies."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import pytest
+
+from braces.ops.control import partition_lowering
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row-wise branch is compiled for half of its rows, all but one and all of them alone.
+
+    Then a few rows have padding, where else each number of them has a copy; and XLA takes a
+    fifth of the time for the gradients of nested branches.
+    """
+    monkeypatch.setattr(partition_lowering, "SHARES", (2,))

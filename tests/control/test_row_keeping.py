@@ -12,6 +12,8 @@ import braces as br
 from braces.ir.records import Op
 from braces.ir.walk import all_ops
 
+pytestmark = [pytest.mark.unoptimized, pytest.mark.usefixtures("few_copies")]
+
 RNG = np.random.default_rng(3)
 X, W = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 3)) / 2
 ALL, SOME, NONE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from references import SIZES, Reference, Values, collect, is_float, numbers
 
 import braces.ops  # noqa: F401 - registers the operators
 from braces.dims import Dim, Size, parse_size, substitute
-from braces.dtypes import FLOAT64, SHORT_NAMES, DType, TensorType, parse_type
+from braces.dtypes import FLOAT64, DType, TensorType, parse_type
 from braces.executor.executor import Executor
 from braces.frontend.variables import data
 from braces.ir.program import Program
@@ -219,30 +219,55 @@ class Built:
         """Values by the names of the variables; the first one tells the sizes."""
         fed: dict[str, Any] = {}
         if sizes:
-            fed["sizes"] = np.zeros([sizes[name] for name in self.case.symbols], bool)
+            told = [sizes[name] for name in self.case.symbols]
+            fed[self.extra["sizes"].name] = np.zeros(told, bool)
         for slot, vars_ in self.inputs.items():
             fed |= {var.name: value for var, value in zip(vars_, values[slot], strict=True)}
         return fed | dict(extra)
 
+    def wanted(self) -> dict[str, Var]:
+        """What a run fetches: what is asked for, and what tells the sizes."""
+        return self.fetch | {n: var for n, var in self.extra.items() if n == "sizes"}
+
     def run(self, executor: Executor, feed: Mapping[str, Any]) -> dict[str, Any]:
         """Run and fetch."""
-        fetch = dict(self.fetch)
-        if "sizes" in feed:
-            fetch["sizes"] = self.extra["sizes"]
-        return executor.run(self.program, Scope(), feed=feed, fetch=fetch)
+        return run_together(executor, [self], [feed])[0]
 
 
-def build(case: Case) -> Built:
-    """A program that computes a case from fed inputs."""
-    with Program() as program:
+def run_together(
+    executor: Executor, parts: Sequence[Built], feeds: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Run cases that share a program, all at once; the results of each."""
+    feed = {name: value for one in feeds for name, value in one.items()}
+    fetch = {
+        f"{i} {name}": var
+        for i, part in enumerate(parts)
+        for name, var in part.wanted().items()
+    }
+    found = executor.run(parts[0].program, Scope(), feed=feed, fetch=fetch)
+    return [
+        {name: found[f"{i} {name}"] for name in part.wanted()} for i, part in enumerate(parts)
+    ]
+
+
+def build(case: Case, program: Program | None = None, prefix: str = "") -> Built:
+    """A program that computes a case from fed inputs, or a part of one that has others too.
+
+    Args:
+        case: What is computed.
+        program: The one that has the others.
+        prefix: Before the names of the inputs; another one for each case of a program.
+    """
+    with program or Program() as program:
         built = Built(case, program, {})
         if case.symbols:
             shape = tuple(map(Dim.named, case.symbols))
-            built.declare("sizes", TensorType(SHORT_NAMES["bool"], shape))
+            built.extra["sizes"] = data(f"{prefix}sizes", shape, "bool")
         for slot, types in case.types.items():
             names = [slot if len(types) == 1 else f"{slot}_{i}" for i in range(len(types))]
             built.inputs[slot] = tuple(
-                data(name, t.shape, t.dtype) for name, t in zip(names, types, strict=True)
+                data(prefix + name, t.shape, t.dtype)
+                for name, t in zip(names, types, strict=True)
             )
         built.outputs = apply(case.op, built.inputs, case.attrs)
     built.fetch = {
@@ -251,6 +276,12 @@ def build(case: Case) -> Built:
         for i, var in enumerate(vars_)
     }
     return built
+
+
+def build_together(chosen: Sequence[Case]) -> list[Built]:
+    """One program that computes some cases side by side: one compilation for all of them."""
+    program = Program()
+    return [build(case, program, f"example_{i}_") for i, case in enumerate(chosen)]
 
 
 def with_floats(case: Case, dtype: DType) -> Case:

@@ -7,11 +7,12 @@ its rule says, sees five rows of which two are padding, and gives what the other
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
-from cases import Built, Case, build, cases
+from cases import Built, Case, build, build_together, cases, run_together
 
 from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType
@@ -19,6 +20,8 @@ from braces.errors import ProgramError
 from braces.executor.executor import Executor
 from braces.ops.build import Var
 from braces.ops.control.rows import mask_rows
+
+pytestmark = pytest.mark.unoptimized
 
 VALID = np.array([True, True, False, True, False])
 RULED = [case for case in cases() if case.definition.rows_rule and case.symbols]
@@ -36,40 +39,71 @@ def real(value: Any, along: Sequence[int]) -> Any:
     return value
 
 
-def masked(case: Case, rows: Dim) -> Built | None:
-    """The operator in a program that leaves padding out; `None` where that is refused."""
-    built = build(case)
-    with built.program:
+def mask(parts: Sequence[Built], name: str) -> None:
+    """Leave padding out of a program that computes some examples.
+
+    Raises:
+        ProgramError: One of them is refused.
+    """
+    rows, built = Dim.named(name), parts[0]
+    with built.program as program:
         valid = built.declare("valid", TensorType(BOOL, (rows,)))
+    mask_rows(program, program.table, rows, valid.name)
+
+
+def is_accepted(case: Case, name: str) -> bool:
+    """Whether an example can be seen with padding."""
     try:
-        mask_rows(built.program, built.program.table, rows, valid.name)
+        mask([build(case)], name)
     except ProgramError:
-        return None
-    return built
+        return False
+    return True
 
 
-ACCEPTED = [
-    (case, name) for case in RULED for name in case.symbols if masked(case, Dim.named(name))
-]
+ACCEPTED = [(case, name) for case in RULED for name in case.symbols if is_accepted(case, name)]
+
+
+class Compared:
+    """Some examples of an operator in two programs: with padding, and with the other rows.
+
+    Attributes:
+        fetch: What is compared of each example.
+        got: What it is with padding.
+        want: What it is without.
+    """
+
+    def __init__(self, chosen: Sequence[Case], name: str) -> None:
+        rows, padded, plain = Dim.named(name), *map(build_together, (chosen, chosen))
+        more, fewer = list[Any](), list[Any]()
+        for one, other in zip(padded, plain, strict=True):
+            sizes = one.case.sizes() | {name: len(VALID)}
+            values = one.case.values(sizes)
+            kept = {
+                slot: tuple(
+                    real(v, axes(x, rows)) for v, x in zip(given, one.inputs[slot], strict=True)
+                )
+                for slot, given in values.items()
+            }
+            more.append(one.feed(values, {}, sizes))
+            fewer.append(other.feed(kept, {}, sizes | {name: int(VALID.sum())}))
+        mask(padded, name)
+        more[0]["valid"] = VALID
+        self.fetch = {one.case: one.fetch for one in plain}
+        found = (run_together(Executor(), *pair) for pair in ((padded, more), (plain, fewer)))
+        self.got, self.want = (dict(zip(chosen, one, strict=True)) for one in found)
+
+
+@lru_cache(maxsize=4)
+def compared(op: str, name: str) -> Compared:
+    """All examples of an operator that can have padding in these rows."""
+    return Compared([case for case, rows in ACCEPTED if case.op == op and rows == name], name)
 
 
 @pytest.mark.parametrize(("case", "name"), ACCEPTED, ids=str)
 def test_padding_changes_nothing(case: Case, name: str) -> None:
-    rows, padded, plain = Dim.named(name), masked(case, Dim.named(name)), build(case)
-    assert padded is not None
-    more, fewer = (case.sizes() | {name: n} for n in (len(VALID), int(VALID.sum())))
-    values = case.values(more)
-    kept = {
-        slot: tuple(
-            real(v, axes(x, rows)) for v, x in zip(given, plain.inputs[slot], strict=True)
-        )
-        for slot, given in values.items()
-    }
-    extra = {"sizes": np.zeros([more[s] for s in case.symbols], bool), "valid": VALID}
-    executor = Executor(mode="interpret")
-    got = padded.run(executor, padded.feed(values, extra, {}))
-    want = plain.run(executor, plain.feed(kept, {}, fewer))
-    for output, var in plain.fetch.items():
+    rows, both = Dim.named(name), compared(case.op, name)
+    got, want = both.got[case], both.want[case]
+    for output, var in both.fetch[case].items():
         found = real(got[output], axes(var, rows))
         np.testing.assert_allclose(found, want[output], rtol=2e-3, err_msg=output)
 

@@ -31,12 +31,14 @@ class _Shared:
         names: The value of a case, by its number; the others put zeros there.
         outer: The name of the output.
         read: The cases whose gradient reads it.
+        linear: Whether it is linear in rows that the results are linear in.
     """
 
     row: TensorType
     names: dict[int, str]
     outer: str
     read: set[int]
+    linear: bool
 
     def rows(self, count: Size) -> TensorType:
         """The type of so many rows."""
@@ -57,13 +59,20 @@ def keep_rows(
         Outputs of the forward branch as operands of the backward one, and the contents of
         backward cases that take them.
     """
+    linear = [_from_linear(view, k) for k in range(len(view.cases))]
     shared = [
-        _Shared(_row(d.host.type_of(out.name)), dict(enumerate(out.results)), out.name, set())
+        _Shared(
+            _row(d.host.type_of(out.name)),
+            dict(enumerate(out.results)),
+            out.name,
+            set(),
+            any(name in linear[k] for k, name in enumerate(out.results)),
+        )
         for out in view.outs
     ]
     for k, (body, after) in enumerate(zip(view.bodies, backward, strict=True)):
         for name in _worth_keeping(d, view, k, body, after):
-            _put(d, view, shared, k, name, _row(body.vars[name].type))
+            _put(d, view, shared, k, name, name in linear[k])
     _augment_forward(d, view, shared[len(view.outs) :])
     read = [one for one in shared if one.read]
     params, contents = list[list[str]](), list[Body]()
@@ -72,7 +81,20 @@ def keep_rows(
         params.append(names)
         contents.append(content)
     each = zip(read, zip(*params, strict=True), strict=False)
-    return [Operand(one.outer, names) for one, names in each], contents
+    return [Operand(one.outer, names, one.linear) for one, names in each], contents
+
+
+def _from_linear(view: PartitionView, k: int) -> set[str]:
+    """What a case computes from rows that its results are linear in.
+
+    Where the branch is itself a gradient, these are cotangents and what follows from them.
+    A row of padding has zeros for it, kept or not: the copy of a real row would be summed.
+    """
+    found = {row.params[k] for row in view.rows if row.linear}
+    for op in view.bodies[k].ops:
+        if not found.isdisjoint(op.reads()):
+            found.update(op.binds())
+    return found
 
 
 def _put(
@@ -81,14 +103,17 @@ def _put(
     shared: list[_Shared],
     k: int,
     name: str,
-    row: TensorType,
+    linear: bool,
 ) -> None:
     """Find a place for a value of a case: where it is already, else where the case has none."""
+    row = _row(view.bodies[k].vars[name].type)
     there = (one for one in shared if one.names.get(k) == name)
-    free = (one for one in shared if k not in one.names and one.row == row)
+    free = (
+        one for one in shared if k not in one.names and (one.row, one.linear) == (row, linear)
+    )
     place = next(there, None) or next(free, None)
     if place is None:
-        place = _Shared(row, {}, d.host.names.unique(f"{name}_kept"), set())
+        place = _Shared(row, {}, d.host.names.unique(f"{name}_kept"), set(), linear)
         d.host.new_var(place.outer, place.rows(_total(d, view)))
         shared.append(place)
     place.names[k] = name

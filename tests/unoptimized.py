@@ -1,0 +1,52 @@
+"""How much XLA optimises in tests: as users have it, or nothing where a test asks for that.
+
+    pytestmark = pytest.mark.unoptimized
+
+Most of the time of the heaviest tests would go into optimising programs that run for less than
+a millisecond. A test may be marked if it holds what Braces makes of a program, gradients above
+all, against differences or against another mode: XLA then gets the same program and emits
+plain code for it, in a half to a third of the time. What holds the values of operators and
+constructs is not marked, and so everything is also compiled as users compile it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from unittest import mock
+
+import jax
+from jax._src import compiler
+
+from braces.executor.interpret import forget_kernels
+
+PLAIN = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+"""What XLA is told. `XLA_FLAGS` could say it too, but for all tests of a process alike."""
+
+
+@functools.wraps(compiler.get_compile_options)
+def _plain(*given: Any, env_options_overrides: Any = None, **options: Any) -> Any:
+    overrides = {**(env_options_overrides or {}), **PLAIN}
+    return _plain.__wrapped__(*given, env_options_overrides=overrides, **options)
+
+
+PATCH = mock.patch.object(compiler, "get_compile_options", _plain)
+
+
+def unoptimized() -> bool:
+    """Whether XLA is told to optimise nothing."""
+    return compiler.get_compile_options is _plain
+
+
+def optimize(wanted: bool) -> None:
+    """Let XLA optimise what is compiled from now on, or not; kernels without are forgotten."""
+    if wanted and unoptimized():
+        PATCH.stop()
+        jax.clear_caches()
+        forget_kernels()
+    elif not wanted and not unoptimized():
+        PATCH.start()
