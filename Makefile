@@ -35,7 +35,12 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## a first look: run the demo
 	@$(VENV)/bin/braces demo
 
-check: lint types imports test ## everything that CI runs
+# What needs no test runs beside the tests; its output follows theirs, since it is short.
+check: $(READY) ## everything that CI runs
+	@$(MAKE) --no-print-directory --keep-going lint types imports >$(VENV)/.checked 2>&1 & \
+	others=$$!; trap "kill $$others" INT TERM; \
+	$(MAKE) --no-print-directory test; tests=$$?; \
+	wait $$others; others=$$?; cat $(VENV)/.checked; exit $$((tests | others))
 
 lint: $(READY) ## style, format, generated files
 	$(RUN) ruff check $(PYTHON_FILES)
@@ -51,7 +56,7 @@ imports: $(READY) ## the layers: imports point down only
 	$(VENV)/bin/lint-imports --no-logo
 
 test: $(READY) ## tests, docstring examples and documentation
-	$(RUN) pytest -n $(WORKERS)
+	$(RUN) pytest -n $(WORKERS) --dist worksteal
 
 browser: $(READY) ## test pages in a headless Chromium (CHROMIUM=... names one)
 	$(RUN) pytest tests/browser
