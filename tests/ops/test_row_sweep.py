@@ -25,6 +25,8 @@ from braces.errors import ProgramError
 from braces.ops.build import Var, apply
 from braces.ops.control import partition_lowering
 
+pytestmark = pytest.mark.unoptimized
+
 MASK = np.array([True, False, True])
 """The rows that run, of as many as other axes are long in many examples."""
 MODES = {
