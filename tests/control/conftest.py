@@ -16,7 +16,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row-wise branch is compiled for half of its rows, all but one and all of them alone.
 
-    Then a few rows have padding, where else each number of them has a copy; and XLA takes a
-    fifth of the time for the gradients of nested branches.
+    Then a few rows have padding, where else each number of them has a copy of its own.
     """
     monkeypatch.setattr(partition_lowering, "SHARES", (2,))
