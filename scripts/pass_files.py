@@ -50,8 +50,10 @@ class Case:
     def used(self) -> Pass:
         """The pass, with its arguments."""
         name, lines = self.path.parent.name, self.text.splitlines()
-        given = [line.removeprefix(WITH).split() for line in lines if line.startswith(WITH)]
-        return MAKERS[name](*given[0]) if given else PASSES[name]
+        words = [line.removeprefix(WITH).split() for line in lines if line.startswith(WITH)]
+        if not words:
+            return PASSES[name]
+        return MAKERS[name](*(int(word) if word.isdigit() else word for word in words[0]))
 
     def written(self) -> str:
         """The whole file, as it is right now."""

@@ -265,6 +265,13 @@ def test_a_pass_has_a_function() -> None:
         br.passes.Pass("mine", "same")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize("every", [0, -3, 1.5, "2", None, True])
+def test_segments_have_a_number_of_trips(every: Any) -> None:
+    with pytest.raises(br.BracesError, match="every") as raised:
+        br.passes.segments(every)
+    assert "test_pipeline.py" in str(raised.value)
+
+
 def test_a_pass_takes_a_program() -> None:
     prog, _ = counter()
     with pytest.raises(br.ProgramError, match="A pass takes a program"):

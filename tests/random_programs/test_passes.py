@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from generate import feeds_of, generate
 import braces as br
 from braces.passes.catalogue import PASSES
 
-TRIED = {name: (one,) for name, one in PASSES.items()} | {"all": tuple(PASSES.values())}
+TRIED = {name: (one,) for name, one in PASSES.items()}
+TRIED["segments"] = (br.passes.segments(2),)
+TRIED["all"] = (*PASSES.values(), br.passes.segments(3))
 Outcome = dict[str, Any] | type[br.BracesError]
 
 
@@ -59,6 +62,27 @@ def test_gradients_stay_the_same_in_both_modes(seed: int) -> None:
             check_same(found, wanted, f"{mode}, {name}")
 
 
-def test_the_programs_give_hoist_something_to_do() -> None:
+@pytest.mark.parametrize("seed", range(6000, 6012))
+def test_gradients_of_loops_in_segments_are_those_of_whole_loops(seed: int) -> None:
+    made, feeds = generate(seed, size=4), feeds_of(seed)
+    moves = {f"{v.name}.move": feeds[v.name] * 0.5 for v in made.inputs}
+    made.program.give(made.result.name)
+    cut = br.passes.segments(2)(made.program)
+    (result,) = cut.results
+    other = replace(
+        made,
+        program=cut,
+        result=cut.var(result),
+        inputs=[cut.var(v.name) for v in made.inputs],
+    )
+    outcomes = [
+        outcome(one.program, feeds | moves, differentiate(one, second=False), "interpret", ())
+        for one in (made, other)
+    ]
+    check_same(outcomes[1], outcomes[0], "segments")
+
+
+def test_the_programs_give_passes_something_to_do() -> None:
     programs = [generate(seed, size=6).program.definition for seed in range(4000, 4040)]
     assert sum(PASSES["hoist"].run(one) is not one for one in programs) > 10
+    assert sum(br.passes.segments(2).run(one) is not one for one in programs) > 10

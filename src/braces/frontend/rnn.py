@@ -10,13 +10,13 @@ from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located, outer_var
 from braces.frontend.random import sizes_of
-from braces.frontend.segments import Segments, check_trips
 from braces.frontend.step_guard import guard
 from braces.ir.views import LoopView, Row
 from braces.ops.build import Var, as_var, one, shown, tensor_type
 from braces.ops.control.building import Carried, Cut, build_loop
 from braces.ops.rules import axis_index
 from braces.ops.source import says_where
+from braces.passes.segments import Segments, check_trips
 
 
 class StepNet(LoopBlock):

@@ -10,7 +10,6 @@ from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located
 from braces.frontend.rnn import final_of
-from braces.frontend.segments import Segments, check_trips
 from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.views import LoopView
 from braces.ir.walk import all_ops, free_names
@@ -21,6 +20,7 @@ from braces.ops.lists import EMPTY, list_attrs, push
 from braces.ops.rows_of_lists import stack
 from braces.ops.source import says_where
 from braces.passes.prune import eliminate
+from braces.passes.segments import Segments, check_trips
 
 
 class WhileBlock(LoopBlock):

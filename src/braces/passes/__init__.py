@@ -3,6 +3,7 @@
     exe = br.Executor(passes=(*br.passes.default, mine))
     mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
     small = br.passes.eliminate(prog)            # a new program
+    cut = br.passes.segments(16)(prog)           # some are made with what they need to know
     print(prog.explain())                        # what each pass did, or why not
 
 Attributes:
@@ -19,6 +20,7 @@ from braces.passes.catalogue import (
     VERIFY as verify,
 )
 from braces.passes.pipeline import Pass, note
+from braces.passes.segments import segments
 
 __all__ = [
     "Pass",
@@ -29,6 +31,7 @@ __all__ = [
     "note",
     "prune",
     "round_rows",
+    "segments",
     "verify",
 ]
 

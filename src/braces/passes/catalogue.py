@@ -10,6 +10,7 @@ from braces.passes.hoist import HOIST
 from braces.passes.pipeline import Pass
 from braces.passes.prune import PRUNE
 from braces.passes.round_rows import ROUND_ROWS
+from braces.passes.segments import segments
 from braces.passes.verify import verified
 
 VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
@@ -18,5 +19,5 @@ PASSES = {one.name: one for one in (ELIMINATE, FOR_TEST, HOIST, PRUNE, ROUND_ROW
 
 DEFAULT: tuple[Pass, ...] = (ELIMINATE,)
 
-MAKERS: dict[str, Callable[..., Pass]] = {}
+MAKERS: dict[str, Callable[..., Pass]] = {"segments": segments}
 """What makes passes that need a word, by name."""

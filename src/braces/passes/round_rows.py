@@ -13,9 +13,9 @@ reads their number otherwise than as a value, keeps exact sizes.
     data x: f32[b]
     …, final=[l: list<f32[]>], … = loop(…)
     count: i64[] = list_length(list=l)
+    s: f32[m] = list_stack(list=l) {length=size(m)}     # m may be more: copies of the first
     places: i64[m] = arange() {stop=size(m), …}
     valid: bool[m] = less(x=places, y=count)
-    s: f32[m] = list_stack(list=l) {length=size(m)}     # m may be more: copies of the first
     kept: f32[m] = where(condition=valid, x=s, y=zero)
     y: f32[] = sum(x=kept)
 
@@ -89,11 +89,14 @@ def _rounded(body: Body, name: str) -> Body:
     table.ops = []
     with program.building(table), program.at(source.source):
         count = length_of(var_of(program, table, next(iter(source.reads()))))
+        counted, table.ops = table.ops, []
         places = apply("arange", {}, {"stop": rows})["out"][0]
         valid = one("less", places, count)
-    made, table.ops = table.ops, list(body.ops[first:])
+    told, table.ops = table.ops, list(body.ops[first:])
     mask_rows(program, table, rows, valid.name, count.name)
-    table.ops = [*body.ops[:first], *made, *table.ops]
+    after = 1 + next(i for i, op in enumerate(table.ops) if op.name == source.name)
+    masked = [*table.ops[:after], *told, *table.ops[after:]]  # that op tells the size of `told`
+    table.ops = [*body.ops[:first], *counted, *masked]
     return table.freeze(body.results)
 
 

@@ -5,6 +5,40 @@
 The outer loop runs each segment again for its gradient, so that what is kept are the memories
 at the n / k beginnings and the values of one segment: with k near the square root of n, memory
 grows with the square root of the trips, for one more forward computation. Results are the same.
+
+Before:
+
+    final=[a: f32[]], … = loop(init=x) captures [x]
+      body (t: i64[], p: f32[]) {
+        q: f32[] = tanh(x=p)
+        return q
+      }
+      cond (p: f32[]) { more: bool[] = less(x=p, y=x)  return more }
+
+After, with segments of four trips; `one` and `four` are constants:
+
+    final=[a: f32[]], … = loop(init=x) {recompute=true} captures [x]
+      body (segment: i64[], p: f32[]) {
+        first: i64[] = multiply(x=segment, y=four)
+        final=[b: f32[], …], … = loop(init=[p, zero]) captures [first, x]
+          body (trip: i64[], p: f32[], n: i64[]) {
+            t: i64[] = add(x=first, y=trip)
+            q: f32[] = tanh(x=p)
+            m: i64[] = add(x=n, y=one)
+            return q, m
+          }
+          cond (p: f32[], n: i64[]) {
+            more: bool[] = less(x=p, y=x)
+            left: bool[] = less(x=n, y=four)
+            both: bool[] = logical_and(x=more, y=left)
+            return both
+          }
+        return b
+      }
+      cond (p: f32[]) { more: bool[] = less(x=p, y=x)  return more }
+
+A loop whose trips are known needs no counting: its slices are folded into whole segments, and
+one more loop makes the trips that are left over.
 """
 
 from __future__ import annotations
@@ -13,16 +47,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from braces.dims import Size
-from braces.dtypes import BOOL, INT64, TensorType, Type
+from braces.dtypes import BOOL, INT64, ListType, TensorType, Type
 from braces.errors import ProgramError
 from braces.ir.program import Program
-from braces.ir.records import ARGUMENT
+from braces.ir.records import ARGUMENT, Op
 from braces.ir.table import SymbolTable
-from braces.ir.views import LoopView, Row
+from braces.ir.views import LoopView, Row, view_of
 from braces.ir.walk import rename_body
 from braces.ops.build import Var, one, var_of, visible_var
 from braces.ops.control.building import Carried, Cut, Looped, build_loop
 from braces.ops.lists import INDEX_TYPE
+from braces.ops.source import says_where
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite
 
 
 @dataclass
@@ -175,3 +212,101 @@ def check_trips(given: int | None, what: str, least: int = 1) -> int | None:
         f"{what}={given!r} is not a number of trips.",
         fix=f"Use an integer of at least {least}.",
     )
+
+
+# ---- the pass --------------------------------------------------------------------------------
+
+
+@says_where
+def segments(every: int, *loops: str) -> Pass:
+    """A pass that cuts loops into segments, of which gradients keep the beginnings only.
+
+    It is for programs that are not differentiated yet; a loop that its gradient has made to
+    keep histories stays whole.
+
+    Args:
+        every: Trips in one segment.
+        loops: The paths of those that are cut, as `loop_0/body/loop_1`; all that can be.
+
+    Raises:
+        ProgramError: `every` is less than 1.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", [100, 4])
+        ...     rnn = br.create_rnn()
+        ...     with rnn.stepnet() as net:
+        ...         h = net.add_memory(init=br.zeros([4]))
+        ...         h.update(br.tanh(h + net.add_input(x)))
+        ...     last = rnn.final(h)
+        >>> len(prog.blocks), len(br.passes.segments(10)(prog).blocks)
+        (2, 4)
+    """
+    check_trips(every, "every")
+
+    def rule(op: Op, place: Place) -> Change:
+        view = view_of(op)
+        if not isinstance(view, LoopView) or (loops and place.where(op) not in loops):
+            return op
+        reason = _whole_for(view, place, every)
+        if reason is not None:
+            note(place.where(op), f"stays whole: {reason}")
+            return op
+        note(place.where(op), f"is cut into segments of {every} trips")
+        with place.building():
+            return _segmented(view, place, every)
+
+    return Pass(
+        "segments",
+        lambda program: rewrite(program, rule),
+        f"Cut loops into segments of {every} trips, of which gradients keep the beginnings.",
+        trusted=True,
+    )
+
+
+def _whole_for(view: LoopView, place: Place, every: int) -> str | None:
+    """Why a loop is not cut."""
+    if view.recompute:
+        return "its gradient runs its trips again already"
+    if view.history:
+        return "it repeats the trips of another loop"
+    if view.max_trips is not None:
+        return "its trips are limited"
+    if view.count is not None:
+        return "a value tells how many trips it makes"
+    if any(isinstance(place.info(memory.init).type, ListType) for memory in view.memories):
+        return "it carries lists"
+    length = _length(view, place)
+    if length is not None and (length == every or length // every == 0):
+        return "it has no more trips than a segment"
+    return None
+
+
+def _length(view: LoopView, place: Place) -> Size | None:
+    """The number of trips, where it is known beforehand."""
+    if view.length is not None or not view.slices:
+        return view.length
+    return place.var(view.slices[0].source).shape[0]
+
+
+def _segmented(view: LoopView, place: Place, every: int) -> dict[str, str]:
+    """Build the segments of a loop; what its outputs are called from then on."""
+    loop = LoopView(
+        view.index,
+        view.content,
+        rows=tuple(Row(row.result) for row in view.rows),
+        condition=view.condition,
+        length=_length(view, place),
+        reverse=view.reverse,
+    )
+    memories = [Carried(place.var(m.init), m.param, m.next) for m in view.memories]
+    cut, rows = Segments(place.program, loop, memories, every), list[Var]()
+    if view.condition is not None:
+        finals, trips = cut.conditional()
+    else:
+        slices = [Cut(place.var(one.source), one.param) for one in view.slices]
+        finals, rows = cut.counted(slices)
+        trips = one("size", value=loop.length, dtype=INT64)
+    made = view.bound(finals, rows, trips)
+    return {name: var.name for name, var in made.items()}
