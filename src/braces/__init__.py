@@ -78,6 +78,7 @@ from braces.ir.program import parse as parse
 from braces.ops.build import Var as Var
 from braces.ops.define import (
     Indices as Indices,
+    Learned as Learned,
     Tensor as Tensor,
     Training as Training,
 )

@@ -232,8 +232,8 @@ def test_a_written_gradient_of_an_operator_with_an_input_called_out_grad() -> No
 
 # ---- no code looks one up by its name --------------------------------------------------------
 
-DEFINITIONS = ("ops/control/", "ops/row_rules.py")
-"""The operators that own blocks, which read their own slots, and rules that `rows=` names."""
+DEFINITIONS = ("ops/control/", "ir/views/", "ops/row_rules.py")
+"""The operators that own blocks and their views, and rules that `rows=` names."""
 BY_TYPE = {("ops/rules.py", "value")}
 """Attributes of an operator whose type is asked for first."""
 MAPS = ("attrs", "inputs", "outputs")

@@ -173,7 +173,7 @@ class Lowerer:
     def _learn(self, found: Mapping[str, Any], here: str, state: State) -> State:
         """Hold the sizes that values tell against those that were assumed."""
         for name, size in found.items():
-            assumed = self.sizes.setdefault(name, 0)
+            size, assumed = jnp.asarray(size, "int32"), self.sizes.setdefault(name, 0)
             room = assumed if name in self.rounded else 0
             fits = (size > 0) & (size <= room) if room else size == assumed
             told = jnp.where(fits, size if room else 0, room + 1 + size)

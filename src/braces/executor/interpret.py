@@ -71,7 +71,8 @@ class Interpreter:
             return
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
         if definition.learn_rule is not None:
-            self.sizes.update(definition.learn_rule(*definition.arrange(values), **op.attrs))
+            found = definition.learn_rule(*definition.arrange(values), **op.attrs)
+            self.sizes.update((name, int(size)) for name, size in found.items())
         attrs = concrete_attrs(op.attrs, self.sizes)
         check(definition, values, attrs)
         bind(op, compute(definition, values, attrs, tuple(op.outputs)), env)

@@ -13,10 +13,11 @@ from typing import Any
 from braces.errors import ProgramError
 from braces.ops.build import apply, unpacked
 from braces.ops.define import OPS, OpDef, op as define_op
+from braces.ops.definition import Completing
 from braces.passes.backward import as_list
 
 
-class OperatorFunction:
+class OperatorFunction(Completing):
     """An operator as users call it.
 
     Attributes:
@@ -70,22 +71,6 @@ class OperatorFunction:
 
     def __repr__(self) -> str:
         return f"<operator {self.__name__}{self.__signature__}>"
-
-    def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the inference; see `braces.ops.definition.OpDef.infer`."""
-        return self.definition.infer(rule)
-
-    def vjp(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a kernel; see `braces.ops.definition.OpDef.vjp`."""
-        return self.definition.vjp(kernel)
-
-    def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a program; see `braces.ops.definition.OpDef.gradient`."""
-        return self.definition.gradient(rule)
-
-    def checked(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        """Write what is an error at run time; see `braces.ops.definition.OpDef.checked`."""
-        return self.definition.checked(*args, **kwargs)
 
 
 def _signature(definition: OpDef) -> inspect.Signature:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from braces.dtypes import Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Attr, Op
-from braces.ops.kinds import BLOCK_KINDS, PLAIN, held, normalise
+from braces.ops.kinds import PLAIN, held, normalise
 from braces.ops.offence import told
 from braces.ops.row_rules import RowRule
 from braces.ops.signature import REQUIRED, AttrSpec, Slot, read_signature
@@ -45,8 +45,212 @@ class Check:
     fix: str | None = None
 
 
+class Completing:
+    """What completes the definition of an operator: an operator's, or its function's methods.
+
+    Attributes:
+        definition: What is completed.
+    """
+
+    definition: OpDef
+
+    def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the inference: `rule(context, *types, **attrs)` gives the output types.
+
+        Example:
+            >>> import braces as br
+            >>> from braces.dtypes import TensorType
+            >>> @br.op
+            ... def first_two(x: br.Tensor) -> br.Tensor:
+            ...     return x[:2]
+            >>> @first_two.infer
+            ... def _(context, x):
+            ...     return TensorType(x.dtype, (2, *x.shape[1:]))
+            >>> with br.Program():
+            ...     print(first_two(br.data("x", ["b", 3])).type)
+            f32[2,3]
+        """
+        self.definition.infer_rule = rule
+        return rule
+
+    def vjp(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the gradient as a kernel.
+
+        Its parameters name what it needs: inputs, outputs, and `NAME_grad` for the cotangents
+        of outputs. It returns one cotangent for each input, or for the first one only where it
+        is annotated to return a single `Tensor`.
+
+        Example:
+            >>> import braces as br
+            >>> @br.op
+            ... def rounded_up(x: br.Tensor) -> br.Tensor:
+            ...     return -(-x // 1)
+            >>> @rounded_up.vjp
+            ... def _(out_grad: br.Tensor) -> br.Tensor:
+            ...     return out_grad  # as if nothing had been rounded
+            >>> with br.Program() as program:
+            ...     x = br.data("x", [2])
+            ...     (grad,) = br.gradients(rounded_up(x), x)
+            >>> br.Executor().run(program, br.Scope(), feed={"x": [0.5, 2.0]}, fetch=grad)
+            array([1., 1.], dtype=float32)
+        """
+        self.definition.vjp_rule = _written_vjp(self.definition, kernel)
+        return kernel
+
+    def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the gradient as a program: `rule(op)` gives cotangents by input slot.
+
+        `op["x"]` is the variable of an input or output, `op.out_grad` the cotangent, `op.attrs`
+        has the attributes, and `op.wants("x")` says whether a cotangent is of any use.
+
+        Example:
+            >>> import braces as br
+            >>> @br.op
+            ... def third_power(x: br.Tensor) -> br.Tensor:
+            ...     return x**3
+            >>> @third_power.gradient
+            ... def _(op):
+            ...     return {"x": 3.0 * op["x"] ** 2 * op.out_grad}
+            >>> with br.Program() as program:
+            ...     x = br.data("x", [2])
+            ...     (grad,) = br.gradients(third_power(x), x)
+            >>> br.Executor().run(program, br.Scope(), feed={"x": [1.0, 2.0]}, fetch=grad)
+            array([ 3., 12.], dtype=float32)
+        """
+        self.definition.gradient_rule = rule
+        return rule
+
+    def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write the directional derivative as a program.
+
+        `rule(values, tangents, attrs)` takes variables and tangents by slot, and gives the
+        tangents of the outputs by slot; a slot holds a tuple.
+
+        Example:
+            >>> import braces as br
+            >>> @br.op
+            ... def doubled(x: br.Tensor) -> br.Tensor:
+            ...     return x * 2
+            >>> @doubled.jvp
+            ... def _(values, tangents, attrs):
+            ...     (moved,) = tangents["x"]
+            ...     return {"out": (moved * 2.0,)}
+            >>> with br.Program() as program:
+            ...     x = br.data("x", [2])
+            ...     (moved,) = br.jvp([doubled(x)], [x], [br.full([2], 1.0)])
+            >>> br.Executor().run(program, br.Scope(), feed={"x": [5.0, 7.0]}, fetch=moved)
+            array([2., 2.], dtype=float32)
+        """
+        self.definition.jvp_rule = rule
+        return rule
+
+    def settled(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Write the attributes that become definite: `rule(*types, **attrs)` gives them.
+
+        What it gives stands in the program in place of what was given.
+
+        Example:
+            >>> import braces as br
+            >>> @br.op
+            ... def ending(x: br.Tensor, *, axis: int = -1) -> br.Tensor:
+            ...     return x.max(axis)
+            >>> @ending.settled
+            ... def _(x, *, axis):
+            ...     return {"axis": axis % x.rank}
+            >>> with br.Program() as program:
+            ...     out = ending(br.data("x", [2, 3]))
+            >>> program.definition.main.ops[0].attrs["axis"]
+            1
+        """
+        self.definition.settle_rule = rule
+        return rule
+
+    def learned(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        """Write the sizes that only values tell: `rule(*inputs, **attrs)` gives them by name.
+
+        The dimension is an attribute of the kind `br.Learned`; the kernel gets it as a number,
+        the rule as the dimension. Compiled, a size is guessed from the runs before, and a run
+        is repeated where that was wrong: each new size is compiled once.
+
+        Example:
+            >>> import braces as br
+            >>> import jax.numpy as jnp
+            >>> from braces.dtypes import INT64, TensorType
+            >>> @br.op
+            ... def places(x: br.Tensor, *, count: br.Learned) -> br.Tensor:
+            ...     return jnp.nonzero(x, size=count)[0]
+            >>> @places.infer
+            ... def _(context, x, *, count):
+            ...     return TensorType(INT64, (count,))
+            >>> @places.learned
+            ... def _(x, *, count):
+            ...     return {count.name: (x != 0).sum()}
+            >>> with br.Program() as program:
+            ...     found = places(br.data("x", ["b"]), count="found")
+            >>> br.Executor().run(program, br.Scope(), feed={"x": [0.0, 5.0, 2.0]}, fetch=found)
+            array([1, 2])
+        """
+        self.definition.learn_rule = rule
+        return rule
+
+    def rows(self, rule: RowRule) -> RowRule:
+        """Write what to mask where rows are mixed: `rule(view)` gives it by input slot."""
+        self.definition.rows_rule = rule
+        return rule
+
+    def masked(self, rule: Callable[..., Op]) -> Callable[..., Op]:
+        """Write what takes its place on masked inputs: `rule(view, *inputs, mask)` gives it."""
+        self.definition.masked_rule = rule
+        return rule
+
+    def rounded(self, rule: Callable[..., Op]) -> Callable[..., Op]:
+        """Write what takes its place where rows have room for more than there are.
+
+        `rule(view, count)` gives it; `count` is the variable that tells how many rows there
+        are, which come first. It stands in place of the rule about rows.
+        """
+        self.definition.rounded_rule = rule
+        return rule
+
+    def checked(
+        self, error: type[BracesError], message: str, fix: str | None = None
+    ) -> Callable[..., Any]:
+        """Write the condition that is an error at run time; loops stop where it holds.
+
+        What is decorated has the kernel's parameters, and gives an array of bools: where it is
+        wrong.
+
+        Args:
+            error: The class of the error.
+            message: What it says.
+            fix: The way out.
+
+        Example:
+            >>> import braces as br
+            >>> @br.op
+            ... def root(x: br.Tensor) -> br.Tensor:
+            ...     return x**0.5
+            >>> @root.checked(br.errors.RunError, "A root of a negative number.")
+            ... def _(x):
+            ...     return x < 0
+            >>> with br.Program() as program:
+            ...     out = root(br.data("x", [2]))
+            >>> try:
+            ...     br.Executor().run(program, br.Scope(), feed={"x": [4.0, -1.0]}, fetch=out)
+            ... except br.errors.RunError as wrong:
+            ...     print(wrong.what)
+            A root of a negative number.
+        """
+
+        def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
+            self.definition.check = Check(kernel, error, message, fix)
+            return kernel
+
+        return decorate
+
+
 @dataclass(eq=False)
-class OpDef:
+class OpDef(Completing):
     """All that is known of an operator type.
 
     The module that defines an operator completes it; from then on nothing changes.
@@ -109,6 +313,9 @@ class OpDef:
     suffix: str = ""
     cotangents: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        self.definition = self
+
     # ---- schema ------------------------------------------------------------------------------
 
     def input(self, name: str) -> Slot | None:
@@ -136,7 +343,7 @@ class OpDef:
     @cached_property
     def owns_blocks(self) -> bool:
         """Whether blocks are among the attributes."""
-        return any(spec.kind in BLOCK_KINDS for spec in self.attrs)
+        return any(spec.holds_blocks for spec in self.attrs)
 
     @cached_property
     def stem(self) -> str:
@@ -240,77 +447,6 @@ class OpDef:
             if found is None:
                 raise
             raise found from None
-
-    # ---- completing a definition -------------------------------------------------------------
-
-    def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the inference: `rule(context, *types, **attrs)` gives the output types."""
-        self.infer_rule = rule
-        return rule
-
-    def vjp(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a kernel.
-
-        Its parameters name what it needs: inputs, outputs, and `NAME_grad` for the cotangents
-        of outputs. It returns one cotangent for each input, or for the first one only where it
-        is annotated to return a single `Tensor`.
-        """
-        self.vjp_rule = _written_vjp(self, kernel)
-        return kernel
-
-    def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a program: `rule(op)` gives cotangents by input slot."""
-        self.gradient_rule = rule
-        return rule
-
-    def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the directional derivative as a program.
-
-        `rule(values, tangents, attrs)` takes variables and tangents by slot, and gives the
-        tangents of the outputs by slot.
-        """
-        self.jvp_rule = rule
-        return rule
-
-    def settled(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Write the attributes that become definite: `rule(*types, **attrs)` gives them."""
-        self.settle_rule = rule
-        return rule
-
-    def learned(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Write the sizes that only values tell."""
-        self.learn_rule = rule
-        return rule
-
-    def rows(self, rule: RowRule) -> RowRule:
-        """Write what to mask where rows are mixed: `rule(view)` gives it by input slot."""
-        self.rows_rule = rule
-        return rule
-
-    def masked(self, rule: Callable[..., Op]) -> Callable[..., Op]:
-        """Write what takes its place on masked inputs: `rule(view, *inputs, mask)` gives it."""
-        self.masked_rule = rule
-        return rule
-
-    def rounded(self, rule: Callable[..., Op]) -> Callable[..., Op]:
-        """Write what takes its place where rows have room for more than there are.
-
-        `rule(view, count)` gives it; `count` is the variable that tells how many rows there
-        are, which come first. It stands in place of the rule about rows.
-        """
-        self.rounded_rule = rule
-        return rule
-
-    def checked(
-        self, error: type[BracesError], message: str, fix: str | None = None
-    ) -> Callable[..., Any]:
-        """Write the condition that is an error at run time; loops stop where it holds."""
-
-        def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
-            self.check = Check(kernel, error, message, fix)
-            return kernel
-
-        return decorate
 
 
 def suffix_of(stem: str, base: OpDef) -> str:

@@ -23,8 +23,8 @@ History: TypeAlias = Annotated[str, "History"]
 """The loop whose trips a list records; lists of one history have one room."""
 Capacity: TypeAlias = Annotated[int, "Capacity"]
 """Room for so many values when compiled, which the executor sets."""
-Learned: TypeAlias = Annotated[Size, "Learned"]
-"""A dimension whose size only the values of a run tell."""
+Learned: TypeAlias = Annotated[Any, "Learned"]
+"""A dimension whose size only the values of a run tell; to the kernel it is a number."""
 Salt: TypeAlias = Annotated[int, "Salt"]
 """The number that a draw mixes into its key; a block that is called again has others."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.errors import OpDefinitionError
-from braces.ops.kinds import KINDS, ROLES
+from braces.ops.kinds import BLOCK_KINDS, KINDS, ROLES
 
 REQUIRED = inspect.Parameter.empty
 
@@ -47,6 +47,11 @@ class AttrSpec:
     def required(self) -> bool:
         """Whether there is no default."""
         return self.default is REQUIRED
+
+    @property
+    def holds_blocks(self) -> bool:
+        """Whether it is a block, or several."""
+        return self.kind.removesuffix(" | None") in BLOCK_KINDS
 
 
 def read_signature(

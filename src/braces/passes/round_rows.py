@@ -69,8 +69,13 @@ def round_rows(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...]]:
 
 
 def learned(op: Op) -> str | None:
-    """The dimension of which an operator tells the size."""
-    role = OPS.get(op.type).roles.get("Learned")
+    """The dimension of which an operator tells the size, where it is the length of a list.
+
+    Its rows may be more than there are, for those beyond are like the first. What an operator
+    of another kind makes has exact sizes.
+    """
+    definition = OPS.get(op.type)
+    role = definition.roles.get("Learned") if definition.lists else None
     size = None if role is None else op.attrs[role]
     return size.name if isinstance(size, Dim) else None
 

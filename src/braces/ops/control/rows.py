@@ -129,11 +129,11 @@ def rounded_fills(view: RowView) -> Fills:
 
 def _reads_size(view: RowView) -> bool:
     """Whether an attribute has the number of rows in it other than as part of a shape."""
-    kinds = {spec.name: spec.kind for spec in OPS.get(view.op.type).attrs}
+    specs = {spec.name: spec for spec in OPS.get(view.op.type).attrs}
     return any(
         str(view.rows) in re.findall(r"[\w.$]+", str(value))
         for name, value in view.op.attrs.items()
-        if kinds[name] != "Shape" and not kinds[name].startswith("Bod")
+        if specs[name].kind != "Shape" and not specs[name].holds_blocks
     )
 
 

@@ -1,0 +1,215 @@
+"""Operators of users' own are completed as ours are, in both modes and with gradients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import braces as br
+from braces.dtypes import TensorType
+from braces.errors import RunError
+from braces.ops.definition import Completing, OpDef
+
+X = np.array([[0.5, -1.0, 2.0], [-0.25, 3.0, 1.0]], "float32")
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(params=["interpret", "compile"])
+def mode(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def own(kernel: Any) -> Any:
+    """An operator of its own for each test and mode."""
+    kernel.__name__ = f"{kernel.__name__}_{next(NUMBERS)}"
+    return br.op(kernel)
+
+
+def run(mode: str, program: br.Program, fetches: Iterable[Any], x: Any = X) -> list[Any]:
+    return br.Executor(mode=mode).run(program, br.Scope(), feed={"x": x}, fetch=list(fetches))
+
+
+def test_every_method_that_completes_an_operator_of_ours_completes_one_of_a_user() -> None:
+    def kernel(x: br.Tensor) -> br.Tensor:
+        return x
+
+    made: Any = own(kernel)
+    methods = [name for name in vars(Completing) if not name.startswith("_")]
+    assert {"vjp", "jvp", "gradient", "settled", "learned", "checked"} <= set(methods)
+    for name in methods:
+        assert getattr(made, name).__func__ is getattr(OpDef, name)
+        assert made.definition is made.definition.definition
+
+
+def test_a_written_gradient_kernel_is_what_gradients_use(mode: str) -> None:
+    @own
+    def users_sign(x: br.Tensor) -> br.Tensor:
+        return jnp.sign(x)
+
+    @users_sign.vjp
+    def straight_through(x: br.Tensor, out_grad: br.Tensor) -> br.Tensor:
+        return jnp.where(jnp.abs(x) <= 1, out_grad, 0)
+
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        (grad,) = br.gradients([br.sum(users_sign(x) * 3.0)], [x])
+    (got,) = run(mode, program, [grad])
+    np.testing.assert_array_equal(got, np.where(np.abs(X) <= 1, 3, 0))
+
+
+def test_a_gradient_written_as_a_program_is_differentiated_again(mode: str) -> None:
+    @own
+    def users_scaled_cube(x: br.Tensor, w: br.Tensor, *, scale: float = 1.0) -> br.Tensor:
+        return scale * x**3 + w
+
+    @users_scaled_cube.gradient
+    def rule(op: Any) -> dict[str, Any]:
+        assert not op.wants("w")
+        return {"x": 3.0 * op.attrs["scale"] * op["x"] ** 2 * op.out_grad}
+
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        (first,) = br.gradients([users_scaled_cube(x, 1.0, scale=2.0)], [x])
+        assert first is not None
+        (second,) = br.gradients([first], [x])
+    got = run(mode, program, [first, second])
+    np.testing.assert_allclose(got[0], 6 * X**2, rtol=1e-6)
+    np.testing.assert_allclose(got[1], 12 * X, rtol=1e-6)
+
+
+def test_a_written_directional_derivative_is_what_jvp_uses(mode: str) -> None:
+    @own
+    def users_pair(x: br.Tensor, y: br.Tensor) -> br.Tensor:
+        return x * jnp.round(y)
+
+    @users_pair.jvp
+    def rule(values: Any, tangents: Any, attrs: Any) -> dict[str, Any]:
+        assert not attrs
+        (x,), (y,) = values["x"], values["y"]
+        return {"out": (tangents["x"][0] * y + x * tangents["y"][0],)}
+
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        (moved,) = br.jvp([users_pair(x, x)], [x], [br.ones_like(x)])
+    (got,) = run(mode, program, [moved])
+    np.testing.assert_allclose(got, 2 * X, rtol=1e-6)
+
+
+def test_an_attribute_becomes_definite_before_it_is_stored(mode: str) -> None:
+    @own
+    def users_turned(x: br.Tensor, *, by: tuple[int, ...] = (-1,)) -> br.Tensor:
+        return jnp.roll(x, by, axis=tuple(range(len(by))))
+
+    @users_turned.settled
+    def rule(x: TensorType, *, by: tuple[int, ...]) -> dict[str, Any]:
+        return {"by": (*by, *[0] * (x.rank - len(by)))}
+
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        out = users_turned(x)
+        (grad,) = br.gradients([out * out], [x])
+    assert program.definition.main.ops[0].attrs["by"] == (-1, 0)
+    got = run(mode, program, [out, grad])
+    np.testing.assert_array_equal(got[0], np.roll(X, -1, axis=0))
+    np.testing.assert_allclose(got[1], 2 * X)
+
+
+@pytest.mark.parametrize("looped", [False, True])
+def test_a_users_check_ends_a_run_with_the_users_error(mode: str, looped: bool) -> None:
+    class NegativeError(RunError):
+        """Numbers below zero."""
+
+    @own
+    def users_root(x: br.Tensor) -> br.Tensor:
+        return jnp.sqrt(x)
+
+    @users_root.checked(NegativeError, "Roots need numbers from 0 on.", "Take abs(x).")
+    def rule(x: Any) -> Any:
+        return x < 0
+
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        out = br.scan(lambda c, row: (c, users_root(row)), 0.0, x)[1] if looped else None
+        out = users_root(x) if out is None else out
+        (grad,) = br.gradients([out], [x])
+    np.testing.assert_allclose(run(mode, program, [grad], X**2)[0], 0.5 / np.abs(X), rtol=1e-6)
+    with pytest.raises(NegativeError, match="Roots need numbers") as caught:
+        run(mode, program, [out])
+    assert "test_users_operators.py:" in str(caught.value)
+    assert "Take abs(x)." in str(caught.value)
+
+
+def chosen_of() -> Any:
+    """The rows of `x` where a mask holds: how many they are, only the values tell."""
+
+    @own
+    def users_chosen(x: br.Tensor, mask: br.Tensor, *, count: br.Learned) -> br.Tensor:
+        return x[jnp.nonzero(mask, size=count)[0]]
+
+    @users_chosen.infer
+    def types(context: Any, x: TensorType, mask: TensorType, *, count: Any) -> TensorType:
+        return TensorType(x.dtype, (count, *x.shape[1:]))
+
+    @users_chosen.learned
+    def sizes(x: Any, mask: Any, *, count: Any) -> dict[str, Any]:
+        return {count.name: mask.sum()}
+
+    return users_chosen
+
+
+def test_a_users_operator_may_learn_a_size_from_values(mode: str) -> None:
+    chosen = chosen_of()
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        rows = chosen(x, x[:, 0] > 0.0, count="found")
+        total = br.sum(rows * rows, axis=0) + br.mean(rows)
+        (grad,) = br.gradients([total], [x])
+    assert str(rows.type) == "f32[found,3]"
+    exe, rng = br.Executor(mode=mode), np.random.default_rng(0)
+    for count in (4, 9, 2, 9):
+        given = rng.normal(size=(count, 3)).astype("float32")
+        given[0, 0] = 1.0
+        got = exe.run(program, br.Scope(), feed={"x": given}, fetch=[rows, total, grad])
+        real = given[given[:, 0] > 0]
+        np.testing.assert_array_equal(got[0], real)
+        np.testing.assert_allclose(got[1], (real**2).sum(0) + real.mean(), rtol=1e-5)
+        slope = np.where(given[:, :1] > 0, 2 * given + 1 / len(real), 0)
+        np.testing.assert_allclose(got[2], slope, rtol=1e-5)
+
+
+def test_no_rows_are_a_size_too(mode: str) -> None:
+    chosen = chosen_of()
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        rows = chosen(x, x[:, 0] > 0.0, count="found")
+        total = br.sum(rows)
+    exe = br.Executor(mode=mode)
+    for given in (X, -np.abs(X), X):
+        got = exe.run(program, br.Scope(), feed={"x": given}, fetch=[rows, total])
+        real = given[given[:, 0] > 0]
+        assert got[0].shape == real.shape
+        np.testing.assert_allclose(got[1], real.sum(), rtol=1e-6)
+
+
+def test_attributes_called_like_our_roles_are_like_any_other(mode: str) -> None:
+    @own
+    def users_words(
+        x: br.Tensor, *, capacity: int, history: str, length: int, training: bool
+    ) -> br.Tensor:
+        return x * (capacity + length) if training and history == "h" else x
+
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        out = users_words(x, capacity=2, history="h", length=3, training=True)
+        (grad,) = br.gradients([out], [x])
+    assert grad is not None
+    names = [out.name, grad.name]
+    for one in (program, br.for_test(program)):
+        got = run(mode, one, names)
+        np.testing.assert_array_equal(got[0], 5 * X)
+        np.testing.assert_array_equal(got[1], np.full_like(X, 5))
