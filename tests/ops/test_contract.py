@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 import jax
@@ -23,24 +24,26 @@ from cases import (
     Built,
     Case,
     build,
+    build_together,
     cases,
     definitions,
     differentiable_cases,
     number,
     numbered,
+    run_together,
     with_floats,
 )
+from differentiated import STEP, Differentiated, floats, together
 from references import is_float
 
 from braces.dtypes import SHORT_NAMES, TensorType
 from braces.errors import DTypeError
 from braces.executor.executor import Executor
 from braces.ir.program import Program
-from braces.ops.build import Var, apply
+from braces.ops.build import Var
 from braces.ops.define import OPS, OpDef
 from braces.passes.backward import gradients
 
-STEP = 1e-5
 by_name = pytest.mark.parametrize("definition", definitions(), ids=lambda d: d.type)
 by_case = pytest.mark.parametrize("case", cases(), ids=str)
 
@@ -85,11 +88,6 @@ def sizes_to_try(case: Case) -> list[dict[str, int]]:
     return [case.sizes()]
 
 
-def run_in_both(built: Built, feed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The results of both modes."""
-    return {mode: built.run(Executor(mode=mode), feed) for mode in MODES}
-
-
 # ---- documents -------------------------------------------------------------------------------
 
 
@@ -118,12 +116,12 @@ def test_every_reference_is_of_an_operator() -> None:
 
 @by_case
 def test_types_are_those_of_the_kernel(case: Case) -> None:
-    for floats in (None, *map(SHORT_NAMES.get, ("f16", "bf16", "f64"))):
-        typed = case if floats is None else with_floats(case, floats)
+    for dtype in (None, *map(SHORT_NAMES.get, ("f16", "bf16", "f64"))):
+        typed = case if dtype is None else with_floats(case, dtype)
         try:
             built = build(typed)
         except DTypeError:
-            assert floats is not None, "the example itself has a dtype that is refused"
+            assert dtype is not None, "the example itself has a dtype that is refused"
             continue
         for sizes in sizes_to_try(case):
             assert_types_of_kernel(built, sizes)
@@ -148,19 +146,35 @@ def assert_types_of_kernel(built: Built, sizes: Mapping[str, int]) -> None:
 # ---- values ----------------------------------------------------------------------------------
 
 
+@cache
+def examples(op: str) -> list[Built]:
+    """All examples of an operator, in one program."""
+    return build_together([case for case in cases() if case.op == op])
+
+
+@lru_cache(maxsize=4)
+def results_in_both(op: str, zero: bool) -> dict[Case, dict[str, dict[str, Any]]]:
+    """What both modes give for the examples of an operator, or for those of no size."""
+    chosen = [built for built in examples(op) if built.case.symbols or not zero]
+    feeds = [b.feed(b.case.values(s), {}, s) for b in chosen for s in [b.case.sizes(zero)]]
+    found = {mode: run_together(Executor(mode=mode), chosen, feeds) for mode in MODES}
+    return {
+        built.case: {mode: found[mode][i] for mode in MODES} for i, built in enumerate(chosen)
+    }
+
+
 @by_case
 def test_both_modes_compute_what_the_reference_does(case: Case) -> None:
-    built = build(case)
-    for sizes in sizes_to_try(case):
-        values = case.values(sizes)
-        results = run_in_both(built, built.feed(values, {}, sizes))
+    built = next(built for built in examples(case.op) if built.case == case)
+    for zero in (False, True)[: len(sizes_to_try(case))]:
+        sizes, results = case.sizes(zero), results_in_both(case.op, zero)[case]
         for name, var in built.fetch.items():
             compiled, interpreted = (results[mode][name] for mode in MODES)
             assert_type(compiled, var, sizes)
             assert_type(interpreted, var, sizes)
             assert_close(interpreted, compiled, case.reference.tolerance, f"modes: {name}")
         if not case.definition.random:
-            expected = case.expected(values, sizes)
+            expected = case.expected(case.values(sizes), sizes)
             for slot, wanted in expected.items():
                 for i, want in enumerate(wanted):
                     got = results["compile"][f"{slot}.{i}"]
@@ -211,11 +225,6 @@ def test_draws_have_the_moments_of_their_distribution(case: Case) -> None:
 # ---- gradients -------------------------------------------------------------------------------
 
 
-def floats(slots: Mapping[str, Any]) -> list[Var]:
-    """The variables in some slots that can have a gradient."""
-    return [v for vars_ in slots.values() for v in vars_ if is_float(v.dtype)]
-
-
 def has_float_outputs(case: Case) -> bool:
     """Whether there is anything to take the gradient of."""
     return bool(floats(build(case).outputs))
@@ -230,95 +239,13 @@ STILL = [
     and has_float_outputs(case)
 ]
 FIRST_OF_EACH = {case.op: case for case in reversed(WITH_GRADIENT)}.values()
-by_case_with_gradient = pytest.mark.parametrize("case", WITH_GRADIENT, ids=str)
 
 
-class Differentiated:
-    """A case with its gradient, second-order gradient and tangents, all in one program.
-
-    first = J(x)^T c,   second = (d/dx (first . u)),   tangent = J(x) u
-    """
-
-    def __init__(self, case: Case, sizes: Mapping[str, int]) -> None:
-        self.case, self.sizes, self.built = case, sizes, build(case)
-        built, rng = self.built, case.rng()
-        self.inputs, self.outputs = floats(built.inputs), floats(built.outputs)
-        with built.program:
-            self.c = {v.name: built.declare(f"{v.name}_c", v.type) for v in self.outputs}
-            self.u = {v.name: built.declare(f"{v.name}_u", v.type) for v in self.inputs}
-            if self.outputs:
-                self.differentiate()
-        self.values = case.values(sizes)
-        self.extra = {
-            name: rng.normal(size=number(var.shape, sizes)).astype(var.dtype)
-            for name, var in built.extra.items()
-            if name != "sizes"
-        }
-
-    def differentiate(self) -> None:
-        """Add gradients of both orders, and tangents."""
-        fetch, inputs = self.built.fetch, self.inputs
-        first = gradients(self.outputs, inputs, list(self.c.values()))
-        reached = [
-            (g, self.u[v.name]) for g, v in zip(first, inputs, strict=True) if g is not None
-        ]
-        second: list[Var | None] = [None] * len(inputs)
-        if reached:
-            second = gradients([g for g, _ in reached], inputs, [u for _, u in reached])
-        for var, one, two in zip(inputs, first, second, strict=True):
-            for order, grad in (("first", one), ("second", two)):
-                if grad is not None:
-                    assert grad.type == var.type, f"the gradient of {var.name} is {grad.type}"
-                    fetch[f"{order}.{var.name}"] = grad
-        self.add_tangents()
-
-    def add_tangents(self) -> None:
-        """The derived operator for forward mode."""
-        slots = {
-            slot: tuple(self.u[v.name] for v in vars_)
-            for slot, vars_ in self.built.inputs.items()
-            if all(is_float(v.dtype) for v in vars_)
-        }
-        tangents = {f"{slot}_tangent": vars_ for slot, vars_ in slots.items() if vars_}
-        if not tangents:
-            return
-        wanted = [s for s, vars_ in self.built.outputs.items() if is_float(vars_[0].dtype)]
-        made = apply(
-            f"{self.case.op}.jvp",
-            self.built.inputs | tangents,
-            self.case.attrs,
-            wanted=[f"{slot}_tangent" for slot in wanted],
-        )
-        for slot in wanted:
-            pairs = zip(self.built.outputs[slot], made[f"{slot}_tangent"], strict=True)
-            for var, tangent in pairs:
-                assert tangent.type == var.type, f"the tangent of {var.name} is {tangent.type}"
-                self.built.fetch[f"tangent.{var.name}"] = tangent
-
-    def direction(self, var: Var) -> Any:
-        """The direction of differences for one input; zero where it takes no part."""
-        return self.extra[f"{var.name}_u"]
-
-    def moved(self, by: float, directions: Mapping[str, Any]) -> Any:
-        """The inputs, moved along a direction."""
-        return {
-            slot: tuple(
-                value + by * directions[var.name] if var.name in directions else value
-                for value, var in zip(values, self.built.inputs[slot], strict=True)
-            )
-            for slot, values in self.values.items()
-        }
-
-    def run(self, executor: Executor, values: Any) -> dict[str, Any]:
-        """Run at other inputs."""
-        return self.built.run(executor, self.built.feed(values, self.extra, self.sizes))
-
-
-@by_case_with_gradient
+@pytest.mark.unoptimized
+@pytest.mark.parametrize("case", WITH_GRADIENT, ids=str)
 def test_gradients(case: Case) -> None:
-    found = Differentiated(case, case.sizes())
-    executor = Executor()
-    results = found.run(executor, found.values)
+    group = together(case.op)
+    found, results = group.found[case], group.results[case]
     for name, var in found.built.fetch.items():
         assert_type(results[name], var, found.sizes)
     if case in FIRST_OF_EACH:
@@ -328,19 +255,22 @@ def test_gradients(case: Case) -> None:
     something = all(value.size for values in found.values.values() for value in values)
     smooth = something and case.reference.smooth and not case.definition.random
     if is_written(case.definition) or not smooth:
-        assert_equals_derived(found, results)
+        assert_equals_derived(found, results, group.derived[case])
     if smooth:
         assert_equals_differences(found, results)
         if case.reference.second:
-            assert_second_equals_differences(found, results, executor)
+            slope = along(found, group.ahead[case]) - along(found, group.behind[case])
+            second = along(found, results, "second")
+            assert_slope(second, slope / (2 * STEP), "second order")
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize(
     "case", [c for c in differentiable_cases() if c.symbols and c.reference.empty], ids=str
 )
 def test_gradients_of_nothing(case: Case) -> None:
-    found = Differentiated(case, case.sizes(zero=True))
-    results = found.run(Executor(), found.values)
+    group = together(case.op, zero=True)
+    found, results = group.found[case], group.results[case]
     for name, var in found.built.fetch.items():
         assert_type(results[name], var, found.sizes)
 
@@ -366,47 +296,20 @@ def is_written(definition: OpDef) -> bool:
     return definition.vjp_rule is not None or definition.gradient_rule is not None
 
 
-def assert_equals_derived(found: Differentiated, results: Mapping[str, Any]) -> None:
+def assert_equals_derived(
+    found: Differentiated, results: Mapping[str, Any], derived: Mapping[str, Any]
+) -> None:
     """The gradient is that of the kernel."""
-    case = found.case
-    attrs = numbered(case.attrs, found.sizes)
-    floats = {v.name for v in found.inputs}
-    named = {
-        v.name: value
-        for slot, vars_ in found.built.inputs.items()
-        for v, value in zip(vars_, found.values[slot], strict=True)
-    }
-
-    def forward(chosen: dict[str, Any]) -> dict[str, Any]:
-        given = {
-            slot: tuple(chosen.get(v.name, named[v.name]) for v in vars_)
-            for slot, vars_ in found.built.inputs.items()
-        }
-        computed = case.definition.compute(given, attrs, ())
-        return {
-            v.name: value
-            for slot, vars_ in found.built.outputs.items()
-            for v, value in zip(vars_, computed[slot], strict=True)
-            if v.name in found.c
-        }
-
-    def backward(chosen: dict[str, Any], cotangents: dict[str, Any]) -> dict[str, Any]:
-        return jax.vjp(forward, chosen)[1](cotangents)[0]
-
-    with jax.enable_x64(True):
-        cotangents = {n: found.extra[f"{n}_c"] for n in found.c}
-        derived = jax.jit(backward)({name: named[name] for name in floats}, cotangents)
     for name, want in derived.items():
-        got = results.get(f"first.{name}", np.zeros_like(named[name]))
+        got = results.get(f"first.{name}", np.zeros_like(found.named[name]))
         np.testing.assert_allclose(got, want, 1e-6, 1e-8, err_msg=f"derived: {name}")
 
 
 def assert_equals_differences(found: Differentiated, results: Mapping[str, Any]) -> None:
     """Gradient and tangent are what the reference does along one direction."""
     case = found.case
-    directions = {v.name: found.direction(v) for v in found.inputs}
-    ahead = case.expected(found.moved(STEP, directions), found.sizes)
-    behind = case.expected(found.moved(-STEP, directions), found.sizes)
+    ahead = case.expected(found.moved(STEP), found.sizes)
+    behind = case.expected(found.moved(-STEP), found.sizes)
     total = 0.0
     for slot, vars_ in found.built.outputs.items():
         for i, var in enumerate(vars_):
@@ -417,7 +320,7 @@ def assert_equals_differences(found: Differentiated, results: Mapping[str, Any])
             if f"tangent.{var.name}" in results and all_move(found):
                 tangent = results[f"tangent.{var.name}"]
                 np.testing.assert_allclose(tangent, slope, 1e-5, 1e-6, err_msg="tangent")
-    assert_slope(along(found, results, "first"), total, "first order")
+    assert_slope(along(found, results), total, "first order")
 
 
 def all_move(found: Differentiated) -> bool:
@@ -428,18 +331,7 @@ def all_move(found: Differentiated) -> bool:
     return all(len(kinds) == 1 for kinds in mixed)
 
 
-def assert_second_equals_differences(
-    found: Differentiated, results: Mapping[str, Any], executor: Executor
-) -> None:
-    """The gradient of the gradient is what the gradient does along one direction."""
-    directions = {v.name: found.direction(v) for v in found.inputs}
-    ahead = found.run(executor, found.moved(STEP, directions))
-    behind = found.run(executor, found.moved(-STEP, directions))
-    slope = (along(found, ahead, "first") - along(found, behind, "first")) / (2 * STEP)
-    assert_slope(along(found, results, "second"), slope, "second order")
-
-
-def along(found: Differentiated, results: Mapping[str, Any], order: str) -> float:
+def along(found: Differentiated, results: Mapping[str, Any], order: str = "first") -> float:
     """A gradient times the direction."""
     return sum(
         float(np.sum(results[f"{order}.{v.name}"] * found.direction(v)))

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Case, differentiable_cases
-from test_contract import Differentiated
+from cases import Case, build_together, differentiable_cases, run_together
+from differentiated import Differentiated
 
 from braces.dims import Dim
 from braces.dtypes import BOOL, INT64, TensorType
@@ -21,6 +21,8 @@ from braces.errors import ProgramError
 from braces.executor.executor import Executor
 from braces.ops.build import Var
 from braces.ops.control.rows import mask_rows
+
+pytestmark = pytest.mark.unoptimized
 
 ROOM, REAL = 5, 3
 PAIRS = [
@@ -56,51 +58,71 @@ def spoilt(value: Any, along: Sequence[int]) -> Any:
     return value
 
 
-def rounded(case: Case, name: str) -> Differentiated | None:
-    """The program with padding left out; `None` where that is refused."""
-    rows = Dim.named(name)
-    found = Differentiated(case, case.sizes() | {name: ROOM})
-    with found.built.program as program:
-        valid = found.built.declare("valid", TensorType(BOOL, (rows,)))
-        count = found.built.declare("count", TensorType(INT64, ()))
+def differentiated(chosen: Sequence[Case], name: str, rows: int) -> list[Differentiated]:
+    """Some examples of an operator with that many rows, in one program."""
+    built = build_together(chosen)
+    return [Differentiated(one, one.case.sizes() | {name: rows}) for one in built]
+
+
+def mask(parts: Sequence[Differentiated], name: str) -> None:
+    """Leave padding out of their program.
+
+    Raises:
+        ProgramError: Some operator in it keeps exact sizes.
+    """
+    rows, built = Dim.named(name), parts[0].built
+    with built.program as program:
+        valid = built.declare("valid", TensorType(BOOL, (rows,)))
+        count = built.declare("count", TensorType(INT64, ()))
+    mask_rows(program, program.table, rows, valid.name, count.name)
+
+
+def is_rounded(case: Case, name: str) -> bool:
+    """Whether an example has padding, or is refused."""
     try:
-        mask_rows(program, program.table, rows, valid.name, count.name)
+        mask(differentiated([case], name, ROOM), name)
     except ProgramError:
-        return None
-    return found
+        return False
+    return True
 
 
-def compare(case: Case, name: str, padded: Differentiated) -> None:
+def results(parts: Sequence[Differentiated]) -> list[dict[str, Any]]:
+    """What examples of one program give at their inputs, as it runs compiled."""
+    feeds = [one.feed(one.values) for one in parts]
+    return run_together(Executor(), [one.built for one in parts], feeds)
+
+
+def compare(chosen: Sequence[Case], name: str) -> None:
     """Hold what is seen with padding against what the real rows alone give."""
-    rows, plain = Dim.named(name), Differentiated(case, case.sizes() | {name: REAL})
-    declared = {v.name: v for vars_ in padded.built.inputs.values() for v in vars_}
-    places = {n: axes(v, rows) for n, v in (declared | padded.built.extra).items()}
+    rows, padded = Dim.named(name), differentiated(chosen, name, ROOM)
+    plain = differentiated(chosen, name, REAL)
+    for one, other in zip(padded, plain, strict=True):
+        inputs = [v for vars_ in one.built.inputs.values() for v in vars_]
+        places = {v.name: axes(v, rows) for v in (*inputs, *one.built.extra.values())}
 
-    def change(found: Differentiated, how: Any) -> None:
-        found.values = {
-            slot: tuple(
-                how(value, places[var.name])
-                for value, var in zip(given, padded.built.inputs[slot], strict=True)
-            )
-            for slot, given in padded.values.items()
-        }
-        found.extra = {n: how(v, places[n]) for n, v in padded.extra.items()}
+        def changed(how: Any, one: Any = one, places: Any = places) -> tuple[Any, Any]:
+            values = {
+                slot: tuple(
+                    how(value, places[var.name])
+                    for value, var in zip(given, one.built.inputs[slot], strict=True)
+                )
+                for slot, given in one.values.items()
+            }
+            return values, {n: how(v, places[n]) for n, v in one.extra.items()}
 
-    change(plain, real)
-    change(padded, spoilt)
-    padded.extra |= {"valid": np.arange(ROOM) < REAL, "count": np.int64(REAL)}
-    executor = Executor(mode="interpret")
-    got, want = (found.run(executor, found.values) for found in (padded, plain))
-    for output, var in plain.built.fetch.items():
-        found = real(got[output], axes(var, rows))
-        np.testing.assert_allclose(found, want[output], rtol=1e-9, atol=1e-12, err_msg=output)
+        other.values, other.extra = changed(real)
+        one.values, one.extra = changed(spoilt)
+    mask(padded, name)
+    padded[0].extra |= {"valid": np.arange(ROOM) < REAL, "count": np.int64(REAL)}
+    for one, got, want in zip(plain, results(padded), results(plain), strict=True):
+        for output, var in one.built.fetch.items():
+            found, what = real(got[output], axes(var, rows)), f"{one.case} {output}"
+            np.testing.assert_allclose(found, want[output], 1e-9, 1e-12, err_msg=what)
 
 
 @pytest.mark.parametrize("op", sorted({case.op for case, _ in PAIRS}))
 def test_room_for_more_rows_changes_nothing(op: str) -> None:
-    compared = 0
-    for case, name in PAIRS:
-        if case.op == op and (padded := rounded(case, name)) is not None:
-            compare(case, name, padded)
-            compared += 1
-    assert (compared == 0) == (op in EXACT), f"{compared} examples have padding"
+    seen = [pair for pair in PAIRS if pair[0].op == op and is_rounded(*pair)]
+    for name in sorted({name for _, name in seen}):
+        compare([case for case, rows in seen if rows == name], name)
+    assert (not seen) == (op in EXACT), f"{len(seen)} examples have padding"
