@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.viewer.payload import payload
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from examples import early_exit, hares_and_lynxes, speakers  # noqa: E402
+from examples import early_exit, hares_and_lynxes, sorting, speakers  # noqa: E402
 from examples.spelling import data as words, train as spelling  # noqa: E402
 from examples.spelling.model import Settings as SpellingSettings, build as build_speller  # noqa: E402
 
@@ -282,3 +283,36 @@ def test_every_gradient_of_the_speaker_is_finite() -> None:
     for found in executor.run(net.program.for_test(), scope, feed, gradients):
         assert np.isfinite(found).all()
         assert found.any()
+
+
+# ---- sorting ---------------------------------------------------------------------------------
+
+SHORT = sorting.Settings(layers=2, width=16, heads=2, length=4, batch=32, steps=60)
+
+
+def test_a_transformer_of_twelve_layers_is_a_list_of_twelve_boxes() -> None:
+    net = sorting.build(sorting.Settings())
+    main = net.program.block(0)
+    forward = [op for op in main.ops if op.type == "block" and "_grad" not in op.name]
+    assert [op.name for op in forward] == [*(f"layer_{i}" for i in range(12)), "head"]
+    backward = [
+        op.name for op in main.ops if op.type == "block" and op.name.startswith("layer")
+    ]
+    assert len(backward) == 24
+    assert "layer_11/forward/down.b" in {p.name for p in net.program.parameters}
+    predict = br.prune(net.program.for_test(), [net.logits])
+    text = str(predict).splitlines()
+    assert sum(line.startswith("  layer_") and "block()" in line for line in text) == 12
+    assert len(predict.blocks) == 1 + 12 * 3 + 1
+    drawn = payload(predict, "")
+    outermost = drawn["blocks"][drawn["programs"][0]["block"]]
+    assert [op["t"] for op in outermost["ops"]].count("block") == 13
+
+
+def test_layers_that_run_again_learn_the_same() -> None:
+    runs = [sorting.train(replace(SHORT, recompute=again)) for again in (False, True)]
+    (net, scope, losses), (_, _, other) = runs
+    np.testing.assert_allclose(losses, other, rtol=0.05, atol=0.05)
+    assert losses[-1] < 0.9 * losses[0]
+    digits = np.random.default_rng(1).integers(0, 10, (50, 4), np.int32)
+    assert 0.1 < sorting.accuracy(net, scope, digits) <= 1.0

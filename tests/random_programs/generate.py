@@ -283,6 +283,33 @@ class _Writer(Functional):
                 self.case(place, block, kinds)
         self.take(place, kinds, chooser())
 
+    # ---- plain blocks ------------------------------------------------------------------------
+
+    def block(self, place: Place) -> None:
+        """A plain block, of which some values are read after it; now and then called again."""
+        inner = place.inside()
+        known = {kind: len(values) for kind, values in inner.values.items()}
+        with br.block("group", recompute=self.draw.random() < 0.4) as group:
+            self.statements(inner, self.draw.randint(1, 3))
+            kind = self.kind(inner)
+            inner.values[kind].append(br.tanh(self.expression(inner, kind)))
+        for kind, values in inner.values.items():
+            made = values[known[kind] :]
+            place.values[kind] += [one for one in made if self.draw.random() < 0.7]
+        if self.draw.random() < 0.4:
+            self.call(place, group, inner)
+
+    def call(self, place: Place, group: Any, inner: Place) -> None:
+        """A block once more, on another value in place of one that it read."""
+        given = {var.name: kind for kind in (SCALAR, VECTOR) for var in place.values[kind]}
+        read = [name for name in group.inputs if name in given][:1]
+        others = {name: self.pick(place, given[name]) for name in read}
+        kinds = {var.name: kind for kind, values in inner.values.items() for var in values}
+        names, made = group.results, group(**others)
+        for name, var in zip(names, made if isinstance(made, tuple) else (made,), strict=True):
+            if name in kinds:
+                place.values[kinds[name]].append(var)
+
     def row_branch(self, place: Place) -> None:
         if not place.values[MATRIX]:
             self.arithmetic(place)
@@ -310,6 +337,7 @@ _CONSTRUCTS: list[Callable[[_Writer, Place], None]] = [
     _Writer.branch,
     _Writer.switch,
     _Writer.row_branch,
+    _Writer.block,
     _Writer.functional_while,
     _Writer.functional_scan,
     _Writer.functional_cond,

@@ -170,6 +170,12 @@ class Reading:
             raise Refused(br.NoMatchError, op.name)
         return {"out": self.inner(cases[index], values, [])}
 
+    def read_block(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """What stands in it."""
+        body = op.attrs["body"]
+        assert isinstance(body, Body)
+        return {"out": self.inner(body, values, [])}
+
     def read_case_of(self, op: Op, values: Values) -> dict[str, list[Any]]:
         """The position of an index among the cases, or their number."""
         cases: Any = op.attrs["cases"]

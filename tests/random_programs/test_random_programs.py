@@ -57,7 +57,9 @@ def test_generator_uses_everything() -> None:
     ops = [
         op for seed in range(40) for block in generate(seed).program.blocks for op in block.ops
     ]
-    assert {"loop", "switch", "list_push", "stop_gradient", "where"} <= {op.type for op in ops}
+    assert {"loop", "switch", "block", "list_push", "stop_gradient", "where"} <= {
+        op.type for op in ops
+    }
     loops = [op.attrs for op in ops if op.type == "loop"]
     for name, values in [("reverse", {False, True}), ("recompute", {False, True})]:
         assert {attrs[name] for attrs in loops} == values
@@ -65,6 +67,7 @@ def test_generator_uses_everything() -> None:
     assert {attrs["max_trips"] is None for attrs in loops} == {False, True}
     assert {op.attrs["compact"] for op in ops if op.type == "partition"} == {False, True}
     assert {op.attrs["total"] for op in ops if op.type == "switch"} == {False, True}
+    assert {op.attrs["recompute"] for op in ops if op.type == "block"} == {False, True}
 
 
 def test_oracle_reads_a_loop_by_hand() -> None:

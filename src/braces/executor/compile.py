@@ -69,6 +69,11 @@ class Site:
         return told if limit else assumed
 
 
+def block_path(path: str, op: Op) -> str:
+    """The path of the block that an operator stands in; names may have slashes too."""
+    return path.removesuffix(op.name).rstrip("/")
+
+
 def find_sites(body: Body, path: str = "") -> dict[str, Site]:
     """All operators of a block and its sub-blocks that may fail."""
     found: dict[str, Site] = {}
@@ -262,7 +267,7 @@ class OpLowering:
         lowerer = self.lowerer
         if lowerer.ticket is None or not (endless or lowerer.timed):
             return lax.while_loop(check, step, carry)
-        lowerer.loops.append((self.path.rpartition("/")[0], self.op))
+        lowerer.loops.append((block_path(self.path, self.op), self.op))
         loop = len(lowerer.loops) - 1
 
         def ask(end: Any, trip: Any, state: State) -> tuple[Any, State]:

@@ -15,7 +15,16 @@ from braces.errors import BracesError, RunError
 from braces.executor import interpreted
 from braces.executor.asking import ticket
 from braces.executor.attributes import Sizes
-from braces.executor.compile import NAN, STOP, Lowerer, Site, find_sites, histories, start_state
+from braces.executor.compile import (
+    NAN,
+    STOP,
+    Lowerer,
+    Site,
+    block_path,
+    find_sites,
+    histories,
+    start_state,
+)
 from braces.executor.device import compute_in_calling_thread, is_cpu
 from braces.executor.feeds import check_shape
 from braces.executor.form import Form, axes_of
@@ -407,5 +416,5 @@ def _ended(error: BaseException, path: str, op: Op) -> BaseException:
 
 
 def _failure(site: Site, told: int) -> BracesError:
-    path = site.path.rpartition("/")[0]
+    path = block_path(site.path, site.op)
     return site.definition.failure(site.op.attrs, told).located(place(path, site.op))
