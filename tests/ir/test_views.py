@@ -55,6 +55,9 @@ def program() -> br.Program:
         with rows.false_block() as block:
             block.add_output(block.add_input(s))
         rows()
+        with br.block("plain"):
+            y = br.tanh(x)
+        br.exp(y)
     return built
 
 

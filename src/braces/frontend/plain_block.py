@@ -23,6 +23,7 @@ from braces.frontend.recall import Recall
 from braces.ir.names import check_name
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.table import SymbolTable
+from braces.ir.views import BlockView
 from braces.ir.walk import free_names
 from braces.ops.build import Var, apply
 from braces.ops.source import says_where, user_line, user_source
@@ -108,7 +109,7 @@ class PlainBlock(SubBlock):
         """
         body = self._closed("results")
         moved = set(self.moves.values())
-        given = self._op().outputs.get("out", ())
+        given = self._op().binds()
         names = [n for n in given if n in self.outer.shown and n not in moved]
         if names:
             return tuple(names)
@@ -198,8 +199,8 @@ def _last_value(body: Body, moved: Set[str]) -> str | None:
     """The last value of a block, or of a block in it, that it does not read itself."""
     read = {name for op in body.ops for name in op.reads()} | moved
     for op in reversed(body.ops):
-        inner = op.attrs["body"] if op.type == BLOCK else None
-        last = _last_value(inner, moved) if isinstance(inner, Body) else next(op.binds(), None)
+        plain = op.type == BLOCK
+        last = _last_value(BlockView.of(op).body, moved) if plain else next(op.binds(), None)
         if last is not None and last not in read:
             return last
     return None
@@ -215,7 +216,8 @@ def free_block_name(table: SymbolTable, chosen: str) -> str:
 
 def _append(name: str, body: Body, recompute: bool) -> None:
     """Append a plain block that gives nothing yet."""
-    apply(BLOCK, {}, {"body": body, "recompute": recompute}, wanted=(), name=name)
+    attrs = BlockView.attributes(body, recompute)
+    apply(BLOCK, {}, attrs, wanted=(), name=name)
 
 
 def _check_block_name(name: str) -> str:

@@ -13,10 +13,11 @@ no brace, under the same name. Nothing of it is an output before somebody asks f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from braces.dtypes import Type
 from braces.ir.records import BLOCK, Body, Op, VarInfo
+from braces.ir.views import BlockView, Output
 from braces.ir.walk import all_ops
 
 
@@ -35,16 +36,15 @@ class Shown:
 
 def shown(op: Op, name: str) -> Shown | None:
     """A plain block that gives out what it, or a block in it, binds; `None` where none does."""
-    body = op.attrs.get("body")
-    if op.type != BLOCK or not isinstance(body, Body):
+    if op.type != BLOCK:
         return None
-    found = _bound(body, name)
+    view = BlockView.of(op)
+    found = _bound(view.body, name)
     if found is None:
         return None
-    body = found.with_(results=(*found.results, name))
-    outputs = {**op.outputs, "out": (*op.outputs.get("out", ()), name)}
-    made = op.with_(outputs=outputs, attrs={**op.attrs, "body": body})
-    return Shown(made, body.vars[name].type)
+    outputs = (*view.outputs, Output(name, (name,)))
+    made = replace(view, contents=(found,), outputs=outputs).to_op()
+    return Shown(made, found.vars[name].type)
 
 
 def _bound(body: Body, name: str) -> Body | None:

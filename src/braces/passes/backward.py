@@ -8,7 +8,7 @@ call it again for their bodies, so nesting needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, cast
+from typing import TypeAlias, TypeVar, cast
 
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
@@ -16,6 +16,7 @@ from braces.ir.program import Program
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.table import SymbolTable
 from braces.ops.build import (
+    Operand,
     Var,
     apply,
     as_var,
@@ -37,29 +38,55 @@ from braces.ops.source import says_where
 from braces.passes.prune import eliminate
 from braces.passes.verify import verified_at_end
 
+T = TypeVar("T")
+OneOrMore: TypeAlias = T | Sequence[T]
+Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
+"""The cotangents of a slot, which may be just one."""
 
-class OpDifferentiation:
-    """One operator that owns blocks; `braces.ops.control.derivatives.Differentiation`."""
 
-    def __init__(self, backprop: Backprop, op: Op) -> None:
-        self._backprop = backprop
+class AtOperator:
+    """An operator that owns blocks; `braces.ops.control.derivatives.Derivative`."""
+
+    def __init__(self, program: Program, host: SymbolTable, op: Op) -> None:
+        self._program = program
+        self._host = host
         self._op = op
-        self._grads = {n: backprop.grads[n] for n in op.binds() if n in backprop.grads}
 
     @property
     def program(self) -> Program:
         """The program that is built."""
-        return self._backprop.program
+        return self._program
 
     @property
     def host(self) -> SymbolTable:
         """The block that the operator stands in."""
-        return self._backprop.host
+        return self._host
 
     @property
     def op(self) -> Op:
         """The operator, as it stands there now."""
         return self._op
+
+    def var(self, name: str) -> Var:
+        """The handle of a variable that the operator reads or binds."""
+        return visible_var(self._program, self._host, name)
+
+    def reachable(self, body: Body, names: Set[str]) -> set[str]:
+        """All that depends on these names of a block."""
+        return reachable(body, names)
+
+    def replace(self, op: Op) -> None:
+        """Put another operator in the place of this one, which is `op` from then on."""
+        self._op = self._host.replace(self._op, op)
+
+
+class OpDifferentiation(AtOperator):
+    """An operator that owns blocks; `braces.ops.control.derivatives.Differentiation`."""
+
+    def __init__(self, backprop: Backprop, op: Op) -> None:
+        super().__init__(backprop.program, backprop.host, op)
+        self._backprop = backprop
+        self._grads = {n: backprop.grads[n] for n in op.binds() if n in backprop.grads}
 
     @property
     def grads(self) -> Mapping[str, Var]:
@@ -71,10 +98,6 @@ class OpDifferentiation:
         """The histories that were made so far."""
         return self._backprop.lists
 
-    def var(self, name: str) -> Var:
-        """The handle of a variable that the operator reads or binds."""
-        return visible_var(self.program, self.host, name)
-
     def wants(self, name: str) -> bool:
         """Whether the cotangent of this input is wanted."""
         return name in self._backprop.active and differentiable(self.host.type_of(name))
@@ -82,10 +105,6 @@ class OpDifferentiation:
     def asked_for(self, name: str) -> bool:
         """Whether the cotangent of this output is one that the whole is to give."""
         return name in self._backprop.wanted
-
-    def reachable(self, body: Body, names: Set[str]) -> set[str]:
-        """All that depends on these names of a block."""
-        return reachable(body, names)
 
     def eliminate(self, body: Body, results: Sequence[str]) -> Body:
         """A block with only what these results need."""
@@ -117,10 +136,6 @@ class OpDifferentiation:
         host.ops.remove(made)
         host.ops.insert(next(i for i, o in enumerate(host.ops) if o is self.op), made)
         return info.name
-
-    def replace(self, op: Op) -> None:
-        """Put another operator in the place of this one, which is `op` from then on."""
-        self._op = self.host.replace(self._op, op)
 
     def give(self, name: str, grad: Var) -> None:
         """Add to the cotangent of an input."""
@@ -197,7 +212,7 @@ class Backprop:
     def _slots(self, slots: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[Var, ...]]:
         return {slot: tuple(map(self._var, names)) for slot, names in slots.items()}
 
-    def _by_rule(self, definition: OpDef, op: Op) -> Mapping[str, Any]:
+    def _by_rule(self, definition: OpDef, op: Op) -> Mapping[str, Cotangents]:
         assert definition.gradient_rule is not None
         grads = {slot: tuple(self.grads.get(n) for n in ns) for slot, ns in op.outputs.items()}
         wanted = frozenset(n for n in op.reads() if n in self.active)
@@ -206,7 +221,7 @@ class Backprop:
         )
         return definition.gradient_rule(view)
 
-    def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Any]:
+    def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Cotangents]:
         derived = OPS.get(f"{definition.type}.vjp")
         slots = [
             slot + derived.suffix
@@ -262,7 +277,11 @@ def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
 
 
 @says_where
-def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[Var | None]:
+def gradients(
+    targets: OneOrMore[Var],
+    inputs: OneOrMore[Var | VarInfo],
+    target_gradients: OneOrMore[Operand | None] = None,
+) -> list[Var | None]:
     """The gradients of targets with respect to inputs, as new operators of the program.
 
         grads[i] = sum over targets y: (dy / d inputs[i])^T target_gradient of y
@@ -281,28 +300,26 @@ def gradients(targets: Any, inputs: Any, target_gradients: Any = None) -> list[V
         GradientError: A target or input is not of a float dtype, or numbers or types of target
             gradients differ.
     """
-    targets, inputs = as_list(targets), as_list(inputs)
-    given = [None] * len(targets) if target_gradients is None else as_list(target_gradients)
-    if len(given) != len(targets) or not targets:
+    asked = as_list(targets)
+    given = [None] * len(asked) if target_gradients is None else as_list(target_gradients)
+    if len(given) != len(asked) or not asked:
         raise GradientError(
-            f"There are {len(targets)} targets and {len(given)} target gradients.",
+            f"There are {len(asked)} targets and {len(given)} target gradients.",
             fix="Give one target gradient for each target, or none at all.",
         )
-    inputs = as_vars(inputs, targets)
-    for var in (*targets, *inputs):
-        check_differentiable(var)
-    program: Program = targets[0].program
+    ends, starts = differentiable_vars(asked), differentiable_vars(as_list(inputs), asked)
+    program = ends[0].program
     with verified_at_end(program) as host:
-        targets, inputs = list(map(shown, targets)), list(map(shown, inputs))
-        for var in (*targets, *inputs):
+        ends, starts = list(map(shown, ends)), list(map(shown, starts))
+        for var in (*ends, *starts):
             check_visible(program, var)
         found: dict[str, Var] = {}
-        for target, grad in zip(targets, given, strict=True):
+        for target, grad in zip(ends, given, strict=True):
             collect(found, target.name, _seed(target, grad))
-        wanted, lists = {var.name for var in inputs}, Lists()
-        for table, asked in _tables_around(host, wanted):
-            found = Backprop(program, table, found, asked, lists).run()
-        return [found.get(var.name) for var in inputs]
+        wanted, lists = {var.name for var in starts}, Lists()
+        for table, inside in _tables_around(host, wanted):
+            found = Backprop(program, table, found, inside, lists).run()
+        return [found.get(var.name) for var in starts]
 
 
 def _tables_around(host: SymbolTable, wanted: set[str]) -> list[tuple[SymbolTable, set[str]]]:
@@ -326,26 +343,28 @@ def open_blocks(host: SymbolTable) -> list[SymbolTable]:
     return tables
 
 
-def as_list(given: Any) -> list[Any]:
+def as_list(given: OneOrMore[T]) -> list[T]:
     """A list of what is given, or of the one thing that is."""
-    return list(cast("list[Any]", given)) if isinstance(given, list | tuple) else [given]
+    several = isinstance(given, list | tuple)
+    return list(cast("Sequence[T]", given)) if several else [cast("T", given)]
 
 
-def as_vars(given: Sequence[Any], beside: Sequence[Any]) -> list[Any]:
-    """What is given, with variables for descriptions of them in the program of the others."""
+def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) -> list[Var]:
+    """What is given as variables; descriptions stand for those in the program of the others.
+
+    Raises:
+        GradientError: Something is no variable, or not of a float dtype.
+    """
     programs = [var.program for var in beside if isinstance(var, Var)]
     return [
-        programs[0].var(one.name) if isinstance(one, VarInfo) and programs else one
+        _differentiable(
+            programs[0].var(one.name) if isinstance(one, VarInfo) and programs else one
+        )
         for one in given
     ]
 
 
-def check_differentiable(var: Any) -> None:
-    """Refuse what has no gradient.
-
-    Raises:
-        GradientError: It is no variable, or not of a float dtype.
-    """
+def _differentiable(var: object) -> Var:
     if not isinstance(var, Var):
         raise GradientError(f"{var!r:.80} is not a variable of a program.")
     if not differentiable(var.type):
@@ -354,9 +373,10 @@ def check_differentiable(var: Any) -> None:
             given=f"{var.name}: {var.type}",
             fix="Use br.cast(x, 'float32') before the computation, if it should be continuous.",
         )
+    return var
 
 
-def _seed(target: Var, grad: Any) -> Var:
+def _seed(target: Var, grad: Operand | None) -> Var:
     if grad is None:
         return one("full", shape=target.shape, value=1.0, dtype=target.dtype)
     if not isinstance(grad, Var):
@@ -371,7 +391,7 @@ def _seed(target: Var, grad: Any) -> Var:
 
 
 @says_where
-def append_backward(loss: Var, parameters: Any = None) -> dict[Var, Var]:
+def append_backward(loss: Var, parameters: Iterable[Var] | None = None) -> dict[Var, Var]:
     """The gradients of a scalar loss with respect to the trainable parameters.
 
     Args:
@@ -384,7 +404,7 @@ def append_backward(loss: Var, parameters: Any = None) -> dict[Var, Var]:
     Raises:
         GradientError: The loss is not a float scalar.
     """
-    check_differentiable(loss)
+    differentiable_vars([loss])
     if loss.shape:
         raise GradientError(
             "A loss must be a scalar.",

@@ -6,23 +6,23 @@ follows from those of the inputs. Operators that own blocks carry tangents throu
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Set
-from typing import Any
+from collections.abc import Container, Mapping, Sequence, Set
 
 from braces.errors import GradientError
 from braces.ir.program import Program
-from braces.ir.records import Body, Op
+from braces.ir.records import Op, VarInfo
 from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
-from braces.ops.build import Var, apply, as_var, shown, visible_var
+from braces.ops.build import Operand, Var, apply, as_var, shown, visible_var
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import differentiable, zeros_like
 from braces.ops.define import OPS, OpDef
 from braces.ops.source import says_where
 from braces.passes.backward import (
+    AtOperator,
+    OneOrMore,
     as_list,
-    as_vars,
-    check_differentiable,
+    differentiable_vars,
     moving,
     open_blocks,
     reachable,
@@ -30,57 +30,28 @@ from braces.passes.backward import (
 from braces.passes.verify import verified_at_end
 
 
-class OpPushing:
-    """One operator that owns blocks; `braces.ops.control.derivatives.Pushing`."""
+class OpPushing(AtOperator):
+    """An operator that owns blocks; `braces.ops.control.derivatives.Pushing`."""
 
     def __init__(self, program: Program, host: SymbolTable, op: Op, tangents: dict[str, Var]):
-        self._program = program
-        self._host = host
-        self._op = op
+        super().__init__(program, host, op)
         self._tangents = tangents
-
-    @property
-    def program(self) -> Program:
-        """The program that is built."""
-        return self._program
-
-    @property
-    def host(self) -> SymbolTable:
-        """The block that the operator stands in."""
-        return self._host
-
-    @property
-    def op(self) -> Op:
-        """The operator, as it stands there now."""
-        return self._op
 
     @property
     def tangents(self) -> Mapping[str, Var]:
         """The tangents of all that moves before it."""
         return self._tangents
 
-    def var(self, name: str) -> Var:
-        """The handle of a variable that the operator reads or binds."""
-        return visible_var(self._program, self._host, name)
-
-    def reachable(self, body: Body, names: Set[str]) -> set[str]:
-        """All that depends on these names of a block."""
-        return reachable(body, names)
-
     def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
         """The tangents of all that moves in a block that is being built."""
-        return push_forward(self._program, body, dict(tangents))
+        return push_forward(self.program, body, dict(tangents))
 
     def declare(self, name: str) -> str:
         """A new output: the tangent of this output."""
-        made = self._host.names.unique(f"{name}_tangent")
-        self._host.new_var(made, self._host.type_of(name))
+        made = self.host.names.unique(f"{name}_tangent")
+        self.host.new_var(made, self.host.type_of(name))
         self._tangents[name] = self.var(made)
         return made
-
-    def replace(self, op: Op) -> None:
-        """Put another operator in the place of this one, which is `op` from then on."""
-        self._op = self._host.replace(self._op, op)
 
 
 def push_forward(
@@ -127,7 +98,9 @@ def _push_plain(
             slot: tuple(visible_var(program, host, n) for n in ns)
             for slot, ns in op.outputs.items()
         }
-        found: Mapping[str, Any] = definition.jvp_rule(values | results, moves, op.attrs)
+        found: Mapping[str, Sequence[Var]] = definition.jvp_rule(
+            values | results, moves, op.attrs
+        )
     else:
         derived = OPS.get(f"{definition.type}.jvp")
         operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}
@@ -182,7 +155,11 @@ def in_order(host: SymbolTable) -> None:
 
 
 @says_where
-def jvp(targets: Any, inputs: Any, tangents: Any) -> list[Var | None]:
+def jvp(
+    targets: OneOrMore[Var],
+    inputs: OneOrMore[Var | VarInfo],
+    tangents: OneOrMore[Operand],
+) -> list[Var | None]:
     """The directional derivatives of targets, as new operators of the program.
 
         out[i] = sum over inputs x: (d targets[i] / dx) tangent of x
@@ -198,22 +175,20 @@ def jvp(targets: Any, inputs: Any, tangents: Any) -> list[Var | None]:
     Raises:
         GradientError: Numbers or types differ, or a variable is not of a float dtype.
     """
-    targets, tangents = as_list(targets), as_list(tangents)
-    inputs = as_vars(as_list(inputs), targets)
-    if len(inputs) != len(tangents) or not targets:
-        raise GradientError(f"There are {len(inputs)} inputs and {len(tangents)} tangents.")
-    for var in (*targets, *inputs):
-        check_differentiable(var)
-    program: Program = targets[0].program
+    asked, given, moved = as_list(targets), as_list(tangents), as_list(inputs)
+    if len(moved) != len(given) or not asked:
+        raise GradientError(f"There are {len(moved)} inputs and {len(given)} tangents.")
+    ends, starts = differentiable_vars(asked), differentiable_vars(moved, asked)
+    program = ends[0].program
     with verified_at_end(program) as host:
-        targets, inputs = list(map(shown, targets)), list(map(shown, inputs))
+        ends, starts = list(map(shown, ends)), list(map(shown, starts))
         moves: dict[str, Var] = {}
-        for var, tangent in zip(inputs, tangents, strict=True):
+        for var, tangent in zip(starts, given, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
-        needed = ancestors(host.ops, [target.name for target in targets])
+        needed = ancestors(host.ops, [target.name for target in ends])
         _check_inside(host, moves.keys(), needed)
         pushed = push_forward(program, host, moves, needed)
-        return [pushed.get(target.name) for target in targets]
+        return [pushed.get(target.name) for target in ends]
 
 
 def _check_inside(host: SymbolTable, moves: Set[str], needed: Set[str]) -> None:

@@ -14,7 +14,7 @@ from braces.ir.program import Program
 from braces.ir.records import PARAMETER
 from braces.ops.build import Var, var_of
 from braces.ops.source import says_where, user_source
-from braces.passes.backward import append_backward, check_differentiable
+from braces.passes.backward import append_backward, differentiable_vars
 from braces.passes.verify import verified_at_end
 
 
@@ -60,7 +60,7 @@ class Optimizer:
             >>> list(prog.updates)
             ['momentum/trace/w', 'w']
         """
-        check_differentiable(loss)
+        differentiable_vars([loss])
         program = loss.program
         _check_outside(program)
         with program.transaction(), program.building(program.table):

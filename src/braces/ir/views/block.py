@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
-from braces.ir.records import BLOCK, Body, Op
+from braces.ir.records import BLOCK, Attr, Body, Op
 from braces.ir.views.cases import CasesView
 from braces.ir.views.parts import outputs_of, slots
 from braces.ir.walk import with_captures
@@ -39,8 +39,13 @@ class BlockView(CasesView):
     def to_op(self) -> Op:
         """The operator; what its body reads from outside is listed anew."""
         outputs = slots(self.origin.outputs, out=(out.name for out in self.outputs if out.name))
-        attrs = {**self.origin.attrs, "body": self.body, "recompute": self.recompute}
+        attrs = {**self.origin.attrs, **self.attributes(self.body, self.recompute)}
         return with_captures(self.origin.with_(outputs=outputs, attrs=attrs))
+
+    @staticmethod
+    def attributes(body: Body, recompute: bool) -> dict[str, Attr]:
+        """The attributes of a plain block."""
+        return {"body": body, "recompute": recompute}
 
     @property
     def body(self) -> Body:

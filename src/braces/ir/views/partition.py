@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from braces.dims import Size
 from braces.ir.records import Attr, Body, Op
@@ -52,6 +52,22 @@ class Operand:
     source: str
     params: tuple[str, ...]
     linear: bool = False
+
+
+class Declared(NamedTuple):
+    """What a row-wise branch says of itself, before anything of it is checked.
+
+    Attributes:
+        counts: How many rows each case sees.
+        outs: How many of the results it says are rows.
+        bound: How many rows it binds.
+        linear: The positions of the rows that results are linear in.
+    """
+
+    counts: tuple[Attr, ...]
+    outs: int
+    bound: int
+    linear: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +113,14 @@ class PartitionView:
         )
 
     @staticmethod
-    def declared(op: Op) -> tuple[int, int, tuple[int, ...]]:
-        """What a row-wise branch says, well formed or not.
-
-        Returns:
-            How many of its results it says are rows, how many rows it binds, and the positions
-            of the rows that results are linear in.
-        """
-        said, linear = op.attrs["outs"], op.attrs["linear"]
+    def declared(op: Op) -> Declared:
+        """What a row-wise branch says of itself, well formed or not."""
+        counts, said, linear = (op.attrs[name] for name in ("counts", "outs", "linear"))
+        assert isinstance(counts, tuple)
         assert isinstance(said, int)
         assert isinstance(linear, tuple)
         positions = tuple(i for i in linear if isinstance(i, int))
-        return said, len(op.outputs.get("out", ())), positions
+        return Declared(counts, said, len(op.outputs.get("out", ())), positions)
 
     def only(self, names: Container[str]) -> Self:
         """The branch with no other outputs than these."""

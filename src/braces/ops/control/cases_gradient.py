@@ -1,8 +1,29 @@
 """The gradient of a switch, a switch on the same index; and of a plain block: just one case.
 
-What the backward cases read of the forward cases is kept as extra outputs of the forward
-operator, with zeros from the cases that did not make it. Histories of loops inside a case pass
-through all cases.
+    y = switch(index=i) captures [x]
+        cases [ { s = sin(x)  e = exp(s)  return e }, { return x } ]
+
+The gradient with respect to `x`, where `y_grad` is the cotangent of `y`:
+
+    y, kept = switch(index=i) captures [x]
+        cases [ { s = sin(x)  e = exp(s)  return e, e }, { zero = full()  return x, zero } ]
+    x_grad = switch(index=i) captures [y_grad, kept, x]
+        cases [
+            { s_grad = multiply(y_grad, kept)  c = cos(x)  g = multiply(s_grad, c)  return g },
+            { return y_grad },
+        ]
+
+What a backward case reads of its forward case is an extra output of the forward switch, with
+zeros from the cases that do not make it; the case that reads it is the one that ran. Every
+backward case gives a cotangent for every capture, zeros where it has none.
+
+A history of a loop inside a case begins outside of the switch and is an output: the case that
+runs hands on what it pushed, each other case the empty list. Backward, likewise, the case hands
+on what is left and the others the list as it is. Where a case leaves a list that came from
+outside shorter, the switch returns that rest too, for only then is its length known outside,
+and its cotangent is a list of that length.
+
+A plain block is one case that always runs:
 
     y = block() captures [x, w]            y, m_kept = block() captures [x, w]
       body {                                 body { ...  return y, m }

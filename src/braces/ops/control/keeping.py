@@ -1,12 +1,17 @@
 """What the gradient of a block reads of the block: kept, or computed again.
 
 A value is computed again where that is cheap and all that it is made of is there; else it is
-kept, and whoever owns the block brings it to the gradient. Of this block, whose gradient reads
-`b` and `c`, the sine is kept; the product is not, for it is made of what is there:
+kept, and whoever owns the block brings it to the gradient:
 
-    (x) { a = sin(x)  b = cos(a)  c = multiply(a, x)  ... }    at hand: x
+    (x) { k = full()  a = tanh(x)  b = reshape(a)  ... }
 
-    kept: b, a        run again: c = multiply(a, x)
+    at hand: x    the gradient reads: a, b, k
+    kept: a       run again, in this order: k = full()  b = reshape(a)
+
+A gradient that hands on what is left of a history reads more than its results say, and what is
+kept for that may be a history again; `fixpoint_keep` goes on until nothing is added. The order
+in which values are kept is the order in which the gradient reads them first, so that the same
+program has the same gradient on every run.
 """
 
 from __future__ import annotations

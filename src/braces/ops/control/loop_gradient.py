@@ -1,7 +1,23 @@
 """The gradient of a loop: a loop that runs the other way, over what the first one kept.
 
-    forward   (t, m, x)            -> m', y          keeps v, the values that the gradient reads
-    backward  (t, m'_grad, c_grad, y_grad, v) -> m_grad, c_grad + ..., x_grad
+    end = loop(init=a, sliced=s) captures [w]
+        body (t, h, x) { m = multiply(h, w)  p = add(m, x)  h2 = tanh(p)  return h2 }
+
+The gradient of `end` with respect to `w`, where `one` is the cotangent of `end`:
+
+    end, h2s, hs = loop(init=a, sliced=s) captures [w]                # keeps what is read
+        body (t, h, x) { ...  return h2, h2, h }
+    a_grad, w_grad = loop(init=[one, zero], sliced=[h2s, hs]) {reverse=true} captures [w]
+        body (t, h2_grad, w_sum, h2, h) {
+            p_grad = tanh.vjp(out=h2, out_grad=h2_grad)
+            h_grad = multiply(p_grad, w)
+            more = multiply(p_grad, h)
+            w_sum2 = add(w_sum, more)
+            return h_grad, w_sum2
+        }
+
+So the cotangent of a memory is a memory that goes the other way, that of a capture a sum over
+the trips, and that of a slice a row.
 
 A counted loop keeps values as ordinary stacked rows, and the backward loop slices them. A loop
 whose trips are known only at run time keeps them on lists, which the backward loop pops:
@@ -108,7 +124,6 @@ def _backward(
 
 def _turned(d: Differentiation, view: LoopView, name: str) -> LoopView:
     """A loop as long as another that runs the other way; what is not counted counts down."""
-    inputs, outputs = {"init": (), "sliced": ()}, {"final": (), "stacked": (), "trips": ()}
     return replace(
         view,
         condition=None,
@@ -119,7 +134,7 @@ def _turned(d: Differentiation, view: LoopView, name: str) -> LoopView:
         max_trips=None,
         history=view.recorded,
         recompute=False,
-        origin=view.origin.with_(name=name, inputs=inputs, outputs=outputs),
+        origin=view.origin.with_(name=name),
     )
 
 

@@ -1,7 +1,28 @@
 """What the gradient of a loop reads of the loop: kept by the one, handed to the other.
 
-A counted loop stacks it as rows. A loop whose trips only the run knows pushes it on lists. What
-a memory is after a trip is what it was before the next, and is kept once.
+A counted loop stacks it as rows, as in the example of `loop_gradient`. A loop whose trips only
+the run knows pushes it on lists, which its gradient pops; here the gradient reads `h2`:
+
+    end, n = loop(init=a) captures [w]
+        body (t, h) { p = add(h, w)  h2 = tanh(p)  return h2 }
+        cond (h) { ... }
+
+    nothing = list_empty()
+    end, kept, n = loop(init=[a, nothing]) captures [w]
+        body (t, h, list) { ...  list2 = list_push(list, h2)  return h2, list2 }
+        cond (h, list) { ... }
+    ..., rest = loop(init=[one, zero, kept], count=n) {reverse=true}
+        body (t, h2_grad, w_sum, list) { h2, list2 = list_pop(list)  ...  return ..., list2 }
+
+Each trip back pops what the same trip forward pushed on top, so nothing is counted or looked
+up; what is left at the end, `rest`, is empty. Where this is differentiated again, the gradient
+of the push is a pop. A list that a loop inside the body keeps is begun outside of the outer
+loop instead, and is one more memory of it: the inner trips of all outer trips lie in one list,
+and both loops backward pop them in the opposite order.
+
+What a memory is after a trip is what it was before the next. Where the gradient reads both and
+they are large, the later one is kept alone: the backward loop, which comes from there, carries
+it on as a memory that begins with the last value.
 """
 
 from __future__ import annotations

@@ -204,24 +204,23 @@ def rows_of_partition(view: RowView) -> Fills:
 
 def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
     """The number of rows of each case, where masks, counts and outputs fit the cases."""
-    counts, masks, rows = op.attrs["counts"], types.get("masks", ()), types.get("rows", ())
-    assert isinstance(counts, tuple)
-    if not len(op.bodies()) == len(counts) == len(masks) or not counts:
+    said = PartitionView.declared(op)
+    masks, rows = types.get("masks", ()), types.get("rows", ())
+    if not len(op.bodies()) == len(said.counts) == len(masks) or not masks:
         raise ProgramError(
             "A row-wise branch has a mask and a count for each case, and a case."
         )
     for mask in masks:
         if not isinstance(mask, TensorType) or mask.dtype != BOOL or mask.rank != 1:
             raise ShapeError(f"A mask of rows is bool[rows], not {mask}.")
-    said, outs, linear = PartitionView.declared(op)
-    if said != outs:
+    if said.outs != said.bound:
         raise ProgramError("The outputs of a row-wise branch are not as many as `outs` says.")
-    if any(not 0 <= i < len(rows) for i in linear):
+    if any(not 0 <= i < len(rows) for i in said.linear):
         raise ProgramError("`linear` names rows that a row-wise branch does not have.")
-    found = tuple(n for n in counts if isinstance(n, int) or (isinstance(n, Dim) and n.name))
-    if len(found) != len(counts):
+    found = [n for n in said.counts if isinstance(n, int) or (isinstance(n, Dim) and n.name)]
+    if len(found) != len(masks):
         raise ProgramError("The number of rows of a case is a number or a named dimension.")
-    return found
+    return tuple(found)
 
 
 def _rows_of(rows: Sequence[TensorType], count: Size) -> list[TensorType]:

@@ -1,8 +1,28 @@
 """Derivatives of the row-wise branch.
 
-The backward cases run their forward cases again and go on from there, but for rows that are
-kept, so histories of loops inside a case stay inside. Cotangents of row inputs are rows;
-cotangents of captures are sums over rows.
+    y = partition(masks=[q, p], rows=x) captures [w]
+        cases [ (v, r) { return r }, (v, r) { z = exp(r)  e = multiply(z, w)  return e } ]
+
+The gradient with respect to `x` and `w`, where `y_grad` is the cotangent of `y`:
+
+    x_grad, w_grad = partition(masks=[q, p], rows=[x, y_grad]) {linear=[1]} captures [w]
+        cases [
+            (v, r, e_grad) { zero = full()  return e_grad, zero },
+            (v, r, e_grad) {
+                z = exp(r)                                     # the forward case, run again
+                z_grad = multiply(e_grad, w)
+                r_grad = multiply(z_grad, z)
+                m = multiply(e_grad, z)
+                w_sum = sum(m)
+                return r_grad, w_sum
+            },
+        ]
+
+Cotangents of row inputs are rows, `out`; cotangents of captures are added up over the cases,
+`sums`. Since a case runs again within its gradient, histories of loops inside it stay inside;
+rows that are costly to make are handed over instead, see `partition_keeping`. A row that stands
+in for another must not count twice in a sum, and in sums cotangents are linear: so cotangents
+of rows are marked, and a stand-in's is zero.
 """
 
 from __future__ import annotations

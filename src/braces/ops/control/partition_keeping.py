@@ -1,8 +1,22 @@
 """What the gradient of a row-wise branch reads of the branch: kept, or computed again.
 
-What is costly and has a row for each row is kept, as one more output of the forward branch. No
-row belongs to two cases, so cases share these outputs. All else runs again: what is not costly,
-what has no rows, and loops whose histories the gradient reads.
+    y = partition(masks=[q, p], rows=x) captures [w]
+        cases [
+            (v, r) { a = matmul(r, w)  b = tanh(a)  return b },
+            (v, r) { c = matmul(r, w)  d = sin(c)  return d },
+        ]
+
+The gradient of `tanh` reads `b`, which is an output already; that of `sin` reads `c`, which is
+costly, so it becomes an output, with zeros from the other case:
+
+    y, kept = partition(masks=[q, p], rows=x) captures [w]
+        cases [ (v, r) { ...  zero = full()  return b, zero }, (v, r) { ...  return d, c } ]
+    ... = partition(masks=[q, p], rows=[x, y_grad, y, kept]) {linear=[1]} captures [w]
+        cases [ (v, r, y_grad, b, _) { ... }, (v, r, y_grad, _, c) { ... } ]
+
+No row belongs to two cases, so what one case keeps takes the place where another keeps nothing,
+if it has the type. All else runs again: what is not costly, what has no rows, and loops whose
+histories the gradient reads.
 """
 
 from __future__ import annotations

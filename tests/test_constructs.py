@@ -1,0 +1,93 @@
+"""Nobody but the views knows the slots of loops and branches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from braces.ir.views import VIEWS
+from braces.ops.define import OPS
+
+SRC = Path(__file__).resolve().parent.parent / "src" / "braces"
+FAMILIES = SRC / "ops"
+"""Operators that own no blocks; some have slots of the same names."""
+SCHEMAS = {FAMILIES / "control" / f"{name}.py" for name in VIEWS}
+"""Where slots are declared, and their types inferred."""
+
+
+def names_of(types: set[str]) -> set[str]:
+    """What slots and attributes of these operators are called."""
+    found = (OPS.get(type_) for type_ in types)
+    return {part.name for one in found for part in (*one.inputs, *one.outputs, *one.attrs)}
+
+
+OTHERS = {name for name, one in OPS.definitions.items() if not one.owns_blocks}
+SLOTS = names_of(set(VIEWS)) - {"captures"}
+OWN = SLOTS - names_of(OTHERS)
+
+
+def known(path: Path) -> set[str]:
+    """The names that stand for slots of constructs in a file."""
+    return OWN if path.parent == FAMILIES else SLOTS
+
+
+def places(path: Path, text: str) -> Iterator[str]:
+    """Where a slot or an attribute of a construct is looked up or filled by its name."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case (
+                ast.Subscript(value=ast.Attribute(attr=part), slice=ast.Constant(value=name))
+                | ast.Call(
+                    func=ast.Attribute(value=ast.Attribute(attr=part), attr="get" | "pop"),
+                    args=[ast.Constant(value=name), *_],
+                )
+            ) if part in {"inputs", "outputs", "attrs"} and name in known(path):
+                yield f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+            case ast.Dict(keys=keys) if path not in SCHEMAS:
+                named = {key.value for key in keys if isinstance(key, ast.Constant)}
+                if len(named & OWN) > 1:
+                    yield f"{path.name}:{node.lineno}: {ast.unparse(node)}"
+            case _:
+                pass
+
+
+def files() -> list[Path]:
+    return [path for path in sorted(SRC.rglob("*.py")) if path.parent != SRC / "ir" / "views"]
+
+
+def test_slots_of_constructs_are_known_to_the_views_alone() -> None:
+    assert {"init", "final", "sliced", "stacked", "counts", "masks", "sums", "cond"} <= OWN
+    assert [place for path in files() for place in places(path, path.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "op.inputs['init']",
+        "d.op.outputs.get('final', ())",
+        "self.op.attrs['cases']",
+        "attrs = {'body': body, 'cond': cond}",
+        "apply('partition', {'masks': masks, 'rows': rows, 'sums': 1})",
+    ],
+)
+def test_a_planted_look_up_is_found(line: str) -> None:
+    assert list(places(SRC / "passes" / "planted.py", line))
+
+
+@pytest.mark.parametrize("line", ["g.outputs['out']", "view.op.attrs['index']"])
+def test_slots_that_other_operators_have_too_are_left_to_them(line: str) -> None:
+    assert not list(places(FAMILIES / "planted.py", line))
+    assert list(places(SRC / "passes" / "planted.py", line))
+
+
+def test_only_values_of_jax_are_untyped_where_constructs_are_differentiated() -> None:
+    passes = [SRC / "passes" / f"{name}.py" for name in ("backward", "forward")]
+    control = {*(FAMILIES / "control").glob("*.py")} - {FAMILIES / "control" / "rows.py"}
+    for path in (*passes, *control):  # `rows` has fills, which are numbers of any dtype
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.arg) and node.annotation is not None:
+                used = {n.id for n in ast.walk(node.annotation) if isinstance(n, ast.Name)}
+                assert "Any" not in used, f"{path.name}:{node.lineno}: {node.arg}"
