@@ -25,8 +25,8 @@ SPELLED = """
     BracesError DTypeError FileFormatError RunError ScopeClosedError ShapeError UnknownNameError
     Block Executor Program Scope Variable
     abs add_two append_backward arange argmax cast concat cond constant create_if_else
-    create_rnn create_switch create_while data default_program fc full get_variable gradients
-    jvp load_model load_parameters matmul mean ones_like parameter parse prune reshape
+    block create_rnn create_switch create_while data default_program fc full get_variable
+    gradients jvp load_model load_parameters matmul mean ones_like parameter parse prune reshape
     save_model save_parameters scan sigmoid sqrt sum switch tanh verify while_loop zeros_like
     init.glorot_uniform init.zeros
     optimizer.adam optimizer.chain optimizer.clip_by_global_norm

@@ -83,6 +83,7 @@ empty_like br.zeros_like(x)
 eq br.equal(x, y), or x == y
 expand br.broadcast_to(x, shape)
 exponential_decay_schedule br.optimizer.exponential_decay
+fence br.block(name, recompute=True) for the gradient
 fetch exe.run(prog, scope, fetch=[x])
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
@@ -141,6 +142,7 @@ mod br.remainder(x, y), or x % y
 mse_loss br.mean(br.squared_error(prediction, target))
 mul br.multiply(x, y), or br.matmul for a product of matrices
 multinomial br.random.categorical(logits)
+name_scope with br.block(name)
 ndim x.ndim
 ne br.not_equal(x, y), or x != y
 neg br.negative(x), or -x
@@ -180,6 +182,7 @@ reduce_mean br.mean(x, axis)
 reduce_min br.min(x, axis)
 reduce_prod br.prod(x, axis)
 reduce_sum br.sum(x, axis)
+remat br.block(name, recompute=True) for the gradient
 result_type (x + y).dtype
 rint br.round(x)
 rnn br.create_rnn()
@@ -203,6 +206,7 @@ schedule br.optimizer.cosine_decay_schedule and its like
 searchsorted br.sum(xs < br.expand_dims(x, -1), axis=-1)
 seed exe.init(prog, scope, seed=0)
 select x[:, index]
+sequential br.block(name), which can be called again
 session br.Executor()
 setitem_add br.scatter_add(x, indices, updates)
 sgd br.optimizer.sgd(learning_rate)
