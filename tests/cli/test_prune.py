@@ -37,6 +37,17 @@ def test_several_targets_and_the_text_form(tmp_path: Path) -> None:
     assert small.definition == br.prune(program, [out, "error", loss]).definition
 
 
+def test_what_a_plain_block_binds_is_a_target(tmp_path: Path) -> None:
+    with br.Program() as program:
+        x = br.data("x", [3])
+        with br.block("a"), br.block("b"):
+            br.sin(br.tanh(x, name="y"))
+    path, out = saved(program, tmp_path / "p.braces"), str(tmp_path / "small")
+    assert main(["prune", path, "--targets", "a/b/y", "-o", out]) == 0
+    small = br.Program.load(out)
+    assert [op.type for op in small.block(2).ops] == ["tanh"]
+
+
 def test_a_pipe_reads_and_writes(tmp_path: Path) -> None:
     program, _, loss = training()
     command = [sys.executable, "-m", "braces", "prune", "-", "--targets", loss.name, "-o", "-"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from braces.cli.files import STDIN, Content, read_file
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.atomic import write_atomically
+from braces.ir.inside import bound_inside
 from braces.ir.program import Program
 from braces.storage.model import PREDICT
 
@@ -57,10 +58,13 @@ class Picked:
     def variable(self, name: str) -> str:
         """The variable of the main block that a user means: by what it is given as, or its own.
 
+        What a plain block binds is meant by its own name too.
+
         Raises:
             UnknownNameError: There is neither.
         """
-        known = {**{own: own for own in self.program.vars}, **self.gives}
+        main = self.program.definition.main
+        known = {own: own for own in (*bound_inside(main), *main.vars)} | dict(self.gives)
         if name not in known:
             raise UnknownNameError(
                 f"There is no variable `{name}` in the main block, and nothing is given under"

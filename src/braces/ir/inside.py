@@ -66,6 +66,15 @@ def with_shown(body: Body, names: Iterable[str]) -> Body:
     return body
 
 
+def bound_inside(body: Body) -> Iterator[str]:
+    """The names of all that plain blocks bind, in each other too."""
+    for op in body.ops:
+        inner = op.attrs.get("body")
+        if op.type == BLOCK and isinstance(inner, Body):
+            yield from inner.vars
+            yield from bound_inside(inner)
+
+
 def plain_blocks(body: Body) -> Iterator[str]:
     """The names of all plain blocks, at any depth."""
     return (op.name for _, op in all_ops(body) if op.type == BLOCK)
