@@ -247,6 +247,24 @@ def test_an_unknown_pass_is_bad_usage_and_all_are_listed(
         assert (said.out, "\x1b" in said.err) == ("", False)
 
 
+def test_a_pass_takes_words(program_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, "--after", "segments:2", program_file)
+    assert text.count("= loop(") == 3
+    assert shown(capsys, "--after", "segments:2,loop_7", program_file).count("= loop(") == 1
+
+
+@pytest.mark.parametrize(
+    "given", ["segments", "segments:", "segments:0", "segments:x", "prune:1"]
+)
+def test_words_that_a_pass_does_not_take_are_bad_usage(
+    given: str, program_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["show", "--after", given, program_file])
+    assert stopped.value.code == 2
+    assert given in capsys.readouterr().err
+
+
 def test_a_pass_is_named(program_file: str) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["show", program_file, "--after"])

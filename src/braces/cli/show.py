@@ -14,12 +14,13 @@ from braces.cli.files import Content, read_file
 from braces.cli.programs import shown_name
 from braces.cli.terminal import Style, columns, in_bytes
 from braces.cli.tree import describe, program_lines, sizes
-from braces.errors import FileFormatError
+from braces.errors import BracesError, FileFormatError
 from braces.ir.program import Program
-from braces.passes.catalogue import PASSES
+from braces.passes.catalogue import MAKERS, PASSES
 from braces.passes.pipeline import Pass, noting, wanted
 
 _MOST_ROWS = 200
+_LISTED = ", ".join((*PASSES, "segments:TRIPS"))
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--after",
         type=_pass,
         metavar="PASS",
-        help=f"the programs in the text form, after a pass: {', '.join(PASSES)}",
+        help=f"the programs in the text form, after a pass: {_LISTED}",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="for programs to read")
@@ -36,9 +37,17 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _pass(text: str) -> Pass:
-    if text not in PASSES:
-        raise ArgumentTypeError(f"there is no pass {text!r}; there are {', '.join(PASSES)}")
-    return PASSES[text]
+    """A pass by its name, or by its name and the words that it needs: `segments:16`."""
+    name, _, words = text.partition(":")
+    if text in PASSES:
+        return PASSES[text]
+    if name not in MAKERS:
+        raise ArgumentTypeError(f"there is no pass {text!r}; there are {_LISTED}")
+    given = [int(word) if word.isdecimal() else word for word in words.split(",")]
+    try:
+        return MAKERS[name](*given)
+    except BracesError as error:
+        raise ArgumentTypeError(f"{text!r} is no pass: {error.what}") from None
 
 
 def _run(options: Namespace) -> int:
