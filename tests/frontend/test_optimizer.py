@@ -408,6 +408,25 @@ def test_nothing_large_is_computed_in_another_dtype(made: Optimizer) -> None:
     assert {str(type_.dtype) for type_ in types if type_.shape} <= {"float32", "bool"}
 
 
+def test_16_bits_are_computed_with_in_32_and_rounded_once(mode: str) -> None:
+    with br.Program() as program:
+        p = br.parameter("p", [2], init=[1.0, -3.0], dtype="bfloat16")
+        made = opt.chain(opt.add_decayed_weights(0.3), opt.sgd(0.1, 0.9))
+        made.apply_gradients({p: br.data("g", [2], "bfloat16")})
+    executor, scope = br.Executor(mode=mode), br.Scope()
+    executor.init(program, scope)
+    value, trace = np.array([1.0, -3.0], "f4"), np.zeros(2, "f4")
+    for _ in range(3):
+        given = (value * 0.7).astype(p.dtype)
+        grads = given.astype("f4") + np.float32(0.3) * value
+        moved = grads + np.float32(0.9) * trace
+        value = (value - np.float32(0.1) * moved).astype(p.dtype).astype("f4")
+        trace = moved.astype(p.dtype).astype("f4")
+        executor.run(program, scope, {"g": given})
+        np.testing.assert_array_equal(scope.var("p").value.astype("f4"), value)
+        np.testing.assert_array_equal(scope.var("sgd/trace/p").value.astype("f4"), trace)
+
+
 def test_float64_is_exact(mode: str) -> None:
     made = opt.adamw(opt.cosine_decay_schedule(0.1, 10), weight_decay=0.1)
     losses, line = train(made, mode, "float64")

@@ -46,7 +46,6 @@ class Schedule:
         self.course = course
         self._text = text or f"Schedule({course!r})"
 
-    @says_where
     def __call__(self, count: Operand, dtype: object = "float32") -> Var:
         """The number after this many steps: one for each count.
 
@@ -58,25 +57,29 @@ class Schedule:
             DTypeError: The counts are no integers, or the numbers are to be no real floats.
             ProgramError: The course cannot be traced.
         """
-        steps, kept = as_var(count), dtype_of(dtype)
-        if not is_integer(steps.dtype):
-            raise DTypeError(
-                f"A schedule takes a count of steps, an integer, not {steps.type}."
-            )
-        if not is_float(kept) or kept.kind == "c":
-            raise DTypeError(f"A schedule gives real numbers, not {kept}.")
-
-        def number(count: Any) -> Any:
-            numpy: Any = jnp  # its own types are not all known
-            return numpy.asarray(self.course(count), kept)
-
-        numbers = number
-        for _ in range(steps.ndim):
-            numbers = jax.vmap(numbers)
-        return trace(f"The schedule {self}", numbers, steps).build(steps)
+        return schedule(self, count, dtype)
 
     def __repr__(self) -> str:
         return self._text
+
+
+@says_where
+def schedule(given: Schedule, count: Operand, dtype: object) -> Var:
+    """The numbers of a schedule after these counts of steps."""
+    steps, kept = as_var(count), dtype_of(dtype)
+    if not is_integer(steps.dtype):
+        raise DTypeError(f"A schedule takes a count of steps, an integer, not {steps.type}.")
+    if not is_float(kept) or kept.kind == "c":
+        raise DTypeError(f"A schedule gives real numbers, not {kept}.")
+
+    def number(count: Any) -> Any:
+        numpy: Any = jnp  # its own types are not all known
+        return numpy.asarray(given.course(count), kept)
+
+    numbers = number
+    for _ in range(steps.ndim):
+        numbers = jax.vmap(numbers)
+    return trace(f"The schedule {given}", numbers, steps).build(steps)
 
 
 def _schedule(name: str, course: Callable[..., Any], **attrs: Any) -> Schedule:
