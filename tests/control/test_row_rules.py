@@ -12,54 +12,47 @@ import pytest
 
 import braces as br
 from braces.errors import OpDefinitionError, ProgramError
-from braces.ops import row_rules
+from braces.ops import axes
 from braces.ops.define import OPS
 
 Function = Callable[[Any], Any]
 DEFINITIONS = dict(OPS.definitions)
 
-SILENT = {
-    # They see all examples at once.
-    "accuracy", "batch_norm", "top_k_accuracy",
-    # What a row draws depends on how many rows there are.
-    "dropout", "next_random_state", "random_bernoulli", "random_categorical", "random_normal",
-    "random_orthogonal", "random_permutation", "random_randint", "random_truncated_normal",
-    "random_uniform",
-    # Their values are places on an axis or a size, padding included.
-    "arange", "diag", "eye", "linspace", "size", "tril", "triu",
-    # Axes become longer or shorter.
-    "pad", "put_along_axis_add", "tile",
-    # Rows become values of a list, or the other way.
-    "list_filled", "list_length", "list_stack", "list_unstack",
-}  # fmt: skip
-"""The operators that a row-wise branch refuses on purpose."""
-
-
 # ---- definitions -----------------------------------------------------------------------------
 
 
-def test_every_operator_says_what_it_does_with_rows_or_is_refused_on_purpose() -> None:
-    assert {d.type for d in DEFINITIONS.values() if d.rows_rule is None} == SILENT
+def test_every_operator_says_how_its_axes_map() -> None:
+    assert not [d.type for d in DEFINITIONS.values() if d.axes_rule is None]
 
 
 def test_the_rules_name_no_operator() -> None:
-    nodes = ast.walk(ast.parse(inspect.getsource(row_rules)))
+    nodes = ast.walk(ast.parse(inspect.getsource(axes)))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    assert "updates" in texts
+    assert "keepdims" in texts
     assert texts.isdisjoint(DEFINITIONS)
 
 
 @pytest.mark.usefixtures("registry")
-@pytest.mark.parametrize(("rows", "known"), [("eech", "each"), ({"y": 0}, "x")])
-def test_rows_that_name_nothing_are_refused_with_what_there_is(rows: Any, known: str) -> None:
-    with pytest.raises(OpDefinitionError, match="kept: rows=") as caught:
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("... ->", None),
+        ("..., ... -> ...", "not one term for each of x, out"),
+        ("... -> ... <n>", "has '<n>'"),
+        ({"y": 0}, "there is no input 'y'"),
+    ],
+)
+def test_axes_that_cannot_be_read_are_refused(said: Any, told: str | None) -> None:
+    def kept(x: br.Tensor) -> br.Tensor:
+        return x
 
-        @br.op(rows=rows)
-        def kept(x: br.Tensor) -> br.Tensor:
-            return x
-
-    assert known in str(caught.value)
-    assert "kept" not in OPS.definitions
+    if told is None:
+        br.op(axes=said)(kept)
+    else:
+        with pytest.raises(OpDefinitionError, match="kept: axes=") as caught:
+            br.op(axes=said)(kept)
+        assert told in str(caught.value)
+    assert ("kept" in OPS.definitions) == (told is None)
 
 
 # ---- operators of the user -------------------------------------------------------------------
@@ -94,7 +87,7 @@ def side_by_side(function: Function, values: Any = VALUES) -> np.ndarray:
 
 @pytest.mark.usefixtures("registry")
 def test_an_operator_that_keeps_rows_apart_runs_in_a_row_wise_branch(mode: str) -> None:
-    @br.op(rows="each")
+    @br.op(axes="... -> ...")
     def cubed(x: br.Tensor) -> br.Tensor:
         return x**3
 
@@ -104,7 +97,7 @@ def test_an_operator_that_keeps_rows_apart_runs_in_a_row_wise_branch(mode: str) 
 
 @pytest.mark.usefixtures("registry")
 def test_a_reduction_does_not_see_padding(mode: str) -> None:
-    @br.op(rows={"x": "lowest"})
+    @br.op(axes={"x": "lowest"})
     def peak(x: br.Tensor, *, axis: int = 0) -> br.Tensor:
         return x.max(axis)
 
@@ -114,7 +107,7 @@ def test_a_reduction_does_not_see_padding(mode: str) -> None:
 
 @pytest.mark.usefixtures("registry")
 def test_the_derived_gradient_follows_the_rule(mode: str) -> None:
-    @br.op(rows="each")
+    @br.op(axes="..., ... -> ...")
     def scaled(x: br.Tensor, w: br.Tensor) -> br.Tensor:
         return x * w
 
@@ -138,7 +131,7 @@ def test_an_operator_that_does_not_say_is_refused_with_what_to_say() -> None:
 
     with pytest.raises(ProgramError, match="unsaid may mix the rows") as caught:
         by_rows(unsaid, "compile")
-    assert "say rows=... in its definition" in str(caught.value)
+    assert "say axes=... in its definition" in str(caught.value)
     assert "test_row_rules.py" in str(caught.value)
 
 

@@ -185,6 +185,13 @@ def number(value: Any, sizes: Mapping[str, int]) -> Any:
     return tuple(number(one, sizes) for one in value) if isinstance(value, tuple) else value
 
 
+def tangled(case: Case, rows: Dim) -> bool:
+    """Whether the rows are part of the size of an axis, which then is none of theirs."""
+    sizes = (size for types in case.types.values() for t in types for size in t.shape)
+    named = (size for size in sizes if isinstance(size, Dim) and str(rows) in size.names())
+    return any(size != rows for size in named)
+
+
 def numbered(attrs: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
     """Attributes with their symbolic sizes as numbers."""
     return {name: number(value, sizes) for name, value in attrs.items()}

@@ -17,8 +17,8 @@ from references import is_float
 
 from braces.dtypes import FLOAT64, SHORT_NAMES
 from braces.executor.executor import Executor
+from braces.ops.axes import Notation
 from braces.ops.build import tensor_type
-from braces.ops.row_rules import RULES
 from braces.passes.backward import gradients
 
 NARROW = {name: SHORT_NAMES[name] for name in ("f16", "bf16")}
@@ -100,9 +100,18 @@ def assert_rounded(got: Any, want: Any, each: bool, what: str) -> None:
     assert not wrong.any(), f"{what}: {got[wrong]}, not {want[wrong]}"
 
 
+def is_elementwise(case: Case) -> bool:
+    """Whether a definition says so, in the notation of axes."""
+    rule = case.definition.axes_rule
+    terms = (
+        (*rule.inputs.values(), *rule.outputs.values()) if isinstance(rule, Notation) else ()
+    )
+    return bool(terms) and all(term == ("...",) for term in terms)
+
+
 @pytest.mark.parametrize("case", FLOATING, ids=str)
 def test_an_operator_computes_with_16_bits_as_with_64(case: Case) -> None:
-    sizes, each = case.sizes(), case.definition.rows_rule is RULES["each"]
+    sizes, each = case.sizes(), is_elementwise(case)
     dtypes = [with_floats(case, dtype) for dtype in NARROW.values()]
     found = [Scaled(built) for built in build_together([case, *dtypes])]
     executor, parts = Executor(), [one.built for one in found]

@@ -67,7 +67,7 @@ def weighted(values: Iterable[Any]) -> Any:
 def as_attributes() -> tuple[Callable[[Any], Any], float]:
     """An operator with every name as an attribute, and the factor that it is."""
     compute = lambda args, attrs: args[0] * weighted(attrs[name] for name in NAMES)  # noqa: E731
-    made = br.op(rows="each")(kernel_of("roles_attrs", ["of"], NAMES, compute))
+    made = br.op(axes="... -> ...")(kernel_of("roles_attrs", ["of"], NAMES, compute))
     given = {name: 0.5 + i % 5 for i, name in enumerate(NAMES)}
     return lambda x: made(x, **given), weighted(given.values())
 
@@ -75,7 +75,9 @@ def as_attributes() -> tuple[Callable[[Any], Any], float]:
 def as_inputs() -> tuple[Callable[[Any], Any], float]:
     """An operator with every name as an input; Python integers are floats beside floats."""
     compute = lambda args, attrs: args[0] * weighted(args[1:])  # noqa: E731
-    made = br.op(rows="each")(kernel_of("roles_inputs", ["of", *NAMES], [], compute))
+    made = br.op(axes=", ".join(["..."] * (1 + len(NAMES))) + " -> ...")(
+        kernel_of("roles_inputs", ["of", *NAMES], [], compute)
+    )
     given = [1 + i % 5 for i in range(len(NAMES))]
     return lambda x: made(x, *given), weighted(given)
 
@@ -84,7 +86,7 @@ def as_outputs() -> tuple[Callable[[Any], Any], float]:
     """An operator with every name as an output, of which a few are read."""
     compute = lambda args, attrs: tuple(args[0] * w for w in WEIGHTS)  # noqa: E731
     kernel = kernel_of("roles_outputs", ["of"], [], compute)
-    made = br.op(rows="each", outputs=tuple(NAMES))(kernel)
+    made = br.op(axes="... -> " + ", ".join(["..."] * len(NAMES)), outputs=tuple(NAMES))(kernel)
     read = [NAMES.index(name) for name in ("final", "out", "rest", "stacked", "x_grad")]
 
     def apply(x: Any) -> Any:
@@ -232,8 +234,8 @@ def test_a_written_gradient_of_an_operator_with_an_input_called_out_grad() -> No
 
 # ---- no code looks one up by its name --------------------------------------------------------
 
-DEFINITIONS = ("ops/control/", "ir/views/", "ops/row_rules.py")
-"""The operators that own blocks and their views, and rules that `rows=` names."""
+DEFINITIONS = ("ops/control/", "ir/views/", "ops/axes.py")
+"""The operators that own blocks and their views, and rules that `axes=` names."""
 BY_TYPE = {("ops/rules.py", "value")}
 """Attributes of an operator whose type is asked for first."""
 MAPS = ("attrs", "inputs", "outputs")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import Built, Case, build, build_together, cases, run_together
+from cases import Built, Case, build, build_together, cases, run_together, tangled
 
 from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType
@@ -24,7 +24,7 @@ from braces.ops.control.rows import mask_rows
 pytestmark = pytest.mark.unoptimized
 
 VALID = np.array([True, True, False, True, False])
-RULED = [case for case in cases() if case.definition.rows_rule and case.symbols]
+RULED = [case for case in cases() if case.definition.axes_rule and case.symbols]
 
 
 def axes(var: Var, rows: Dim) -> list[int]:
@@ -48,11 +48,15 @@ def mask(parts: Sequence[Built], name: str) -> None:
     rows, built = Dim.named(name), parts[0]
     with built.program as program:
         valid = built.declare("valid", TensorType(BOOL, (rows,)))
-    mask_rows(program, program.table, rows, valid.name)
+    given = [var for one in parts for vars_ in one.inputs.values() for var in vars_]
+    places = {var.name: axes(var, rows) for var in given}
+    mask_rows(program, program.table, rows, places, valid.name)
 
 
 def is_accepted(case: Case, name: str) -> bool:
     """Whether an example can be seen with padding."""
+    if tangled(case, Dim.named(name)):
+        return False
     try:
         mask([build(case)], name)
     except ProgramError:

@@ -60,7 +60,8 @@ class Branch(SubBlock):
         if not self.outputs:
             raise ProgramError("The branch has no output.", fix="Call add_output(...).")
         if self.rows is not None and self.valid is not None:
-            mask_rows(self.program, self.table, self.rows, self.valid.name)
+            places = dict.fromkeys(self.table.params, (0,))
+            mask_rows(self.program, self.table, self.rows, places, self.valid.name)
         self.body = self.table.freeze([var.name for var in self.outputs])
         self.owner.branches.append(self)
 

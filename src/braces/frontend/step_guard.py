@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ShapeError
-from braces.frontend.fixed_rows import ADVICE, Tracked, captured_rows, name_rows
+from braces.frontend.fixed_rows import captured_rows
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.table import SymbolTable
 from braces.ir.walk import rename_op
 from braces.ops.build import Var, one, tensor_type, var_of, visible_var
 from braces.ops.control.building import Carried, build_partition, build_switch
 from braces.ops.control.rows import blank_columns, mask_rows
+from braces.ops.row_rules import ADVICE
 from braces.ops.rules import zeros_of
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _by_switch(
 
 def _by_rows(net: StepNet, body: SymbolTable, memories: Sequence[Carried]) -> Guarded:
     total = _row_count(net)
-    step = _named(net, total, memories)
+    step = _by_row(net, total, memories)
     start: Var | None = None
     running: Var | None = None
     with net.program.building(body):
@@ -135,27 +136,30 @@ def _by_rows(net: StepNet, body: SymbolTable, memories: Sequence[Carried]) -> Gu
 
 @dataclass
 class _Step:
-    """A step block whose rows have a name.
+    """A step block and its rows.
 
     Attributes:
-        rows: The name.
-        own: Whether the name is the block's own, where the batch is a number.
+        rows: How many there are.
         given: What the block gets row by row, captures included, as it is called outside.
         params: The same, as it is called inside.
         results: What the block gives row by row.
         stop: The condition that it stops at, which may be one for all rows.
     """
 
-    rows: Dim
-    own: bool
+    rows: Size
     given: list[str]
     params: list[str]
     results: list[str]
     stop: str | None
 
+    @property
+    def named(self) -> bool:
+        """Whether the rows have a name, so that a size of that name is meant."""
+        return isinstance(self.rows, Dim) and self.rows.name is not None
 
-def _named(net: StepNet, total: Size, memories: Sequence[Carried]) -> _Step:
-    """Take captures that have a row for each row of the batch as parameters; name the rows.
+
+def _by_row(net: StepNet, total: Size, memories: Sequence[Carried]) -> _Step:
+    """Take captures that have a row for each row of the batch as parameters.
 
     As captures they would be whole in the gradient of the step, which meets rows of them that
     do not run: 0 times what may be infinite.
@@ -163,24 +167,18 @@ def _named(net: StepNet, total: Size, memories: Sequence[Carried]) -> _Step:
     inner, own = net.table, _given(net, memories)
     given = [*(memory.next for memory in memories), *(v.name for v in net.outputs)]
     stop = net.stop.name if net.stop is not None else None
-    fixed = not isinstance(total, Dim) or total.name is None
-    rows = net.new_dim("rows") if fixed else total
-    assert isinstance(rows, Dim)
-    leading = _leading(net, total, [*given, *([stop] if stop else [])])
-    if fixed:
-        tracked = Tracked(inner.unifier.copy(), total, rows)
-        leading = captured_rows(net.outer, leading, _sources(net), tracked) if leading else []
+    step = _Step(inner.unifier.resolve(total), own, own, given, stop)
+    leading = _leading(net, step.rows, [*given, *([stop] if stop else [])])
+    if not step.named and leading:
+        leading = captured_rows(net.outer, leading, _sources(net))
     context = {n: net.param(f"{n}.rows", inner.type_of(n)).name for n in leading}
     inner.ops = [rename_op(op, context) for op in inner.ops]
-    if fixed:
-        name_rows(inner, [*own, *context.values()], total, rows)
-    return _Step(
-        rows,
-        fixed,
-        [*own, *context],
-        [*own, *context.values()],
-        [context.get(n, n) for n in given],
-        context.get(stop, stop) if stop else None,
+    return replace(
+        step,
+        given=[*own, *context],
+        params=[*own, *context.values()],
+        results=[context.get(n, n) for n in given],
+        stop=context.get(stop, stop) if stop else None,
     )
 
 
@@ -209,12 +207,15 @@ def _case(net: StepNet, step: _Step) -> Body:
     inner, results = net.table, list(step.results)
     if step.stop is not None:
         results.append(_row_stop(net, step.stop, step.rows))
-    valid = net.param("valid", TensorType(BOOL, (step.rows,)))
-    mask_rows(net.program, inner, step.rows, valid.name)
+    valid = net.param("valid", TensorType(BOOL, (step.rows,))).name
+    places = dict.fromkeys(step.params, (0,))
+    known = mask_rows(net.program, inner, step.rows, places, valid)
     for i, name in enumerate(results):
-        _check_leads(net, name, step)
-        results[i] = blank_columns(net.program, inner, name, step.rows, valid.name)
-    names = (valid.name, *step.params)
+        whats = known.get(name, ())
+        _check_leads(net, name, whats, step)
+        others = [axis for axis, what in enumerate(whats) if axis and what == "rows"]
+        results[i] = blank_columns(net.program, inner, name, others, valid)
+    names = (valid, *step.params)
     return Body(names, tuple(results), dict(inner.vars), tuple(inner.ops))
 
 
@@ -225,7 +226,7 @@ def _row_count(net: StepNet) -> Size:
     return net.stop.shape[0]
 
 
-def _row_stop(net: StepNet, name: str, rows: Dim) -> str:
+def _row_stop(net: StepNet, name: str, rows: Size) -> str:
     """The condition of stopping, one entry a row."""
     stop = visible_var(net.program, net.table, name)
     if stop.ndim:
@@ -247,20 +248,14 @@ def _kept(active: Var, new: Var, old: Var) -> Var:
     return one("where", one("reshape", active, shape=shape), new, old)
 
 
-def _check_leads(net: StepNet, name: str, step: _Step) -> None:
-    found, rows = net.table.type_of(name), step.rows
+def _check_leads(net: StepNet, name: str, whats: Sequence[str], step: _Step) -> None:
+    found = net.table.type_of(name)
     shape = found.shape if isinstance(found, TensorType) else ()
-    if not shape or net.table.unifier.unify(shape[0], rows) is None:
+    leads = bool(shape) and net.table.unifier.unify(shape[0], step.rows) is not None
+    if not leads or not (step.named or whats[:1] in (("rows",), ("same",))):
         raise ShapeError(
             f"`{name}` does not lead with the rows of the batch.",
-            given=f"{name}: {found}   rows: {rows}",
+            given=f"{name}: {found}   rows: {step.rows}",
             fix="With lengths= or a stop for each row, memories and outputs have the batch as "
-            "their leading axis." + (f" {ADVICE}" if step.own else ""),
-        )
-    others = [size for size in shape[1:] if isinstance(size, Dim)]
-    if step.own and any(str(rows) in size.names() for size in others):
-        raise ShapeError(
-            f"`{name}` mixes the rows of the batch: another axis is as long because of them.",
-            given=f"{name}: {found}   rows: {rows}",
-            fix=ADVICE,
+            "their leading axis." + ("" if step.named else f" {ADVICE}"),
         )

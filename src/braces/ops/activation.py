@@ -8,6 +8,7 @@ from braces.dims import divide_exactly
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jax, jnp
+from braces.ops.axes import along_axis
 from braces.ops.define import Tensor, op
 from braces.ops.elementwise import real, real_function
 from braces.ops.functions import UNARY, WITH_INTEGERS
@@ -23,7 +24,7 @@ ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "
 # ---- piecewise linear ------------------------------------------------------------------------
 
 
-@op(infer=real, rows="each", examples=WITH_INTEGERS)
+@op(infer=real, axes="... -> ...", examples=WITH_INTEGERS)
 def relu(x: Tensor) -> Tensor:
     """The positive part; its gradient at zero is zero.
 
@@ -47,7 +48,7 @@ def relu_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where(out > 0, out_grad, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, rows="each", examples=WITH_INTEGERS)
+@op(infer=real_function, axes="... -> ...", examples=WITH_INTEGERS)
 def relu6(x: Tensor) -> Tensor:
     """The positive part, capped at 6.
 
@@ -72,7 +73,7 @@ def relu6_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where((out > 0) & (out < 6), out_grad, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, rows="each", examples=(*UNARY, "x=f32[5] negative_slope=0.2"))
+@op(infer=real_function, axes="... -> ...", examples=(*UNARY, "x=f32[5] negative_slope=0.2"))
 def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
     """The identity, flattened for negative numbers.
 
@@ -99,7 +100,7 @@ def leaky_relu_vjp(x: Tensor, out_grad: Tensor, *, negative_slope: float = 0.01)
     return jnp.where(x >= 0, out_grad, negative_slope * out_grad)
 
 
-@op(infer=real_function, rows="each", examples=UNARY)
+@op(infer=real_function, axes="... -> ...", examples=UNARY)
 def hard_sigmoid(x: Tensor) -> Tensor:
     """The sigmoid made of three straight lines.
 
@@ -124,7 +125,7 @@ def hard_sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where((out > 0) & (out < 1), out_grad / 6, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, rows="each", examples=UNARY)
+@op(infer=real_function, axes="... -> ...", examples=UNARY)
 def hard_tanh(x: Tensor) -> Tensor:
     """The identity, cut off at -1 and 1.
 
@@ -151,7 +152,7 @@ def hard_tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 # ---- exponential -----------------------------------------------------------------------------
 
 
-@op(infer=real_function, rows="each", examples=(*UNARY, "x=f32[5] alpha=0.5"))
+@op(infer=real_function, axes="... -> ...", examples=(*UNARY, "x=f32[5] alpha=0.5"))
 @in_float32
 def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """The identity, bent smoothly towards -alpha for negative numbers.
@@ -190,7 +191,7 @@ def negative_exp(x: Tensor) -> Tensor:
     return jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x))
 
 
-@op(infer=real_function, rows="each", examples=UNARY)
+@op(infer=real_function, axes="... -> ...", examples=UNARY)
 @in_float32
 def selu(x: Tensor) -> Tensor:
     """The scaled exponential linear unit: it keeps mean 0 and variance 1 over layers.
@@ -221,7 +222,7 @@ def selu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 forward_as_backward(relu, relu6, leaky_relu, hard_sigmoid, hard_tanh, elu, selu)
 
 
-@op(infer=real_function, rows="each", examples=(*UNARY, "x=f32[5] approximate=True"))
+@op(infer=real_function, axes="... -> ...", examples=(*UNARY, "x=f32[5] approximate=True"))
 @in_float32
 def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     """The Gaussian error linear unit: a number times the probability that a normal one is less.
@@ -245,7 +246,7 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     return jax.nn.gelu(floating(x), approximate)
 
 
-@op(infer=real_function, rows="each", examples=UNARY)
+@op(infer=real_function, axes="... -> ...", examples=UNARY)
 @in_float32
 def silu(x: Tensor) -> Tensor:
     """A number times its sigmoid; also called swish.
@@ -274,7 +275,7 @@ def silu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (s * (1 + x * (1 - s)))
 
 
-@op(infer=real_function, rows="each", examples=UNARY)
+@op(infer=real_function, axes="... -> ...", examples=UNARY)
 @in_float32
 def mish(x: Tensor) -> Tensor:
     """A number times the tanh of its softplus.
@@ -295,7 +296,7 @@ def mish(x: Tensor) -> Tensor:
     return jax.nn.mish(floating(x))
 
 
-@op(infer=real_function, rows="each", examples=UNARY)
+@op(infer=real_function, axes="... -> ...", examples=UNARY)
 @in_float32
 def softplus(x: Tensor) -> Tensor:
     """A smooth positive part, without overflow.
@@ -321,7 +322,7 @@ def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * jax.nn.sigmoid(x)
 
 
-@op(infer=real_function, rows="each", examples=UNARY)
+@op(infer=real_function, axes="... -> ...", examples=UNARY)
 @in_float32
 def softsign(x: Tensor) -> Tensor:
     """A number divided by one plus its size, between -1 and 1.
@@ -350,13 +351,13 @@ def softsign_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 # ---- along an axis ---------------------------------------------------------------------------
 
 
-def along_axis(context: Context, x: TensorType, *, axis: int, **attrs: Any) -> TensorType:
+def function_along(context: Context, x: TensorType, *, axis: int, **attrs: Any) -> TensorType:
     """Inference: as a real function, along an axis that must be there."""
     axis_index(axis, x.rank, context.type)
     return real_function(context, x, **attrs)
 
 
-@op(infer=along_axis, rows="along_axis", examples=ALONG)
+@op(infer=function_along, axes=along_axis, examples=ALONG)
 @in_float32
 def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """Normalised exponentials along one axis.
@@ -389,7 +390,7 @@ def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
     return weighted - out * jnp.sum(weighted, axis, keepdims=True)
 
 
-@op(infer=along_axis, rows="along_axis", examples=ALONG)
+@op(infer=function_along, axes=along_axis, examples=ALONG)
 @in_float32
 def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """The logarithm of the softmax along one axis, exact where the softmax underflows.
@@ -419,7 +420,7 @@ def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
     return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
 
 
-@op(rows="along_axis", examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"))
+@op(axes=along_axis, examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"))
 @in_float32
 def glu(x: Tensor, *, axis: int = -1) -> Tensor:
     """The gated linear unit: one half of an axis times the sigmoid of the other half.

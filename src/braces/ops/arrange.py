@@ -5,6 +5,16 @@ from __future__ import annotations
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
+from braces.ops.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    along_axis,
+    first_rank,
+    mapped,
+    numbered,
+    tuple_of,
+)
 from braces.ops.build import Var, one
 from braces.ops.define import Axes, Tensor, op
 from braces.ops.inference import Context
@@ -12,8 +22,21 @@ from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index, axis_indices
 
 
+def moved(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes in their new order."""
+    indices = numbered(first_rank(types))
+    source, target = (
+        [int(a) % len(indices) for a in tuple_of(attrs[name])] if indices else []
+        for name in ("source", "destination")
+    )
+    order = [i for i in range(len(indices)) if i not in source]
+    for place, axis in sorted(zip(target, source, strict=True)):
+        order.insert(place, axis)
+    return mapped(types, {"x": (indices,)}, {"out": (tuple(indices[i] for i in order),)})
+
+
 @op(
-    rows="each",
+    axes=moved,
     cheap=True,
     examples=(
         "x=f32[2,3,4] source=0 destination=-1",
@@ -68,8 +91,17 @@ def moveaxis_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("moveaxis", g.out_grad, source=source, destination=destination)}
 
 
+def swapped(types: Types, attrs: Attrs) -> AxisMap:
+    """Two axes in each other's place."""
+    indices = numbered(first_rank(types))
+    out = list(indices)
+    i, j = (int(str(attrs[name])) for name in ("axis1", "axis2"))
+    out[i], out[j] = out[j], out[i]
+    return mapped(types, {"x": (indices,)}, {"out": (tuple(out),)})
+
+
 @op(
-    rows="each",
+    axes=swapped,
     cheap=True,
     examples=(
         "x=f32[2,3,4] axis1=0 axis2=-1",
@@ -115,7 +147,7 @@ def swapaxes_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    rows="along_axis",
+    axes=along_axis,
     examples=(
         "x=f32[2,3]",
         "x=f32[b,4] axis=0",
@@ -158,7 +190,7 @@ def flip_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    rows="along_axis",
+    axes=along_axis,
     examples=(
         "x=f32[2,3] shift=1",
         "x=f32[b,4] shift=-1 axis=0",

@@ -9,6 +9,16 @@ from braces.dims import Dim, Shape, Size, divide_exactly
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    along_axis,
+    first_rank,
+    mapped,
+    numbered,
+    reduced_mixing,
+)
 from braces.ops.build import Var, call, one, tensor_type
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
@@ -30,7 +40,7 @@ KINDS["Sections"] = _sections
 
 
 @op(
-    rows="along_axis",
+    axes=along_axis,
     examples=(
         "xs=f32[2,3] xs=f32[1,3]",
         "xs=f32[b,4] xs=f32[t,4] xs=f32[1,4]",
@@ -133,8 +143,16 @@ def _cut(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
     return None
 
 
+def beside(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes, and a new one along which the arrays differ."""
+    indices = numbered(first_rank(types))
+    axis = int(str(attrs["axis"])) % (len(indices) + 1)
+    out = (*indices[:axis], "new", *indices[axis:])
+    return mapped(types, {"xs": (indices,) * len(types["xs"])}, {"out": (out,)}, ["new"])
+
+
 @op(
-    rows="each",
+    axes=beside,
     examples=(
         "xs=f32[2,3] xs=f32[2,3]",
         "xs=f32[b] xs=f32[b] axis=1",
@@ -191,7 +209,7 @@ def stack_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
 
 
 @op(
-    rows="along_axis",
+    axes=reduced_mixing,
     examples=(
         "x=f32[2,3]",
         "x=f32[b,3] axis=1",
@@ -246,7 +264,7 @@ def filled(g: Backward) -> list[Var]:
 
 
 @op(
-    rows="along_axis",
+    axes=along_axis,
     examples=(
         "x=f32[6,2] sections=3",
         "x=f32[b,6] sections=(1,2,3) axis=1",

@@ -23,7 +23,7 @@ from braces.ops.rules import (
 
 
 @op(
-    rows="each",
+    axes="..., ..., ... -> ...",
     cheap=True,
     examples=(
         "condition=bool[2,3] x=f32[2,3] y=f32[2,3]",
@@ -82,7 +82,7 @@ def where_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    rows="each",
+    axes="... -> ...",
     differentiable=False,
     function=False,
     examples=(
@@ -142,7 +142,7 @@ def case_of_nothing(index: Tensor, *, cases: tuple[int, ...], default: bool = Fa
     return offence((position == len(cases)) & (not default), index)
 
 
-@op(infer=ordered, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=ordered, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def maximum(x: Tensor, y: Tensor) -> Tensor:
     """The larger of two numbers, element by element; NaN where one of them is NaN.
 
@@ -170,7 +170,7 @@ def maximum_gradient(g: Backward) -> dict[str, Var]:
     return to_the_winner(g, "greater")
 
 
-@op(infer=ordered, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=ordered, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def minimum(x: Tensor, y: Tensor) -> Tensor:
     """The smaller of two numbers, element by element; NaN where one of them is NaN.
 
@@ -211,7 +211,7 @@ def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
 
 
 @op(
-    rows="each",
+    axes="... -> ...",
     examples=(
         "x=f32[2,3] min=-0.5 max=0.5",
         "x=f64[b,4] min=0.25",

@@ -27,6 +27,7 @@ from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import Attrs, AxisMap, Types, mapped
 from braces.ops.convolution import Windows, convolution, reach
 from braces.ops.define import Padding, Tensor, op
 from braces.ops.inference import Context
@@ -270,9 +271,21 @@ def _along_channels(bias: Any, layout: str) -> Any:
     return jnp.expand_dims(bias, [axis for axis, letter in enumerate(layout) if letter != "C"])
 
 
+def convolved(types: Types, attrs: Attrs) -> AxisMap:
+    """The batch is kept, windows mix what they slide over, and groups mix channels."""
+    layout, groups = str(attrs["layout"]), attrs["groups"]
+    channel = "C" if groups == 1 else "I"
+    weight = [{"I": channel, "O": "O"}.get(one, f"window {one}") for one in LAYOUTS[layout]]
+    out = tuple("O" if one == "C" else one for one in layout)
+    inputs = {"x": (tuple(layout),), "weight": (tuple(weight),), "bias": (("O",),)}
+    mixed = {*layout, *weight} - ({"N", "C", "O"} if groups == 1 else {"N"})
+    given = {slot: found for slot, found in inputs.items() if slot in types}
+    return mapped(types, given, {"out": (out,)}, mixed)
+
+
 @op(
     infer=convolving(3),
-    rows="batch",
+    axes=convolved,
     costly=True,
     function=False,
     examples=(
@@ -322,7 +335,7 @@ def conv1d(
 
 @op(
     infer=convolving(4),
-    rows="batch",
+    axes=convolved,
     costly=True,
     function=False,
     examples=(

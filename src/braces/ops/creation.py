@@ -11,16 +11,25 @@ from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Literal, Op
 from braces.lazy import jnp
+from braces.ops.axes import Attrs, AxisMap, Types, mapped, numbered, shaped
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
-from braces.ops.row_rules import RowView, refused
+from braces.ops.row_rules import RowView, told
 from braces.ops.scalars import literal
 
 # ---- constants -------------------------------------------------------------------------------
 
 
+def held_places(types: Types, attrs: Attrs) -> AxisMap:
+    """Numbers differ from place to place."""
+    value = attrs["value"]
+    assert isinstance(value, Literal)
+    indices = numbered(len(value.shape))
+    return mapped(types, {}, {"out": (indices,)}, indices)
+
+
 @op(
-    rows="each",
+    axes=held_places,
     differentiable=False,
     cheap=True,
     function=False,
@@ -55,7 +64,7 @@ def of_shape(context: Context, *, shape: Shape, value: float, dtype: DType) -> T
 
 @op(
     infer=of_shape,
-    rows="each",
+    axes=shaped,
     differentiable=False,
     cheap=True,
     function=False,
@@ -98,7 +107,7 @@ def like(
 LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
 
 
-@op(infer=like, rows="each", differentiable=False, cheap=True, examples=LIKE)
+@op(infer=like, axes="... -> ...", differentiable=False, cheap=True, examples=LIKE)
 def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Zeros in the shape of another array; no gradient.
 
@@ -116,7 +125,7 @@ def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     return jnp.zeros_like(x, dtype)
 
 
-@op(infer=like, rows="each", differentiable=False, cheap=True, examples=LIKE)
+@op(infer=like, axes="... -> ...", differentiable=False, cheap=True, examples=LIKE)
 def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Ones in the shape of another array; no gradient.
 
@@ -136,7 +145,7 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
 
 @op(
     infer=like,
-    rows="each",
+    axes="... -> ...",
     differentiable=False,
     cheap=True,
     examples=tuple(f"{example} value=3" for example in LIKE),
@@ -165,7 +174,12 @@ def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:
 # ---- sizes and ranges ------------------------------------------------------------------------
 
 
-@op(differentiable=False, cheap=True, examples=("value=3", "value=b", "value=2*b+1 dtype=f32"))
+@op(
+    axes="->",
+    differentiable=False,
+    cheap=True,
+    examples=("value=3", "value=b", "value=2*b+1 dtype=f32"),
+)
 def size(*, value: Size, dtype: DType = INT64) -> Tensor:
     """The size of an axis as a number to compute with.
 
@@ -185,7 +199,7 @@ def size(*, value: Size, dtype: DType = INT64) -> Tensor:
 def number_of_rows(view: RowView, count: str) -> Op:
     """How many rows there are, not how many there is room for."""
     if view.op.attrs["value"] != view.rows:
-        raise refused(view)
+        raise told(view.op, "value")
     return view.op.with_(
         type="cast", inputs={"x": (count,)}, attrs={"dtype": view.op.attrs["dtype"]}
     )
@@ -199,6 +213,7 @@ def infer_size(context: Context, *, value: Size, dtype: DType) -> TensorType:
 
 
 @op(
+    axes="-> i!",
     differentiable=False,
     cheap=True,
     function=False,
@@ -248,6 +263,7 @@ def infer_arange(
 
 
 @op(
+    axes="-> i!",
     differentiable=False,
     examples=(
         "start=0 stop=1 num=5",
@@ -292,6 +308,7 @@ def infer_linspace(
 
 
 @op(
+    axes="-> i! j!",
     differentiable=False,
     cheap=True,
     examples=("n=3", "n=b", "n=2 m=4 k=1 dtype=f64", "n=t m=3 k=-1 dtype=i64", "n=0"),

@@ -26,6 +26,7 @@ from typing import Any
 
 from braces.errors import OpDefinitionError, UnknownNameError, suggest
 from braces.lazy import jax
+from braces.ops.axes import Axes as AxisSpec, axis_rule, derived_rule
 from braces.ops.definition import (
     GRAD,
     TANGENT,
@@ -46,7 +47,6 @@ from braces.ops.kinds import (
     Salt as Salt,
     Training as Training,
 )
-from braces.ops.row_rules import Rows, rule_of
 from braces.ops.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
 
 HIGHEST_ORDER = 10
@@ -116,7 +116,7 @@ def op(
     *,
     outputs: tuple[str, ...] = ("out",),
     infer: Callable[..., Any] | None = None,
-    rows: Rows = None,
+    axes: AxisSpec = None,
     differentiable: bool = True,
     random: bool = False,
     cheap: bool = False,
@@ -133,14 +133,15 @@ def op(
             `Tensor | None` an optional one, `*xs: Tensor` any number.
         outputs: Their names, in the order in which the kernel returns them.
         infer: A shared inference rule: `rule(context, *types, **attrs)`.
-        rows: What it does with rows, for row-wise branches, which refuse operators that do not
-            say it: compiled, they run on their rows and some padding. `"each"`: a row of the
-            result comes from that row of the inputs. `"batch"`: so it does on axis 0.
-            `"along_axis"`: so it does on all axes but `axis`. `{"x": 0}`: `x` is reduced over
-            `axis`, or over all axes, and padding is made 0 first; `"lowest"` and `"highest"`
-            are the least and greatest numbers. `"contraction"`: a sum of products `x * y`.
-            `"scatter"`: rows of `updates` are added up in `x`. Or a function, as in
-            `braces.ops.row_rules`.
+        axes: How the axes of its inputs map to those of its outputs. In the notation of einsum,
+            a term for each slot: `"..., ... -> ..."` works element by element, `"... i k, ... k
+            j -> ... i j"` adds up products over `k`, `"... i! -> ... i!"` mixes what is along
+            `i`. `{"x": 0}`: `x` is reduced over the attribute `axis`, or over all axes, and 0
+            leaves an entry out; `"lowest"` and `"highest"` are the least and greatest numbers.
+            Or a function of the types by slot and the attributes, which returns the notation
+            or an `AxisMap`; `braces.ops.axes` has the rules. Row-wise branches and steps with
+            `lengths=` refuse operators that do not say it: compiled, they run on their rows
+            and some padding.
         differentiable: False where there is no gradient.
         random: Whether it draws random numbers; its first input is then the random state.
         cheap: Whether recomputing beats keeping the result.
@@ -153,12 +154,12 @@ def op(
         version: Raised when stored programs would change their meaning.
 
     Raises:
-        OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `rows` is
-            no rule.
+        OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `axes`
+            cannot be read.
 
     Example:
         >>> import braces as br
-        >>> @br.op(rows="each")
+        >>> @br.op(axes="... -> ...")
         ... def halved(x: br.Tensor) -> br.Tensor:
         ...     return x / 2
         >>> with br.Program() as program:
@@ -184,7 +185,7 @@ def op(
             kernel,
             inspect.getdoc(kernel) or "",
             infer_rule=infer,
-            rows_rule=rule_of(kernel.__name__, rows, (slot.name for slot in inputs)),
+            axes_rule=axis_rule(kernel.__name__, axes, inputs, slots),
             differentiable=differentiable,
             random=random,
             cheap=cheap,
@@ -257,21 +258,29 @@ def _vjp_of(base: OpDef) -> OpDef:
     if base.vjp_rule is not None:
         return base.vjp_rule
     suffix = suffix_of(GRAD, base)
+    inputs = (*base.inputs, *_beside(base.outputs, suffix))
+    outputs = _beside(base.inputs, suffix)
+    cotangents = base.cotangents | {slot.name + suffix for slot in base.outputs}
     return DerivedVjp(
-        f"{base.type}.vjp", (*base.inputs, *_beside(base.outputs, suffix)), base.attrs,
-        _beside(base.inputs, suffix), base.kernel, f"Gradient of {base.type}.", base=base,
-        differentiable=base.differentiable, costly=base.costly, suffix=suffix,
-        cotangents=base.cotangents | {slot.name + suffix for slot in base.outputs},
+        f"{base.type}.vjp", inputs, base.attrs, outputs, base.kernel,
+        f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
+        costly=base.costly, suffix=suffix, cotangents=cotangents,
+        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, cotangents),
     )  # fmt: skip
 
 
 def _jvp_of(base: OpDef) -> OpDef:
     suffix = suffix_of(TANGENT, base)
+    inputs = (*base.inputs, *_beside(base.inputs, suffix))
+    outputs = _beside(base.outputs, suffix)
+    cotangents = base.cotangents | {slot + suffix for slot in base.cotangents}
+    linear = cotangents | {slot.name + suffix for slot in base.inputs}
     return DerivedJvp(
-        f"{base.type}.jvp", (*base.inputs, *_beside(base.inputs, suffix)), base.attrs,
-        _beside(base.outputs, suffix), base.kernel, f"Directional derivative of {base.type}.",
-        base=base, differentiable=base.differentiable, costly=base.costly, suffix=suffix,
-        cotangents=base.cotangents | {slot + suffix for slot in base.cotangents},
+        f"{base.type}.jvp", inputs, base.attrs, outputs, base.kernel,
+        f"Directional derivative of {base.type}.", base=base,
+        differentiable=base.differentiable, costly=base.costly, suffix=suffix,
+        cotangents=cotangents,
+        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, linear),
     )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from braces.dtypes import Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Attr, Op
+from braces.ops.axes import AxisRule, derived_rule
 from braces.ops.kinds import PLAIN, held, normalise
 from braces.ops.offence import told
-from braces.ops.row_rules import RowRule
 from braces.ops.signature import REQUIRED, AttrSpec, Slot, read_signature
 from braces.ops.traced import reads_values
 
@@ -193,13 +193,11 @@ class Completing:
         self.definition.learn_rule = rule
         return rule
 
-    def rows(self, rule: RowRule) -> RowRule:
-        """Write what to mask where rows are mixed: `rule(view)` gives it by input slot."""
-        self.definition.rows_rule = rule
-        return rule
-
     def masked(self, rule: Callable[..., Op]) -> Callable[..., Op]:
-        """Write what takes its place on masked inputs: `rule(view, *inputs, mask)` gives it."""
+        """Write what takes its place where rows are reduced and padding is filled.
+
+        `rule(view, *inputs, mask)` gives it, on inputs that are filled.
+        """
         self.definition.masked_rule = rule
         return rule
 
@@ -207,7 +205,7 @@ class Completing:
         """Write what takes its place where rows have room for more than there are.
 
         `rule(view, count)` gives it; `count` is the variable that tells how many rows there
-        are, which come first. It stands in place of the rule about rows.
+        are, which come first. It stands in place of what follows from the axes.
         """
         self.definition.rounded_rule = rule
         return rule
@@ -266,7 +264,7 @@ class OpDef(Completing):
         settle_rule: Attributes made definite from the types of the inputs.
         learn_rule: Sizes that only values tell: from inputs and attributes to numbers by the
             names of dimensions.
-        rows_rule: What it does with the rows of a row-wise branch; `None` says nothing.
+        axes_rule: How the axes of inputs map to those of outputs; `None` says nothing.
         masked_rule: What takes its place where masking its inputs is not enough.
         rounded_rule: What takes its place where there is room for more rows than there are.
         differentiable: False where gradients are zero or make no sense.
@@ -297,7 +295,7 @@ class OpDef(Completing):
     jvp_rule: Callable[..., Any] | None = None
     settle_rule: Callable[..., dict[str, Any]] | None = None
     learn_rule: Callable[..., dict[str, Any]] | None = None
-    rows_rule: RowRule | None = None
+    axes_rule: AxisRule | None = None
     masked_rule: Callable[..., Op] | None = None
     rounded_rule: Callable[..., Op] | None = None
     differentiable: bool = True
@@ -474,7 +472,9 @@ def _written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
         Slot(s.name, s.many or s.name.removesuffix(suffix) in many, s.optional) for s in inputs
     )
     doc = f"Gradient of {base.type}."
+    cotangents = frozenset(slot.name + suffix for slot in base.outputs)
     return OpDef(
         f"{base.type}.vjp", slots, attrs, outputs, kernel, doc, suffix=suffix,
-        cotangents=frozenset(slot.name + suffix for slot in base.outputs),
+        axes_rule=derived_rule(base.axes_rule, slots, outputs, suffix, cotangents),
+        cotangents=cotangents,
     )  # fmt: skip

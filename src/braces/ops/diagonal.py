@@ -6,6 +6,7 @@ from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
+from braces.ops.axes import all_mixed
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
@@ -29,7 +30,7 @@ def matrices(context: Context, x: TensorType, *, k: int) -> TensorType:
     return x
 
 
-@op(infer=matrices, examples=MATRICES)
+@op(axes="... i! j! -> ... i! j!", infer=matrices, examples=MATRICES)
 def tril(x: Tensor, *, k: int = 0) -> Tensor:
     """The lower triangle of matrices, zeros above it.
 
@@ -50,7 +51,7 @@ def tril(x: Tensor, *, k: int = 0) -> Tensor:
     return jnp.tril(x, k)
 
 
-@op(infer=matrices, examples=MATRICES)
+@op(axes="... i! j! -> ... i! j!", infer=matrices, examples=MATRICES)
 def triu(x: Tensor, *, k: int = 0) -> Tensor:
     """The upper triangle of matrices, zeros below it.
 
@@ -84,6 +85,7 @@ def triu_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    axes=all_mixed,
     examples=(
         "x=f32[3]",
         "x=f32[b] k=1",
@@ -92,7 +94,7 @@ def triu_gradient(g: Backward) -> dict[str, Var]:
         "x=f32[3,t] k=1",
         "x=f32[0]",
         "x=f32[2,2] k=5",
-    )
+    ),
 )
 def diag(x: Tensor, *, k: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with this diagonal and zeros elsewhere.

@@ -13,6 +13,7 @@ from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.lazy import jnp
+from braces.ops.axes import Attrs, AxisMap, Types, mapped, shape_of
 from braces.ops.build import Var, apply, one, tensor_type
 from braces.ops.define import Tensor, op
 from braces.ops.elementwise import in_dtype
@@ -23,8 +24,15 @@ from braces.ops.rules import Backward, promoted
 Sizes: TypeAlias = "dict[str, Size]"
 
 
+def lettered(types: Types, attrs: Attrs) -> AxisMap:
+    """As the equation says."""
+    xs = types["xs"]
+    operands, out = read(str(attrs["equation"]), [len(shape_of(x)) for x in xs])
+    return mapped(types, {"xs": tuple(map(tuple, operands))}, {"out": (tuple(out),)})
+
+
 @op(
-    rows="contraction",
+    axes=lettered,
     costly=True,
     function=False,
     examples=(

@@ -88,7 +88,7 @@ def in_dtype(x: Var, like: Var) -> Var:
 
 @op(
     infer=broadcasting,
-    rows="each",
+    axes="..., ... -> ...",
     examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"),
 )
 def add(x: Tensor, y: Tensor) -> Tensor:
@@ -116,7 +116,7 @@ def add_gradient(g: Backward) -> dict[str, Var]:
     return {slot: sum_to(g.out_grad, g[slot]) for slot in slots}
 
 
-@op(infer=numeric, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=numeric, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def subtract(x: Tensor, y: Tensor) -> Tensor:
     """The difference, element by element.
 
@@ -147,7 +147,7 @@ def subtract_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(infer=broadcasting, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=broadcasting, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def multiply(x: Tensor, y: Tensor) -> Tensor:
     """The product, element by element.
 
@@ -177,7 +177,7 @@ def multiply_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(infer=quotient, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(infer=quotient, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def divide(x: Tensor, y: Tensor) -> Tensor:
     """The quotient, element by element; integers give float32.
 
@@ -213,7 +213,12 @@ def nonzero(y: Tensor) -> Tensor:
     return y if is_float(y.dtype) else jnp.where(y == 0, jnp.ones_like(y), y)
 
 
-@op(infer=real, rows="each", differentiable=False, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
+@op(
+    infer=real,
+    axes="..., ... -> ...",
+    differentiable=False,
+    examples=(*BINARY, "x=i64[b] y=i64[3,1]"),
+)
 def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     """The quotient, rounded down, element by element; no gradient.
 
@@ -235,7 +240,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     return out if is_float(y.dtype) else jnp.where(y == 0, jnp.zeros_like(out), out)
 
 
-@op(infer=real, rows="each", examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
+@op(infer=real, axes="..., ... -> ...", examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
 def remainder(x: Tensor, y: Tensor) -> Tensor:
     """The remainder of the division that rounds down; it has the sign of `y`, as in Python.
 
@@ -271,7 +276,7 @@ def remainder_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    rows="each",
+    axes="... -> ...",
     cheap=True,
     examples=(
         "x=f32[2,3] dtype=f64",
@@ -319,7 +324,7 @@ def cast_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     infer=same_type,
-    rows="each",
+    axes="... -> ...",
     differentiable=False,
     cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),

@@ -10,6 +10,16 @@ from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
 from braces.ops.assemble import pieces
+from braces.ops.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    along_axis,
+    first_rank,
+    mapped,
+    numbered,
+    tuple_of,
+)
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
@@ -38,7 +48,16 @@ def _pair(given: Any) -> tuple[Size, Size]:
 KINDS["Widths"] = _widths
 
 
+def padded(types: Types, attrs: Attrs) -> AxisMap:
+    """Axes without a margin are kept."""
+    indices = numbered(first_rank(types))
+    widths = for_each_axis(tuple_of(attrs["widths"]), len(indices))
+    mixed = [i for i, width in zip(indices, widths, strict=True) if width != (0, 0)]
+    return mapped(types, {"x": (indices,)}, {"out": (indices,)}, mixed)
+
+
 @op(
+    axes=padded,
     examples=(
         "x=f32[2,3] widths=((1,0),(0,2))",
         "x=f32[b,4] widths=((0,0),(1,1)) value=-1.5",
@@ -46,7 +65,7 @@ KINDS["Widths"] = _widths
         "x=f64[b] widths=((2,0),)",
         "x=f32[0,2] widths=((1,1),(0,0))",
         "x=i32[3] widths=(2,1) value=7",
-    )
+    ),
 )
 def pad(x: Tensor, *, widths: Widths, value: float = 0.0) -> Tensor:
     """An array with a margin of one value around it.
@@ -110,7 +129,18 @@ def pad_gradient(g: Backward) -> dict[str, Var]:
     return {"x": grad}
 
 
+def tiled(types: Types, attrs: Attrs) -> AxisMap:
+    """Axes with one copy are kept, new ones are repetitions."""
+    reps = tuple_of(attrs["reps"])
+    indices = numbered(first_rank(types))
+    copies = (*(1,) * (len(indices) - len(reps)), *reps)[-len(indices) :] if indices else ()
+    new = numbered(max(len(reps) - len(indices), 0), "new")
+    mixed = [i for i, count in zip(indices, copies, strict=True) if count != 1]
+    return mapped(types, {"x": (indices,)}, {"out": ((*new, *indices),)}, mixed)
+
+
 @op(
+    axes=tiled,
     examples=(
         "x=f32[2,3] reps=(2,1)",
         "x=f32[b,2] reps=(1,3)",
@@ -120,7 +150,7 @@ def pad_gradient(g: Backward) -> dict[str, Var]:
         "x=f32[1,2] reps=(t,1)",
         "x=f32[0,2] reps=(2,2)",
         "x=f32[2] reps=0",
-    )
+    ),
 )
 def tile(x: Tensor, *, reps: Shape) -> Tensor:
     """Copies of an array beside each other.
@@ -168,8 +198,16 @@ def tile_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("reshape", total, shape=g["x"].shape)}
 
 
+def repeated(types: Types, attrs: Attrs) -> AxisMap:
+    """Entries move along the axis that has the copies; without one, along all."""
+    if attrs["axis"] is not None:
+        return along_axis(types, attrs)
+    indices = numbered(first_rank(types))
+    return mapped(types, {"x": (indices,)}, {"out": (("flat",),)}, [*indices, "flat"])
+
+
 @op(
-    rows="along_axis",
+    axes=repeated,
     examples=(
         "x=f32[2,3] repeats=2 axis=0",
         "x=f32[b,2] repeats=3 axis=-1",

@@ -14,12 +14,12 @@ from braces.dims import Size
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import Attrs, AxisMap, Names, Types, first_rank, mapped, numbered
 from braces.ops.build import Var, one
 from braces.ops.define import Indices, Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
 from braces.ops.offence import offence
-from braces.ops.row_rules import Fills, RowView, along_axis, each, refused
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import check_update
 
@@ -79,8 +79,32 @@ def check_order(context: Context, x: TensorType, indices: TensorType, call: str)
 # ---- slices ----------------------------------------------------------------------------------
 
 
+def taking(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes of the indices in place of the one that is read out of order."""
+    x, part, indices, mixed = _taken_indices(types, attrs)
+    inputs = {"x": (x,), "indices": (indices,)}
+    return mapped(types, inputs, {"out": (part,)}, mixed)
+
+
+def scattering(types: Types, attrs: Attrs) -> AxisMap:
+    """As `taking`, for what is added up there."""
+    x, part, indices, mixed = _taken_indices(types, attrs)
+    inputs = {"x": (x,), "indices": (indices,), "updates": (part,)}
+    return mapped(types, inputs, {"out": (x,)}, mixed, {"updates": 0})
+
+
+def _taken_indices(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Names]:
+    """The axes of the whole, of the part and of the indices; those that are read."""
+    x, axis = numbered(first_rank(types, "x")), attrs["axis"]
+    indices = numbered(first_rank(types, "indices"), "index")
+    if axis is None:
+        return x, indices, indices, x
+    at = int(str(axis)) % len(x)
+    return x, (*x[:at], *indices, *x[at + 1 :]), indices, (x[at],)
+
+
 @op(
-    rows=along_axis("indices"),
+    axes=taking,
     examples=(
         "x=f32[5,3] indices=i32[4] axis=0",
         "x=f32[b,3] indices=i64[] axis=1",
@@ -155,7 +179,7 @@ def take_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
-    rows="scatter",
+    axes=scattering,
     examples=(
         "x=f32[5,3] indices=i32[4] updates=f32[4,3]",
         "x=f32[b,3] indices=i64[] updates=f32[b] axis=1",
@@ -238,6 +262,7 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
+    axes="row! i, ... -> ... i",
     function=False,
     examples=(
         "table=f32[5,3] ids=i32[b,t]",
@@ -266,14 +291,6 @@ def embedding(table: Tensor, ids: Indices) -> Tensor:
     return take.kernel(table, ids, axis=0)
 
 
-@embedding.rows
-def rows_of_embedding(view: RowView) -> Fills:
-    """Each row has ids of its own; a table of rows is read out of order."""
-    if 0 in view.axes(*view.op.inputs["table"]):
-        raise refused(view)
-    return each(view)
-
-
 @embedding.infer
 def infer_embedding(context: Context, table: TensorType, ids: TensorType) -> TensorType:
     """The sizes of the ids, and the width of the table."""
@@ -299,7 +316,7 @@ def embedding_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
-    rows="each",
+    axes="... -> ... class!",
     differentiable=False,
     examples=(
         "ids=i32[4] num_classes=5",

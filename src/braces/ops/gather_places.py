@@ -12,21 +12,42 @@ from typing import Any
 from braces.dtypes import TensorType
 from braces.errors import IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import Attrs, AxisMap, Names, Types, first_rank, mapped, numbered, shape_of
 from braces.ops.build import Var, one
 from braces.ops.define import Indices, Tensor, op
 from braces.ops.gather import IN_RANGE, OUT_OF_RANGE, check_integers, from_front, outside
 from braces.ops.inference import Context
 from braces.ops.linear import linear
 from braces.ops.offence import worst
-from braces.ops.row_rules import Fills, RowView, each, refused
 from braces.ops.rules import AddInto, Backward, axis_index, broadcast_shapes
 from braces.ops.slicing import check_update
 
 # ---- one index for each place ----------------------------------------------------------------
 
 
+def taking_along(types: Types, attrs: Attrs) -> AxisMap:
+    """Other axes are kept; one is read out of order, the indices have one in its place."""
+    x, part, read = _lines(types, attrs)
+    inputs = {"x": (x,), "indices": (part,)}
+    return mapped(types, inputs, {"out": (part,)}, read)
+
+
+def putting_along(types: Types, attrs: Attrs) -> AxisMap:
+    """As `taking_along`, for what is added up there."""
+    x, part, read = _lines(types, attrs)
+    inputs = {"x": (x,), "indices": (part,), "updates": (part,)}
+    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0})
+
+
+def _lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names]:
+    """The axes of the whole and of the part, and the one that is read."""
+    x = numbered(first_rank(types, "x"))
+    at = int(str(attrs["axis"])) % len(x)
+    return x, (*x[:at], "chosen", *x[at + 1 :]), (x[at],)
+
+
 @op(
-    rows="along_axis",
+    axes=taking_along,
     examples=(
         "x=f32[3,5] indices=i32[3,2] axis=1",
         "x=f32[b,4] indices=i64[b,1] axis=-1",
@@ -101,6 +122,7 @@ def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
+    axes=putting_along,
     function=False,
     examples=(
         "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
@@ -172,7 +194,31 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
 # ---- several axes at once --------------------------------------------------------------------
 
 
+def gathering(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes of the indices in place of those that are read out of order."""
+    del attrs
+    x, part, indices, read = _places(types)
+    return mapped(types, {"x": (x,), "indices": indices}, {"out": (part,)}, read)
+
+
+def scattering_at(types: Types, attrs: Attrs) -> AxisMap:
+    """As `gathering`, for what is added up there."""
+    del attrs
+    x, part, indices, read = _places(types)
+    inputs = {"x": (x,), "updates": (part,), "indices": indices}
+    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0})
+
+
+def _places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
+    """The axes of the whole, of the part and of each index, and those that are read."""
+    x, ranks = numbered(first_rank(types, "x")), [len(shape_of(t)) for t in types["indices"]]
+    chosen = numbered(max(ranks), "index")
+    indices = tuple(chosen[len(chosen) - rank :] for rank in ranks)
+    return x, (*chosen, *x[len(ranks) :]), indices, x[: len(ranks)]
+
+
 @op(
+    axes=gathering,
     examples=(
         "x=f32[3,4,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] indices=i64[b,1] indices=i64[2]",
@@ -223,15 +269,6 @@ def gathered(context: Context, x: TensorType, indices: tuple[TensorType, ...]) -
     return x.with_shape((*chosen, *x.shape[len(indices) :]))
 
 
-@gather_nd.rows
-def rows_of_gather_nd(view: RowView) -> Fills:
-    """Each row has indices of its own; axes that they are for are read out of order."""
-    indexed = range(len(view.op.inputs["indices"]))
-    if not set(indexed).isdisjoint(view.axes(*view.op.inputs["x"])):
-        raise refused(view)
-    return each(view)
-
-
 @gather_nd.infer
 def infer_gather_nd(context: Context, x: TensorType, *indices: TensorType) -> TensorType:
     """The common sizes of the indices, then those of the other axes."""
@@ -258,7 +295,7 @@ def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
-    rows="scatter",
+    axes=scattering_at,
     examples=(
         "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]",

@@ -8,6 +8,7 @@ from braces.dims import Shape, Size, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
+from braces.ops.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
 from braces.ops.build import Var, one, tensor_type
 from braces.ops.define import Tensor, op
 from braces.ops.elementwise import in_dtype, refuse
@@ -17,8 +18,15 @@ from braces.ops.rules import Backward, axis_index, broadcast_shapes, promote, pr
 # ---- transposes ------------------------------------------------------------------------------
 
 
+def transposed(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes in their new order."""
+    indices, axes = numbered(first_rank(types)), attrs["axes"]
+    out = indices[::-1] if axes is None else tuple(indices[a] for a in tuple_of(axes))
+    return mapped(types, {"x": (indices,)}, {"out": (out,)})
+
+
 @op(
-    rows="each",
+    axes=transposed,
     cheap=True,
     examples=(
         "x=f32[2,3]",
@@ -74,7 +82,9 @@ def transpose_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    rows="each", cheap=True, examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]")
+    axes="... i j -> ... j i",
+    cheap=True,
+    examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]"),
 )
 def matrix_transpose(x: Tensor) -> Tensor:
     """Matrices with rows and columns exchanged.
@@ -110,8 +120,19 @@ def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
 # ---- matrix products -------------------------------------------------------------------------
 
 
+def matrices(types: Types, attrs: Attrs) -> str:
+    """Products are added along the last axis of one and the second last of the other."""
+    del attrs
+    row, column = (first_rank(types, slot) == 1 for slot in ("x", "y"))
+    if row and column:
+        return "k, k ->"
+    if row:
+        return "k, ... k j -> ... j"
+    return "... i k, k -> ... i" if column else "... i k, ... k j -> ... i j"
+
+
 @op(
-    rows="contraction",
+    axes=matrices,
     costly=True,
     examples=(
         "x=f32[2,3] y=f32[3,4]",
@@ -218,8 +239,26 @@ def in_shape(x: Var, shape: Shape) -> Var:
 # ---- products of tensors ---------------------------------------------------------------------
 
 
+def dotted(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes of both, but for one of each along which products are added."""
+    del attrs
+    x, y = (first_rank(types, slot) for slot in ("x", "y"))
+    at = max(y - 2, 0)
+    return product_along(types, (x - 1,) if x and y else (), (at,) if x and y else ())
+
+
+def product_along(types: Types, left: tuple[int, ...], right: tuple[int, ...]) -> AxisMap:
+    """The axes of a product of two tensors that contracts axes of one with the other's."""
+    x, y = (list(numbered(first_rank(types, slot), slot)) for slot in ("x", "y"))
+    for i, j in zip(left, right, strict=True):
+        y[j] = x[i]
+    shared = {x[i] for i in left}
+    out = tuple(index for index in (*x, *y) if index not in shared)
+    return mapped(types, {"x": (tuple(x),), "y": (tuple(y),)}, {"out": (out,)})
+
+
 @op(
-    rows="contraction",
+    axes=dotted,
     examples=(
         "x=f32[3] y=f32[3]",
         "x=f32[b,3] y=f32[3,4]",
@@ -293,7 +332,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @op(
-    rows="contraction",
+    axes="i, j -> i j",
     examples=(
         "x=f32[2] y=f32[3]",
         "x=f32[b] y=f32[4]",
@@ -341,8 +380,14 @@ def outer_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
+def contracted(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes of both, but for the last of one and the first of the other."""
+    rank, axes = first_rank(types, "x"), int(str(attrs["axes"]))
+    return product_along(types, tuple(range(rank - axes, rank)), tuple(range(axes)))
+
+
 @op(
-    rows="contraction",
+    axes=contracted,
     costly=True,
     examples=(
         "x=f32[2,3] y=f32[3,4] axes=1",

@@ -16,6 +16,7 @@ from braces.dims import Shape
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import DTypeError
 from braces.lazy import jax, jnp, tracing
+from braces.ops.axes import shaped
 from braces.ops.build import Var, apply
 from braces.ops.define import Capacity, History, OpDef, Tensor, op
 from braces.ops.inference import Context
@@ -160,7 +161,7 @@ def list_attrs(element: TensorType, history: str) -> dict[str, Any]:
 # ---- operators -------------------------------------------------------------------------------
 
 
-@op(rows="each", differentiable=False, lists=True)
+@op(axes=shaped, differentiable=False, lists=True)
 def list_empty(
     *, dtype: DType, shape: Shape, history: History, capacity: Capacity | None = None
 ) -> Tensor:
@@ -187,7 +188,7 @@ def infer_begun(
     return ListType(TensorType(dtype, shape))
 
 
-@op(rows="each", lists=True)
+@op(axes="..., ... -> ...", lists=True)
 def list_push(list: Tensor, value: Tensor, *, history: History) -> Tensor:
     """A list with one more value on top.
 
@@ -223,7 +224,7 @@ def list_push_gradient(g: Backward) -> dict[str, Var]:
     return {"list": rest, "value": value}
 
 
-@op(outputs=("value", "rest"), rows="each", lists=True)
+@op(outputs=("value", "rest"), axes="... -> ..., ...", lists=True)
 def list_pop(list: Tensor, *, history: History) -> tuple[Tensor, Tensor]:
     """The value on top of a list, and the list below it.
 
@@ -265,7 +266,7 @@ def list_pop_gradient(g: Backward) -> dict[str, Var]:
     }
 
 
-@op(rows="each", lists=True)
+@op(axes="... -> ...", lists=True)
 def list_zeros(list: Tensor) -> Tensor:
     """Zeros in the length of a list.
 
@@ -278,7 +279,7 @@ def list_zeros(list: Tensor) -> Tensor:
     return list.combine(jnp.zeros_like)
 
 
-@op(rows="each", lists=True)
+@op(axes="..., ... -> ...", lists=True)
 def list_add(x: Tensor, y: Tensor) -> Tensor:
     """The sum of two lists of one length, value by value.
 

@@ -50,7 +50,7 @@ def logical(context: Context, *types: TensorType, **attrs: Any) -> TensorType:
 # ---- comparison ------------------------------------------------------------------------------
 
 
-@op(infer=equality, rows="each", differentiable=False, cheap=True, examples=COMPARED)
+@op(infer=equality, axes="..., ... -> ...", differentiable=False, cheap=True, examples=COMPARED)
 def equal(x: Tensor, y: Tensor) -> Tensor:
     """Whether two numbers are equal, element by element; NaN equals nothing.
 
@@ -69,7 +69,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
     return jnp.equal(*promoted(x, y))
 
 
-@op(infer=equality, rows="each", differentiable=False, cheap=True, examples=COMPARED)
+@op(infer=equality, axes="..., ... -> ...", differentiable=False, cheap=True, examples=COMPARED)
 def not_equal(x: Tensor, y: Tensor) -> Tensor:
     """Whether two numbers differ, element by element; NaN differs from all.
 
@@ -88,7 +88,13 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
     return jnp.not_equal(*promoted(x, y))
 
 
-@op(infer=comparison, rows="each", differentiable=False, cheap=True, examples=COMPARED)
+@op(
+    infer=comparison,
+    axes="..., ... -> ...",
+    differentiable=False,
+    cheap=True,
+    examples=COMPARED,
+)
 def less(x: Tensor, y: Tensor) -> Tensor:
     """Whether one number is less than the other, element by element.
 
@@ -108,7 +114,13 @@ def less(x: Tensor, y: Tensor) -> Tensor:
     return jnp.less(*promoted(x, y))
 
 
-@op(infer=comparison, rows="each", differentiable=False, cheap=True, examples=COMPARED)
+@op(
+    infer=comparison,
+    axes="..., ... -> ...",
+    differentiable=False,
+    cheap=True,
+    examples=COMPARED,
+)
 def less_equal(x: Tensor, y: Tensor) -> Tensor:
     """Whether one number is at most the other, element by element.
 
@@ -128,7 +140,13 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
     return jnp.less_equal(*promoted(x, y))
 
 
-@op(infer=comparison, rows="each", differentiable=False, cheap=True, examples=COMPARED)
+@op(
+    infer=comparison,
+    axes="..., ... -> ...",
+    differentiable=False,
+    cheap=True,
+    examples=COMPARED,
+)
 def greater(x: Tensor, y: Tensor) -> Tensor:
     """Whether one number is greater than the other, element by element.
 
@@ -148,7 +166,13 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
     return jnp.greater(*promoted(x, y))
 
 
-@op(infer=comparison, rows="each", differentiable=False, cheap=True, examples=COMPARED)
+@op(
+    infer=comparison,
+    axes="..., ... -> ...",
+    differentiable=False,
+    cheap=True,
+    examples=COMPARED,
+)
 def greater_equal(x: Tensor, y: Tensor) -> Tensor:
     """Whether one number is at least the other, element by element.
 
@@ -171,7 +195,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
 # ---- logic -----------------------------------------------------------------------------------
 
 
-@op(infer=logical, rows="each", differentiable=False, cheap=True, examples=LOGICAL)
+@op(infer=logical, axes="..., ... -> ...", differentiable=False, cheap=True, examples=LOGICAL)
 def logical_and(x: Tensor, y: Tensor) -> Tensor:
     """Whether both are true, element by element.
 
@@ -191,7 +215,7 @@ def logical_and(x: Tensor, y: Tensor) -> Tensor:
     return jnp.logical_and(x, y)
 
 
-@op(infer=logical, rows="each", differentiable=False, cheap=True, examples=LOGICAL)
+@op(infer=logical, axes="..., ... -> ...", differentiable=False, cheap=True, examples=LOGICAL)
 def logical_or(x: Tensor, y: Tensor) -> Tensor:
     """Whether at least one is true, element by element.
 
@@ -211,7 +235,7 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
     return jnp.logical_or(x, y)
 
 
-@op(infer=logical, rows="each", differentiable=False, cheap=True, examples=LOGICAL)
+@op(infer=logical, axes="..., ... -> ...", differentiable=False, cheap=True, examples=LOGICAL)
 def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     """Whether exactly one is true, element by element.
 
@@ -233,7 +257,7 @@ def logical_xor(x: Tensor, y: Tensor) -> Tensor:
 
 @op(
     infer=logical,
-    rows="each",
+    axes="... -> ...",
     differentiable=False,
     cheap=True,
     examples=("x=bool[2,3]", "x=bool[b]", "x=bool[]"),
@@ -255,7 +279,7 @@ def logical_not(x: Tensor) -> Tensor:
     return jnp.logical_not(x)
 
 
-@op(infer=equality, rows="each", differentiable=False, cheap=True, examples=TESTED)
+@op(infer=equality, axes="... -> ...", differentiable=False, cheap=True, examples=TESTED)
 def isnan(x: Tensor) -> Tensor:
     """Where a number is NaN.
 
@@ -270,7 +294,7 @@ def isnan(x: Tensor) -> Tensor:
     return jnp.isnan(floating(x))
 
 
-@op(infer=equality, rows="each", differentiable=False, cheap=True, examples=TESTED)
+@op(infer=equality, axes="... -> ...", differentiable=False, cheap=True, examples=TESTED)
 def isinf(x: Tensor) -> Tensor:
     """Where a number is infinite, positive or negative.
 
@@ -285,7 +309,7 @@ def isinf(x: Tensor) -> Tensor:
     return jnp.isinf(floating(x))
 
 
-@op(infer=equality, rows="each", differentiable=False, cheap=True, examples=TESTED)
+@op(infer=equality, axes="... -> ...", differentiable=False, cheap=True, examples=TESTED)
 def isfinite(x: Tensor) -> Tensor:
     """Where a number is neither infinite nor NaN.
 

@@ -14,13 +14,13 @@ from braces.dims import Shape
 from braces.dtypes import FLOAT32, TensorType, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax, optax
+from braces.ops.axes import LOWEST, reduced_mixing
 from braces.ops.build import Var, one
 from braces.ops.define import Indices, Tensor, op
 from braces.ops.inference import Context
 from braces.ops.norm import real_dtype
 from braces.ops.offence import offence
 from braces.ops.precision import in_float32, result_dtype, wide
-from braces.ops.row_rules import along_axis
 from braces.ops.rules import (
     Backward,
     axis_index,
@@ -148,7 +148,7 @@ def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
 
 @op(
     infer=labelled,
-    rows=along_axis("labels"),
+    axes=reduced_mixing,
     examples=(
         "logits=f32[2,3] labels=i32[2]",
         "logits=f64[b,4] labels=i64[b]",
@@ -207,7 +207,7 @@ def softmax_cross_entropy_vjp(
 
 @op(
     infer=example_loss,
-    rows="along_axis",
+    axes={"logits": LOWEST, "target": 0},
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
         "logits=f64[b,t,4] target=f64[b,t,4]",
@@ -262,7 +262,7 @@ def softmax_cross_entropy_soft_vjp(
 
 @op(
     infer=elementwise_loss,
-    rows="each",
+    axes="..., ... -> ...",
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
         "logits=f64[b] target=f64[b]",
@@ -309,7 +309,11 @@ def sigmoid_binary_cross_entropy_gradient(g: Backward) -> dict[str, Var]:
 # ---- distances -------------------------------------------------------------------------------
 
 
-@op(infer=elementwise_loss, rows="each", examples=(*PAIRS, "prediction=i32[3] target=f32[3]"))
+@op(
+    infer=elementwise_loss,
+    axes="..., ... -> ...",
+    examples=(*PAIRS, "prediction=i32[3] target=f32[3]"),
+)
 @in_float32
 def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The squared difference; its mean is the mean squared error.
@@ -350,7 +354,7 @@ def squared_error_gradient(g: Backward) -> dict[str, Var]:
     return _pull(g, (g["prediction"] - g["target"]) * 2)
 
 
-@op(infer=elementwise_loss, rows="each", examples=PAIRS)
+@op(infer=elementwise_loss, axes="..., ... -> ...", examples=PAIRS)
 def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The absolute difference; its mean is the mean absolute error.
 
@@ -377,7 +381,7 @@ def absolute_error_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     infer=elementwise_loss,
-    rows="each",
+    axes="..., ... -> ...",
     examples=(*PAIRS, "prediction=f64[b] target=f64[b] delta=0.5"),
 )
 @in_float32
@@ -418,7 +422,7 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     infer=example_loss,
-    rows="along_axis",
+    axes={"log_prediction": 0, "target": 0},
     examples=(
         "log_prediction=f32[2,3] target=f32[2,3]",
         "log_prediction=f64[b,t,4] target=f64[b,t,4]",
@@ -456,7 +460,7 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: int = -1) -> 
 
 @op(
     infer=example_loss,
-    rows="along_axis",
+    axes={"prediction": 0, "target": 0},
     examples=(
         "prediction=f32[2,3] target=f32[2,3]",
         "prediction=f64[b,t,4] target=f64[b,t,4]",

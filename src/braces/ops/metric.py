@@ -9,6 +9,7 @@ import numpy as np
 from braces.dtypes import FLOAT32, TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
+from braces.ops.axes import all_mixed
 from braces.ops.define import Indices, Tensor, op
 from braces.ops.inference import Context
 from braces.ops.loss import at_label, labelled, out_of_range
@@ -28,7 +29,7 @@ def share(context: Context, logits: TensorType, labels: TensorType, **attrs: Any
     return TensorType(FLOAT32, ())
 
 
-@op(infer=share, differentiable=False, examples=EXAMPLES)
+@op(axes=all_mixed, infer=share, differentiable=False, examples=EXAMPLES)
 def accuracy(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
     """The share of rows whose largest logit is at the label.
 
@@ -57,7 +58,7 @@ def accuracy(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
     return _mean(best == labels.astype(np.int64))
 
 
-@op(differentiable=False, examples=tuple(f"{one} k=2" for one in EXAMPLES))
+@op(axes=all_mixed, differentiable=False, examples=tuple(f"{one} k=2" for one in EXAMPLES))
 def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: int = -1) -> Tensor:
     """The share of rows where fewer than `k` logits are larger than the one at the label.
 

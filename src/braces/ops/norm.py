@@ -13,6 +13,16 @@ from braces.dims import Size
 from braces.dtypes import DType, TensorType, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    along_axis,
+    first_rank,
+    mapped,
+    numbered,
+    operated_axes,
+)
 from braces.ops.define import Axes, Tensor, Training, op
 from braces.ops.inference import Context
 from braces.ops.precision import result_dtype, wide
@@ -75,8 +85,16 @@ def real_dtype(context: Context, *types: TensorType | None) -> DType:
 # ---- along the axes of each example ----------------------------------------------------------
 
 
+def normalised(types: Types, attrs: Attrs) -> AxisMap:
+    """What is normalised is mixed; parameters have these axes."""
+    indices = numbered(first_rank(types, "x"))
+    mixed = tuple(indices[a] for a in operated_axes(attrs["axis"], len(indices)))
+    inputs = {slot: (indices if slot == "x" else mixed,) for slot in types if slot != "out"}
+    return mapped(types, inputs, {"out": (indices,)}, mixed)
+
+
 @op(
-    rows="along_axis",
+    axes=normalised,
     function=False,
     examples=(
         "x=f32[2,3] scale=f32[3] bias=f32[3]",
@@ -143,7 +161,7 @@ def infer_layer_norm(
 
 
 @op(
-    rows="along_axis",
+    axes=normalised,
     function=False,
     examples=(
         "x=f32[2,3] scale=f32[3]",
@@ -193,8 +211,16 @@ def infer_rms_norm(
     return x.with_dtype(real_dtype(context, x, scale))
 
 
+def in_groups(types: Types, attrs: Attrs) -> AxisMap:
+    """All but the batch is mixed; parameters have the channels."""
+    indices = numbered(first_rank(types, "x"))
+    channel = (indices[int(str(attrs["axis"]))],)
+    inputs = {slot: (indices if slot == "x" else channel,) for slot in types if slot != "out"}
+    return mapped(types, inputs, {"out": (indices,)}, indices[1:])
+
+
 @op(
-    rows="batch",
+    axes=in_groups,
     function=False,
     examples=(
         "x=f32[2,4,3] scale=f32[4] bias=f32[4] groups=2",
@@ -273,7 +299,7 @@ def infer_group_norm(
 
 
 @op(
-    rows="along_axis",
+    axes=along_axis,
     examples=(
         "x=f32[2,3]",
         "x=f64[b,4] epsilon=0.001",
@@ -318,7 +344,22 @@ def infer_l2_normalize(
 # ---- along the batch -------------------------------------------------------------------------
 
 
+def over_batch(types: Types, attrs: Attrs) -> AxisMap:
+    """In training all but the channels is mixed; else each entry is on its own.
+
+    Running moments have no other axes; without training they see nothing of them.
+    """
+    indices = numbered(first_rank(types, "x"))
+    channel = indices[int(str(attrs["axis"]))]
+    mixed = [index for index in indices if index != channel] if attrs["training"] else []
+    slots = ("running_mean", "running_var", "scale", "bias")
+    inputs = {"x": (indices,)} | {slot: ((channel,),) for slot in slots if slot in types}
+    outputs = {"out": (indices,), "next_mean": ((channel,),), "next_var": ((channel,),)}
+    return mapped(types, inputs, outputs, mixed, {})
+
+
 @op(
+    axes=over_batch,
     outputs=("out", "next_mean", "next_var"),
     function=False,
     examples=(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from braces.dtypes import INT64, TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import Attrs, AxisMap, Types, along_axis, reduced_mixing
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.elementwise import refuse
@@ -39,7 +41,7 @@ def position(
     return TensorType(INT64, without(x.shape, axes, keepdims))
 
 
-@op(infer=position, rows="along_axis", differentiable=False, examples=POSITIONS)
+@op(infer=position, axes=reduced_mixing, differentiable=False, examples=POSITIONS)
 def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest number, the first one where several are equal.
 
@@ -62,7 +64,7 @@ def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Ten
     return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(INT64)
 
 
-@op(infer=position, rows="along_axis", differentiable=False, examples=POSITIONS)
+@op(infer=position, axes=reduced_mixing, differentiable=False, examples=POSITIONS)
 def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the smallest number, the first one where several are equal.
 
@@ -96,7 +98,7 @@ def sorting(context: Context, x: TensorType, *, axis: int, **attrs: Any) -> Tens
     return x
 
 
-@op(infer=sorting, rows="along_axis", examples=SORTED)
+@op(infer=sorting, axes=along_axis, examples=SORTED)
 def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     """The same numbers in order along one axis; NaN counts as the largest.
 
@@ -119,7 +121,7 @@ def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     return jnp.sort(x, axis=axis, descending=descending)
 
 
-@op(rows="along_axis", differentiable=False, examples=SORTED)
+@op(axes=along_axis, differentiable=False, examples=SORTED)
 def argsort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along one axis; equal numbers keep their order.
 
@@ -148,9 +150,16 @@ def infer_argsort(context: Context, x: TensorType, **attrs: Any) -> TensorType:
     return sorting(context, x, **attrs).with_dtype(INT64)
 
 
+def chosen_along(types: Types, attrs: Attrs) -> AxisMap:
+    """Numbers are compared along the axis."""
+    found = along_axis(types, attrs)
+    out = found.outputs["out"]
+    return replace(found, outputs={"values": out, "indices": out})
+
+
 @op(
     outputs=("values", "indices"),
-    rows="along_axis",
+    axes=chosen_along,
     examples=("x=f32[2,5] k=3", "x=f64[b,4] k=2", "x=i32[4,t] k=1 axis=0", "x=f32[3] k=0"),
 )
 def topk(x: Tensor, *, k: int, axis: int = -1) -> tuple[Tensor, Tensor]:
@@ -207,7 +216,7 @@ def running(context: Context, x: TensorType, *, axis: int | None, reverse: bool)
     return x.with_dtype(sum_dtype(x.dtype))
 
 
-@op(infer=running, rows="along_axis", examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(infer=running, axes=along_axis, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumsum(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
     """Running sums along one axis.
@@ -237,7 +246,7 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
 
 
-@op(infer=running, rows="along_axis", examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(infer=running, axes=along_axis, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumprod(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
     """Running products along one axis.

@@ -16,7 +16,11 @@ from braces.ops.rules import floating, promote, promoted
 from braces.ops.slopes import by_slopes
 
 
-@op(infer=numeric, rows="each", examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"))
+@op(
+    infer=numeric,
+    axes="..., ... -> ...",
+    examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"),
+)
 def pow(x: Tensor, y: Tensor) -> Tensor:
     """The power, element by element.
 
@@ -59,7 +63,7 @@ def pow_by_y(x: Var, y: Var, out: Var) -> Var:
 by_slopes(pow, pow_by_x, pow_by_y)
 
 
-@op(infer=real_function, rows="each", examples=BINARY)
+@op(infer=real_function, axes="..., ... -> ...", examples=BINARY)
 @in_float32
 def arctan2(x: Tensor, y: Tensor) -> Tensor:
     """The angle of the point (y, x), between -pi and pi: note the order, as in NumPy.
@@ -108,7 +112,7 @@ def over_square(side: Var, x: Var, y: Var) -> Var:
 by_slopes(arctan2, arctan2_by_x, arctan2_by_y)
 
 
-@op(infer=real_function, rows="each", examples=BINARY)
+@op(infer=real_function, axes="..., ... -> ...", examples=BINARY)
 @in_float32
 def hypot(x: Tensor, y: Tensor) -> Tensor:
     """The length of the vector (x, y), without overflow on the way.
@@ -139,7 +143,7 @@ def share_of(side: Var, out: Var) -> Var:
 by_slopes(hypot, lambda x, y, out: share_of(x, out), lambda x, y, out: share_of(y, out))
 
 
-@op(infer=real_function, rows="each", examples=BINARY)
+@op(infer=real_function, axes="..., ... -> ...", examples=BINARY)
 @in_float32
 def logaddexp(x: Tensor, y: Tensor) -> Tensor:
     """The logarithm of a sum of exponentials, without overflow on the way.

@@ -13,6 +13,7 @@ import numpy as np
 from braces.dtypes import TensorType, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import Attrs, AxisMap, Types, mapped
 from braces.ops.conv import (
     Pads,
     check_layout,
@@ -83,8 +84,15 @@ def _pool(
     return lax.reduce_window(x, start, reduce, tuple(sizes), tuple(strides), given)
 
 
+def pooled(types: Types, attrs: Attrs) -> AxisMap:
+    """Windows mix what they slide over."""
+    layout = tuple(str(attrs["layout"]))
+    mixed = [layout[axis] for axis in spatial_axes("".join(layout))]
+    return mapped(types, {"x": (layout,)}, {"out": (layout,)}, mixed)
+
+
 @op(
-    rows="batch",
+    axes=pooled,
     examples=(
         "x=f32[2,3,4,6] window=2",
         "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
@@ -143,7 +151,7 @@ def _smallest(dtype: Any) -> Any:
 
 
 @op(
-    rows="batch",
+    axes=pooled,
     examples=(
         "x=f32[2,3,4,6] window=2",
         "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",

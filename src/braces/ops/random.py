@@ -19,6 +19,7 @@ from braces.dims import Shape
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp
+from braces.ops.axes import Attrs, AxisMap, Types, mapped, numbered, tuple_of
 from braces.ops.define import Indices, Salt, Tensor, op
 from braces.ops.inference import Context
 
@@ -122,7 +123,10 @@ def drawn(
 
 
 @op(
-    random=True, differentiable=False, examples=("state=u32[2]", "state=u32[2] runs=4294967295")
+    axes="i! -> i!",
+    random=True,
+    differentiable=False,
+    examples=("state=u32[2]", "state=u32[2] runs=4294967295"),
 )
 def next_random_state(state: Tensor, *, runs: int = 1) -> Tensor:
     """The random state of a later run: the same seed, a higher counter.
@@ -156,7 +160,14 @@ def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -
 # ---- arrays of real numbers ------------------------------------------------------------------
 
 
+def drawn_places(types: Types, attrs: Attrs) -> AxisMap:
+    """Draws differ from place to place, and with the number of places."""
+    indices = numbered(len(tuple_of(attrs["shape"])))
+    return mapped(types, {"state": (("state",),)}, {"out": (indices,)}, ["state", *indices])
+
+
 @op(
+    axes=drawn_places,
     random=True,
     differentiable=False,
     examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) low=-2.0 high=2.0 salt=1"),
@@ -210,6 +221,7 @@ def infer_random_uniform(
 
 
 @op(
+    axes=drawn_places,
     infer=drawn,
     random=True,
     differentiable=False,
@@ -255,6 +267,7 @@ def _placed(standard: Any, mean: float, stddev: float) -> Any:
 
 
 @op(
+    axes=drawn_places,
     random=True,
     differentiable=False,
     examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) stddev=0.5 low=-1.0 high=3.0 salt=1"),
@@ -307,6 +320,7 @@ random_truncated_normal.infer(infer_random_uniform)
 
 
 @op(
+    axes=drawn_places,
     random=True,
     differentiable=False,
     examples=(

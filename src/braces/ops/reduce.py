@@ -12,13 +12,14 @@ from braces.dtypes import BOOL, FLOAT32, DType, TensorType
 from braces.errors import ShapeError
 from braces.ir.records import Op
 from braces.lazy import jax, jnp
+from braces.ops.axes import HIGHEST, LOWEST, of_exponentials, operated_axes, reduced_mixing
 from braces.ops.build import Var, apply, one, tensor_type
 from braces.ops.define import Axes, Tensor, op
 from braces.ops.elementwise import in_dtype, refuse
 from braces.ops.inference import Context
 from braces.ops.linear import Slots
 from braces.ops.precision import in_float32
-from braces.ops.row_rules import HIGHEST, LOWEST, RowView, operated_axes
+from braces.ops.row_rules import RowView
 from braces.ops.rules import (
     Backward,
     axis_indices,
@@ -113,7 +114,7 @@ def count(g: Backward) -> Var:
 # ---- sums and products -----------------------------------------------------------------------
 
 
-@op(infer=reduction(sum_dtype), rows={"x": 0}, examples=EMPTY)
+@op(infer=reduction(sum_dtype), axes={"x": 0}, examples=EMPTY)
 def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The sum along axes; 0 where there is nothing to add.
 
@@ -141,7 +142,7 @@ def sum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": spread(g, g.out_grad)}
 
 
-@op(infer=reduction(float_dtype), rows={"x": 0}, examples=EMPTY)
+@op(infer=reduction(float_dtype), axes={"x": 0}, examples=EMPTY)
 def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean along axes; NaN where there is nothing.
 
@@ -178,13 +179,14 @@ def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
     summed = x if dtype == wide else one("cast", x, dtype=wide)
     total = one("sum", summed, axis=attrs["axis"], keepdims=attrs["keepdims"])
     rows = one("sum", one("cast", mask, dtype=wide))
-    for axis in sorted(operated_axes(view, name)):
+    for axis in operated_axes(attrs["axis"], x.ndim):
         size = x.shape[axis]
-        total = total / (rows if size == view.rows else one("size", value=size, dtype=wide))
+        real = axis in view.axes(name)
+        total = total / (rows if real else one("size", value=size, dtype=wide))
     return view.op.with_(type="cast", inputs={"x": (total.name,)}, attrs={"dtype": dtype})
 
 
-@op(infer=reduction(sum_dtype), rows={"x": 1}, examples=EMPTY)
+@op(infer=reduction(sum_dtype), axes={"x": 1}, examples=EMPTY)
 @in_float32
 def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The product along axes; 1 where there is nothing to multiply.
@@ -212,7 +214,7 @@ def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 # ---- extremes --------------------------------------------------------------------------------
 
 
-@op(infer=reduction(refused="c", nonempty=True), rows={"x": LOWEST}, examples=NOT_EMPTY)
+@op(infer=reduction(refused="c", nonempty=True), axes={"x": LOWEST}, examples=NOT_EMPTY)
 def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The largest number along axes; NaN where one of them is NaN.
 
@@ -245,7 +247,7 @@ def max_vjp(
     return shared_by(x, out, out_grad, axis, keepdims)
 
 
-@op(infer=reduction(refused="c", nonempty=True), rows={"x": HIGHEST}, examples=NOT_EMPTY)
+@op(infer=reduction(refused="c", nonempty=True), axes={"x": HIGHEST}, examples=NOT_EMPTY)
 def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The smallest number along axes; NaN where one of them is NaN.
 
@@ -286,7 +288,7 @@ def shared_by(x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bo
     return chosen * (out_grad / jnp.sum(chosen, axis=axis, keepdims=True))
 
 
-@op(infer=reduction(to_bool), rows={"x": False}, differentiable=False, examples=EMPTY)
+@op(infer=reduction(to_bool), axes={"x": False}, differentiable=False, examples=EMPTY)
 def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether at least one is true along axes; false where there is nothing.
 
@@ -308,7 +310,7 @@ def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     return jnp.any(x.astype(np.bool_), axis=axis, keepdims=keepdims)
 
 
-@op(infer=reduction(to_bool), rows={"x": True}, differentiable=False, examples=EMPTY)
+@op(infer=reduction(to_bool), axes={"x": True}, differentiable=False, examples=EMPTY)
 def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether all are true along axes; true where there is nothing.
 
@@ -335,7 +337,7 @@ def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 @op(
     infer=reduction(float_dtype, refused="c"),
-    rows="along_axis",
+    axes=reduced_mixing,
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
 )
 @in_float32
@@ -368,7 +370,7 @@ def var(
 
 @op(
     infer=reduction(float_dtype, refused="c"),
-    rows="along_axis",
+    axes=reduced_mixing,
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
 )
 @in_float32
@@ -399,7 +401,7 @@ def std(
     return root(jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction))
 
 
-@op(infer=reduction(float_dtype, refused="c"), rows={"x": 0}, examples=EMPTY)
+@op(infer=reduction(float_dtype, refused="c"), axes={"x": 0}, examples=EMPTY)
 @in_float32
 def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The Euclidean norm along axes; its gradient is zero where the norm is.
@@ -446,7 +448,7 @@ def root(x: Tensor) -> Tensor:
     return jnp.where(zero, jnp.zeros_like(x), jnp.sqrt(jnp.where(zero, jnp.ones_like(x), x)))
 
 
-@op(infer=reduction(float_dtype, refused="c"), rows={"x": LOWEST}, examples=EMPTY)
+@op(infer=reduction(float_dtype, refused="c"), axes=of_exponentials, examples=EMPTY)
 @in_float32
 def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of a sum of exponentials along axes, without overflow on the way.

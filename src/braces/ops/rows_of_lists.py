@@ -15,6 +15,7 @@ from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import RunError, ShapeError
 from braces.ir.records import Op
 from braces.lazy import jnp
+from braces.ops.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, shaped
 from braces.ops.build import Var, apply
 from braces.ops.define import Capacity, History, Learned, Tensor, op
 from braces.ops.inference import Context
@@ -36,7 +37,14 @@ class RowCountError(RunError):
     """A number of rows other than assumed; the executor repeats the run with the right one."""
 
 
-@op(lists=True)
+def stacked_places(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes of the values, and a new one in front."""
+    del attrs
+    indices = numbered(first_rank(types, "list"))
+    return mapped(types, {"list": (indices,)}, {"out": (("place", *indices),)}, ["place"])
+
+
+@op(axes=stacked_places, lists=True)
 def list_stack(list: Tensor, *, length: Learned) -> Tensor:
     """The values of a list as one array, the oldest first.
 
@@ -82,7 +90,14 @@ def learn_length(list: Any, *, length: Size) -> dict[str, Any]:
     return {length.name: list.count} if isinstance(length, Dim) and length.name else {}
 
 
-@op(lists=True)
+def unstacked_places(types: Types, attrs: Attrs) -> AxisMap:
+    """The values have all axes but the first."""
+    del attrs
+    indices = numbered(first_rank(types, "x"))
+    return mapped(types, {"x": (indices,)}, {"out": (indices[1:],)}, indices[:1])
+
+
+@op(axes=unstacked_places, lists=True)
 def list_unstack(x: Tensor, count: Tensor | None = None) -> Tensor:
     """The rows of an array as a list, the last one on top.
 
@@ -133,7 +148,14 @@ def list_unstack_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -
     return {"out": (unstack(tangents["x"][0]),)}
 
 
-@op(lists=True, differentiable=False)
+def counted(types: Types, attrs: Attrs) -> AxisMap:
+    """Nothing of the values is seen."""
+    del attrs
+    indices = numbered(first_rank(types, "list"))
+    return mapped(types, {"list": (indices,)}, {"out": ((),)}, fills={})
+
+
+@op(axes="... -> ", lists=True, differentiable=False)
 def list_length(list: Tensor) -> Tensor:
     """How many values a list has.
 
@@ -153,7 +175,7 @@ def infer_list_length(context: Context, list: ListType) -> TensorType:
     return TensorType(INT64, ())
 
 
-@op(infer=infer_begun, lists=True, differentiable=False)
+@op(axes=shaped, infer=infer_begun, lists=True, differentiable=False)
 def list_filled(
     length: Tensor,
     *,

@@ -13,12 +13,30 @@ from braces.dims import Shape, Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp, lax
+from braces.ops.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    operated_axes,
+    without,
+)
 from braces.ops.build import Var, one
 from braces.ops.define import Indices, Salt, Tensor, Training, op
 from braces.ops.inference import Context
 from braces.ops.norm import real_dtype
 from braces.ops.precision import wide
-from braces.ops.random import DRAWS, check_key, check_shape, concrete, drawn, key_of
+from braces.ops.random import (
+    DRAWS,
+    check_key,
+    check_shape,
+    concrete,
+    drawn,
+    drawn_places,
+    key_of,
+)
 from braces.ops.rules import Backward, axis_index, float_dtype, floating
 
 
@@ -35,6 +53,7 @@ def check_probability(context: Context, value: float, name: str) -> None:
 
 
 @op(
+    axes=drawn_places,
     random=True,
     differentiable=False,
     examples=(*DRAWS, "state=u32[2] shape=(9,) probability=0.0 salt=1"),
@@ -81,6 +100,7 @@ def infer_random_bernoulli(
 
 
 @op(
+    axes=drawn_places,
     random=True,
     differentiable=False,
     examples=(
@@ -147,7 +167,16 @@ def infer_random_randint(
     return TensorType(dtype, shape)
 
 
+def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
+    """Draws differ from place to place."""
+    indices = numbered(first_rank(types, "logits"))
+    left = without(indices, operated_axes(attrs["axis"], len(indices)))
+    inputs = {"state": (("state",),), "logits": (indices,)}
+    return mapped(types, inputs, {"out": (left,)}, ["state", *indices])
+
+
 @op(
+    axes=all_drawn,
     random=True,
     differentiable=False,
     examples=(
@@ -201,6 +230,7 @@ def infer_random_categorical(
 
 
 @op(
+    axes="i!, -> j!",
     random=True,
     differentiable=False,
     examples=(
@@ -243,7 +273,16 @@ def infer_random_permutation(
 # ---- dropout ---------------------------------------------------------------------------------
 
 
+def dropped(types: Types, attrs: Attrs) -> AxisMap:
+    """In training, draws differ from place to place."""
+    indices = numbered(first_rank(types, "x"))
+    inputs = {"state": (("state",),), "x": (indices,)}
+    mixed = ["state", *(indices if attrs["training"] else ())]
+    return mapped(types, inputs, {"out": (indices,)}, mixed)
+
+
 @op(
+    axes=dropped,
     random=True,
     examples=(
         "state=u32[2] x=f32[2,3] rate=0.5 salt=1",

@@ -23,12 +23,12 @@ from braces.dims import Shape, Size, call, never_negative
 from braces.dtypes import TensorType
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import Attrs, AxisMap, Indices, Types, first_rank, mapped, numbered
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.kinds import KINDS
 from braces.ops.linear import linear
-from braces.ops.row_rules import Fills, RowView, refused
 from braces.ops.rules import AddInto, Backward
 
 Slice: TypeAlias = "tuple[int | None, int | None, int]"
@@ -172,17 +172,6 @@ def check_in_range(index: int, axis: int, size: Size) -> None:
         )
 
 
-def along_index(view: RowView) -> Fills:
-    """Rows are kept apart on the axes that the attribute `index` takes whole."""
-    index = cast("Index", view.op.attrs["index"])
-    entries = [entry for entry in index if entry != NEW]
-    (name, *_) = view.op.inputs["x"]
-    cut = [axis for axis, entry in enumerate(entries) if entry != WHOLE]
-    if view.tangled(name) or not set(cut).isdisjoint(view.axes(name)):
-        raise refused(view)
-    return {}
-
-
 class Cut:
     """A known index on known sizes: a strided block of the array, and axes that are reversed.
 
@@ -215,8 +204,34 @@ def _positions(entry: Entry, size: int) -> range:
     return range(*slice(*_as_slice(cast("tuple[int | None, ...]", entry))).indices(size))
 
 
+def indexed(types: Types, attrs: Attrs) -> AxisMap:
+    """Axes that the index takes whole are kept."""
+    indices, out, mixed = _cut_indices(types, attrs)
+    return mapped(types, {"x": (indices,)}, {"out": (out,)}, mixed)
+
+
+def updated(types: Types, attrs: Attrs) -> AxisMap:
+    """As `indexed`, for what is added to the part."""
+    indices, part, mixed = _cut_indices(types, attrs)
+    inputs = {"x": (indices,), "update": (part,)}
+    return mapped(types, inputs, {"out": (indices,)}, mixed)
+
+
+def _cut_indices(types: Types, attrs: Attrs) -> tuple[Indices, Indices, list[str]]:
+    """The axes of the whole and of the part, and those that are cut."""
+    left, out, mixed = list(numbered(first_rank(types, "x"))), list[str | None](), list[str]()
+    indices = tuple(left)
+    for entry in cast("Index", attrs["index"]):
+        axis = None if entry == NEW else left.pop(0)
+        if axis is not None and entry != WHOLE:
+            mixed.append(axis)
+        if not isinstance(entry, int):
+            out.append(axis)
+    return indices, (*out, *left), mixed
+
+
 @op(
-    rows=along_index,
+    axes=indexed,
     function=False,
     examples=(
         "x=f32[3,4] index=(1,-1)",
@@ -268,7 +283,7 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
-    rows=along_index,
+    axes=updated,
     function=False,
     examples=(
         "x=f32[3,4] update=f32[4] index=1",

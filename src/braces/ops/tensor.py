@@ -10,15 +10,58 @@ from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    operated_axes,
+    shape_of,
+    tuple_of,
+    without,
+)
 from braces.ops.build import Var, one, tensor_type
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import Slots, linear
-from braces.ops.row_rules import Fills, RowView, refused
 from braces.ops.rules import Backward, axis_indices, same_type, sum_to
 
 
+def reshaped(types: Types, attrs: Attrs) -> AxisMap:
+    """Kept are axes before which lie as many elements as before, and which are as long."""
+    del attrs
+    before, after = (shape_of(types[slot][0]) for slot in ("x", "out"))
+    x, new = numbered(len(before)), numbered(len(after), "new")
+    found: dict[tuple[Size, Size], list[str]] = {}
+    for i, index in enumerate(x):
+        found.setdefault((product(before[:i]), before[i]), []).append(index)
+    out: list[str | None] = []
+    for j, size in enumerate(after):
+        there = found.get((product(after[:j]), size))
+        out.append(there.pop(0) if there else None if size == 1 else new[j])
+    mixed = {*x, *new}.difference(i for i in out if i in x)
+    return mapped(types, {"x": (x,)}, {"out": (tuple(out),)}, mixed)
+
+
+def expanded(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes, and new ones of size 1."""
+    x, rank = numbered(first_rank(types, "x")), len(shape_of(types["out"][0]))
+    new, left = operated_axes(attrs["axis"], rank), iter(x)
+    out = tuple(None if i in new else next(left) for i in range(rank))
+    return mapped(types, {"x": (x,)}, {"out": (out,)})
+
+
+def squeezed(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes but some of size 1."""
+    x = numbered(first_rank(types, "x"))
+    gone = operated_axes(attrs["axis"], len(x))
+    return mapped(types, {"x": (x,)}, {"out": (without(x, gone),)}, [x[i] for i in gone])
+
+
 @op(
+    axes=reshaped,
     cheap=True,
     examples=(
         "x=f32[2,6] shape=(3,4)",
@@ -102,19 +145,6 @@ def settled(what: str, have: Shape, want: Shape) -> Shape:
     return tuple(missing if size == -1 else size for size in want)
 
 
-@reshape.rows
-def rows_of_reshape(view: RowView) -> Fills:
-    """Rows are kept apart where as many elements as before lie before and after their axis."""
-    (source,), (target, *_) = view.op.inputs["x"], tuple(view.op.binds())
-    before, after = (
-        [product(view.shape(name)[:axis]) for axis in view.axes(name)]
-        for name in (source, target)
-    )
-    if before != after:
-        raise refused(view)
-    return {}
-
-
 @reshape.infer
 def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
     """The new sizes, which hold as many elements."""
@@ -153,7 +183,7 @@ def settle_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
 
 
 @op(
-    rows="each",
+    axes=reshaped,
     cheap=True,
     examples=(
         "x=f32[2,3,4]",
@@ -199,7 +229,7 @@ flatten.gradient(reshape_gradient)
 
 
 @op(
-    rows="each",
+    axes=expanded,
     cheap=True,
     examples=(
         "x=f32[2,3] axis=0",
@@ -245,7 +275,7 @@ def expand_dims_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    rows="each",
+    axes=squeezed,
     cheap=True,
     examples=(
         "x=f32[1,3] axis=0",
@@ -295,8 +325,17 @@ def squeeze_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("expand_dims", g.out_grad, axis=axis)}
 
 
+def broadcasted(types: Types, attrs: Attrs) -> AxisMap:
+    """Axes of size 1 and new ones are repetitions."""
+    shape, rank = shape_of(types["x"][0]), len(tuple_of(attrs["shape"]))
+    x = tuple(None if n == 1 else f"axis{i}" for i, n in enumerate(shape))
+    new = numbered(rank, "new")
+    out = tuple(a or b for a, b in zip((*(None,) * (rank - len(x)), *x), new, strict=True))
+    return mapped(types, {"x": (x,)}, {"out": (out,)})
+
+
 @op(
-    rows="each",
+    axes=broadcasted,
     cheap=True,
     examples=(
         "x=f32[3] shape=(2,3)",
@@ -350,7 +389,7 @@ def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     infer=same_type,
-    rows="each",
+    axes="... -> ...",
     cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]", "x=f32[0,2]"),
 )
@@ -381,9 +420,16 @@ FENCE = "fence"
 """The operator that lets values be computed again, and not before something else is there."""
 
 
+def fenced(types: Types, attrs: Attrs) -> AxisMap:
+    """Nothing of the gate is seen."""
+    del attrs
+    gate, x = (numbered(first_rank(types, slot), slot) for slot in ("gate", "x"))
+    return mapped(types, {"gate": (gate,), "x": (x,)}, {"out": (x,)}, fills={})
+
+
 @op(
     infer=lambda context, gate, x: x,
-    rows="each",
+    axes=fenced,
     function=False,
     examples=("gate=f32[2,3] x=f32[2,3]", "gate=f64[b] x=f64[b,4]", "gate=f32[0] x=f32[3]"),
 )

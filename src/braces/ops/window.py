@@ -7,28 +7,23 @@ it says, and it is an error in the run where it does not lie within the axis: `x
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType
 from braces.errors import IndexRangeError
 from braces.lazy import jnp, lax
+from braces.ops.axes import Attrs, AxisMap, Types, along_axis
 from braces.ops.build import Var, one
 from braces.ops.define import Tensor, op
 from braces.ops.inference import Context
 from braces.ops.linear import linear
-from braces.ops.row_rules import RULES, Fills, RowView, refused
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import added, check_update
 
 
-def along_window(view: RowView) -> Fills:
-    """As along any axis; a window whose place or size is the number of rows counts padding."""
-    if any(map(view.mentioned, view.op.attrs.values())):
-        raise refused(view)
-    return RULES["along_axis"](view)
-
-
 @op(
-    rows=along_window,
+    axes=along_axis,
     function=False,
     examples=(
         "x=f32[5] start=1 size=3",
@@ -119,8 +114,14 @@ def window_gradient(g: Backward) -> dict[str, AddInto]:
     return {"x": AddInto(lambda total: one("window_add", total, grad, **kept))}
 
 
+def windowed(types: Types, attrs: Attrs) -> AxisMap:
+    """As along any axis; what is added has the same axes."""
+    found = along_axis(types, attrs)
+    return replace(found, inputs={slot: found.inputs["x"] for slot in ("x", "update")})
+
+
 @op(
-    rows=along_window,
+    axes=windowed,
     function=False,
     examples=(
         "x=f32[5] update=f32[3] start=1",

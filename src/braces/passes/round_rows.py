@@ -98,7 +98,7 @@ def _rounded(body: Body, name: str) -> Body:
         places = apply("arange", {}, {"stop": rows})["out"][0]
         valid = one("less", places, count)
     told, table.ops = table.ops, list(body.ops[first:])
-    mask_rows(program, table, rows, valid.name, count.name)
+    mask_rows(program, table, rows, {}, valid.name, count.name)
     after = 1 + next(i for i, op in enumerate(table.ops) if op.name == source.name)
     masked = [*table.ops[:after], *told, *table.ops[after:]]  # that op tells the size of `told`
     table.ops = [*body.ops[:first], *counted, *masked]

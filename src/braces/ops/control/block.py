@@ -19,6 +19,7 @@ from typing import final
 from braces.dtypes import Type
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView
+from braces.ops.axes import axes_of_cases
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -35,7 +36,6 @@ from braces.ops.control.reached import cases_reached
 from braces.ops.control.tangents import block_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
-from braces.ops.row_rules import each
 
 
 @final
@@ -49,7 +49,7 @@ class PlainBlock(BlockOp):
             attrs=(AttrSpec("body", "Body"), AttrSpec("recompute", "bool", False)),
             outputs=(Slot("out", many=True, optional=True),),
             kernel=lambda: None,
-            rows_rule=each,
+            axes_rule=axes_of_cases,
             doc=__doc__ or "",
             transparent=True,
         )

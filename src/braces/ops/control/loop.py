@@ -25,6 +25,7 @@ from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
 from braces.ir.views import LoopView, size_in
 from braces.lazy import jnp
+from braces.ops.axes import AxisMap, numbered, shape_of
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -45,7 +46,17 @@ from braces.ops.control.tangents import loop_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
 from braces.ops.lists import INDEX_TYPE
-from braces.ops.row_rules import Fills, RowView, each, refused
+
+
+def axes_of_loop(types: Types, attrs: Attrs) -> AxisMap:
+    """Trips depend on each other; all else goes through the body."""
+    del attrs
+    sliced = (
+        ("trip", *numbered(len(shape_of(t)) - 1, f"slice{i}."))
+        for i, t in enumerate(types.get("sliced", ()))
+    )
+    stacked = (("trip", *(None,) * (len(shape_of(t)) - 1)) for t in types.get("stacked", ()))
+    return AxisMap({"sliced": tuple(sliced)}, {"stacked": tuple(stacked)}, frozenset({"trip"}))
 
 
 @final
@@ -76,6 +87,7 @@ class LoopOp(BlockOp):
                 Slot("trips"),
             ),
             kernel=lambda: None,
+            axes_rule=axes_of_loop,
             doc=__doc__ or "",
         )
 
@@ -196,14 +208,6 @@ class LoopOp(BlockOp):
 
 
 LOOP = OPS.add(LoopOp())
-
-
-@LOOP.rows
-def rows_of_loop(view: RowView) -> Fills:
-    """Rows pass through the body, which is masked itself; one row a trip is not for padding."""
-    if any(0 in view.axes(one.source) for one in LoopView.of(view.op).slices):
-        raise refused(view)
-    return each(view)
 
 
 _LIMIT_FIX = "Raise max_trips, or see why the condition stays true."

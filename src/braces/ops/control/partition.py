@@ -32,6 +32,7 @@ from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView, cases_in, names_read, size_in
 from braces.lazy import jnp
+from braces.ops.axes import AxisMap, numbered, shape_of
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -54,7 +55,19 @@ from braces.ops.control.partition_lowering import (
 from braces.ops.control.reached import cases_reached
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
-from braces.ops.row_rules import Fills, RowView
+
+
+def axes_of_partition(types: Types, attrs: Attrs) -> AxisMap:
+    """Rows are kept; no case has padding among its rows. All else goes through the cases."""
+    del attrs
+    rows = (
+        ("row", *numbered(len(shape_of(t)) - 1, f"row{i}."))
+        for i, t in enumerate(types.get("rows", ()))
+    )
+    masks = (("row",),) * len(types.get("masks", ()))
+    out = (("row", *(None,) * (len(shape_of(t)) - 1)) for t in types.get("out", ()))
+    inputs = {"masks": masks, "rows": tuple(rows)}
+    return AxisMap(inputs, {"out": tuple(out)}, fills={"row": {"masks": False}})
 
 
 @final
@@ -81,6 +94,7 @@ class PartitionOp(BlockOp):
                 Slot("sums", many=True, optional=True),
             ),
             kernel=lambda: None,
+            axes_rule=axes_of_partition,
             doc=__doc__ or "",
         )
 
@@ -195,13 +209,6 @@ class PartitionOp(BlockOp):
 PARTITION = OPS.add(PartitionOp())
 
 
-@PARTITION.rows
-def rows_of_partition(view: RowView) -> Fills:
-    """No case has padding among its rows."""
-    del view
-    return {"masks": False}
-
-
 def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
     """The number of rows of each case, where masks, counts and outputs fit the cases."""
     said = PartitionView.declared(op)
@@ -217,7 +224,9 @@ def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
         raise ProgramError("The outputs of a row-wise branch are not as many as `outs` says.")
     if any(not 0 <= i < len(rows) for i in said.linear):
         raise ProgramError("`linear` names rows that a row-wise branch does not have.")
-    found = [n for n in said.counts if isinstance(n, int) or (isinstance(n, Dim) and n.name)]
+    any_size = not op.attrs["compact"]  # all rows, however many
+    sizes = (n for n in said.counts if isinstance(n, int | Dim))
+    found = [n for n in sizes if any_size or isinstance(n, int) or n.name]
     if len(found) != len(masks):
         raise ProgramError("The number of rows of a case is a number or a named dimension.")
     return tuple(found)

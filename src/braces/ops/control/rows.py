@@ -1,140 +1,179 @@
-"""What operators do with an axis of selected rows.
+"""Masks: what mixes rows in a row-wise branch leaves padding out.
 
-A compiled row-wise branch works on its rows and some padding. Most operators treat each row on
-its own, and padding stays padding. What mixes rows must leave the padding out: its inputs are
-masked with what changes nothing. What cannot be masked so is refused when the branch is built.
+Where rows are, the axes of operators tell; see `braces.ops.control.tracking`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from braces.dims import Dim
-from braces.dtypes import is_float
+from braces.dims import Size
+from braces.dtypes import Type, is_float
 from braces.ir.program import Program
 from braces.ir.records import Body, Op
 from braces.ir.table import SymbolTable
 from braces.ir.walk import map_bodies, with_captures
+from braces.ops.axes import HIGHEST, LOWEST, Fills, shape_of
 from braces.ops.build import Var, one, var_of
+from braces.ops.control.tracking import Known, Tracked, Tracker
 from braces.ops.define import OPS
-from braces.ops.row_rules import (
-    FIRST,
-    HIGHEST,
-    LOWEST,
-    Fills,
-    Reduction,
-    RowView,
-    refused,
-    undeclared,
-)
+from braces.ops.row_rules import FIRST, refused
 
 
 def mask_rows(
-    program: Program, table: SymbolTable, rows: Dim, valid: str, count: str = ""
-) -> None:
+    program: Program,
+    table: SymbolTable,
+    rows: Size,
+    places: Mapping[str, Collection[int]],
+    valid: str,
+    count: str = "",
+) -> Known:
     """Leave padding out of everything in a block that mixes rows.
 
     Args:
         program: The program that is built.
         table: The block; operators are put into it.
-        rows: The size that rows have, and nothing else.
+        rows: How many rows there are: a number, or a name.
+        places: The axes of the parameters of the block that are rows.
         valid: The variable that tells rows from padding.
         count: Where there is room for more rows than there are, which come first and are one
             at least: the variable that tells how many there are.
 
+    Returns:
+        Where rows are.
+
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
     """
-    done = list[Op]()
-    pending, table.ops = table.ops, done
-    for op in pending:
-        done.extend(_masked(program, table, op, rows, (valid, count)))
-    table.touch()
+    tracker = Tracker(rows, table.unifier.resolve, bool(count))
+    masks = Masks(program, tracker, valid, count)
+    types = {name: table.type_of(name) for name in _visible(table)}
+    begun: Known = {
+        name: tuple("rows" if i in axes else "other" for i in range(_rank(types[name])))
+        for name, axes in places.items()
+    }
+    known = dict(begun)
+    tracker.follow(table.ops, types, known)
+    masks.put(table, types, begun)
+    return known
 
 
-def _masked(
-    program: Program, table: SymbolTable, op: Op, rows: Dim, told: tuple[str, str]
-) -> list[Op]:
-    """The operators that take the place of one operator."""
-    valid, count = told
-    op = _inside(program, table, op, rows, told)
-    types = {n: table.type_of(n) for n in (*op.reads(), *op.binds())}
-    view = RowView(op, types, rows, OPS.get(op.type).cotangents)
-    if not view.touches():
-        return [op]
-    rounded = OPS.get(op.type).rounded_rule
-    if count and rounded is not None:
-        return [rounded(view, count)]
-    fills = rounded_fills(view) if count else fills_of(view)
-    if not fills:
-        return [op]
-    before = len(table.ops)
-    with program.building(table), program.at(op.source):
-        mask = var_of(program, _owner(table, valid), valid)
-        inputs = {
-            slot: tuple(_fill(program, table, view, n, fills.get(slot), mask) for n in names)
-            for slot, names in op.inputs.items()
+def _visible(table: SymbolTable) -> Iterable[str]:
+    return [name for one in table.chain() for name in one.vars]
+
+
+def _rank(type_: Type) -> int:
+    return len(shape_of(type_))
+
+
+@dataclass
+class Masks:
+    """Puts masks into blocks.
+
+    Attributes:
+        tracker: Where rows are; it has followed them.
+        valid: The variable that tells rows from padding.
+        count: The variable that tells how many rows there are, where there is room for more.
+    """
+
+    program: Program
+    tracker: Tracker
+    valid: str
+    count: str
+
+    def put(self, table: SymbolTable, types: Mapping[str, Type], known: Known) -> None:
+        """Leave padding out of a block, of whose parameters `known` tells where rows are."""
+        known, done = dict(known), list[Op]()
+        pending, table.ops = table.ops, done
+        for op in pending:
+            found = self.tracker.track(op, types, known)
+            known |= self.tracker.bound(found, types)
+            if op.bodies():
+                self.tracker.follow_blocks(op, types, known)
+            done.extend(self._masked(table, found, types))
+        table.touch()
+
+    def _masked(
+        self, table: SymbolTable, found: Tracked, types: Mapping[str, Type]
+    ) -> list[Op]:
+        """The operators that take the place of one operator."""
+        op = self._inside(table, found.op, types)
+        definition = OPS.get(op.type)
+        if self.count and definition.rounded_rule is not None:
+            return [definition.rounded_rule(found.view(self.tracker.rows), self.count)]
+        reduced = {
+            str(one.index): self._fills(found, str(one.index)) for one in found.reduced()
         }
-        made, rule = op.with_(inputs=inputs), OPS.get(view.base).masked_rule
-        if rule is not None:
-            values = [var_of(program, _owner(table, n), n) for n in made.reads()]
-            made = rule(view, *values, mask)
-    extra = table.ops[before:]
-    del table.ops[before:]
-    return [*extra, made]
+        if not any(reduced.values()):
+            return [op]
+        before = len(table.ops)
+        with self.program.building(table), self.program.at(op.source):
+            mask = self._var(table, self.valid)
+            inputs = {
+                slot: tuple(
+                    self._filled(table, found, (slot, i), reduced, mask)
+                    for i in range(len(names))
+                )
+                for slot, names in op.inputs.items()
+            }
+            made = op.with_(inputs=inputs)
+            if definition.masked_rule is not None:
+                values = [self._var(table, name) for name in made.reads()]
+                made = definition.masked_rule(found.view(self.tracker.rows), *values, mask)
+        extra = table.ops[before:]
+        del table.ops[before:]
+        return [*extra, made]
 
+    def _fills(self, found: Tracked, index: str) -> Fills:
+        """What to mask with along one axis, by input slot.
 
-def fills_of(view: RowView) -> Fills:
-    """What to mask with, by input slot; nothing where rows are kept apart.
+        Where there is room for more rows than there are, the program is differentiated already:
+        derivatives read what is not masked, and padding may be anything.
+        """
+        fills, op = found.axes.fills[index], found.op
+        base = OPS.get(op.type.partition(".")[0])
+        derived = base.type != op.type
+        if derived and base.masked_rule is not None:
+            raise refused(op, f"its derivative is not that of {base.type} without padding.")
+        if not self.count or not fills:
+            return fills
+        if derived and {LOWEST, HIGHEST} & set(fills.values()):
+            raise refused(op, "padding may be as extreme as a row.")
+        return dict.fromkeys(op.inputs, FIRST) | dict(fills)
 
-    Raises:
-        ProgramError: The operator mixes rows without a mask for it, or may do so.
-    """
-    rule = OPS.get(view.base).rows_rule
-    if rule is None:
-        raise undeclared(view)
-    return rule(view)
+    def _filled(
+        self,
+        table: SymbolTable,
+        found: Tracked,
+        place: tuple[str, int],
+        reduced: Mapping[str, Fills],
+        mask: Var,
+    ) -> str:
+        """The name of an input in which padding is filled."""
+        slot, position = place
+        var = self._var(table, found.op.inputs[slot][position])
+        for axis, index in enumerate(found.axes.of(slot, position)):
+            fill = reduced.get(str(index), {}).get(slot)
+            if fill is not None:
+                var = _filled(var, [axis], fill, mask)
+        return var.name
 
+    def _var(self, table: SymbolTable, name: str) -> Var:
+        return var_of(self.program, _owner(table, name), name)
 
-def rounded_fills(view: RowView) -> Fills:
-    """What to mask with where the program is differentiated already.
+    def _inside(self, table: SymbolTable, op: Op, types: Mapping[str, Type]) -> Op:
+        """The operator with its sub-blocks masked."""
 
-    Derivatives read what is not masked; what they sum over rows is linear in cotangents, or in
-    tangents.
+        def change(body: Body) -> Body:
+            inner = SymbolTable(parent=table).thaw(body)
+            self.put(inner, self.tracker.within(body, types), self.tracker.inside[id(body)])
+            return inner.freeze(body.results)
 
-    Raises:
-        ProgramError: The operator mixes rows without a mask for it, or may do so, or reads how
-            many there are.
-    """
-    if any(map(view.tangled, (*view.op.reads(), *view.op.binds()))) or _reads_size(view):
-        raise refused(view)
-    fills, rule = fills_of(view), OPS.get(view.base).rows_rule
-    if not view.derived:
-        return fills
-    every = dict.fromkeys(view.op.inputs, 0)
-    if isinstance(rule, Reduction) and rule.mixes(view):
-        if {LOWEST, HIGHEST} & set(rule.fills.values()):
-            raise refused(view)  # padding may be as extreme as a row
-        return every | dict(rule.fills)
-    if not fills:
-        return {}
-    suffix = OPS.get(view.op.type).suffix
-    linear = {slot: 0 for slot in every if suffix and slot.endswith(suffix)}
-    return dict.fromkeys(every, FIRST) | linear | dict(fills)
-
-
-def _reads_size(view: RowView) -> bool:
-    """Whether an attribute has the number of rows in it other than as part of a shape."""
-    specs = {spec.name: spec for spec in OPS.get(view.op.type).attrs}
-    return any(
-        str(view.rows) in re.findall(r"[\w.$]+", str(value))
-        for name, value in view.op.attrs.items()
-        if specs[name].kind != "Shape" and not specs[name].holds_blocks
-    )
+        return with_captures(map_bodies(op, change)) if op.bodies() else op
 
 
 def _owner(table: SymbolTable, name: str) -> SymbolTable:
@@ -143,29 +182,7 @@ def _owner(table: SymbolTable, name: str) -> SymbolTable:
     return owner
 
 
-def _inside(
-    program: Program, table: SymbolTable, op: Op, rows: Dim, told: tuple[str, str]
-) -> Op:
-    """The operator with its sub-blocks masked."""
-
-    def change(body: Body) -> Body:
-        inner = SymbolTable(parent=table).thaw(body)
-        mask_rows(program, inner, rows, *told)
-        return inner.freeze(body.results)
-
-    return with_captures(map_bodies(op, change)) if op.bodies() else op
-
-
 # ---- masks -----------------------------------------------------------------------------------
-
-
-def _fill(
-    program: Program, table: SymbolTable, view: RowView, name: str, fill: Any, mask: Var
-) -> str:
-    axes = view.axes(name)
-    if fill is None or not axes:
-        return name
-    return _filled(var_of(program, _owner(table, name), name), axes, fill, mask).name
 
 
 def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
@@ -181,14 +198,14 @@ def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
 
 
 def blank_columns(
-    program: Program, table: SymbolTable, name: str, rows: Dim, valid: str
+    program: Program, table: SymbolTable, name: str, axes: Iterable[int], valid: str
 ) -> str:
-    """A result whose further axes that are rows too are zero where those rows are padding."""
-    var = var_of(program, _owner(table, name), name)
-    axes = [axis for axis, size in enumerate(var.shape) if axis and size == rows]
+    """A result that is zero where rows along these axes are padding."""
+    axes = list(axes)
     if not axes:
         return name
     with program.building(table):
+        var = var_of(program, _owner(table, name), name)
         return _filled(var, axes, 0, var_of(program, _owner(table, valid), valid)).name
 
 

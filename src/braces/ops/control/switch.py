@@ -17,6 +17,7 @@ from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.views import SwitchView, cases_in
 from braces.lazy import jnp, lax
+from braces.ops.axes import axes_of_cases
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -34,7 +35,6 @@ from braces.ops.control.reached import cases_reached
 from braces.ops.control.tangents import switch_jvp
 from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
 from braces.ops.inference import Context
-from braces.ops.row_rules import each
 
 _NO_MATCH = "No case of the switch matched, and there is no default."
 _NO_MATCH_FIX = "Add a default, or make sure that one case holds."
@@ -51,7 +51,7 @@ class SwitchOp(BlockOp):
             attrs=(AttrSpec("cases", "Bodies"), AttrSpec("total", "bool", False)),
             outputs=(Slot("out", many=True),),
             kernel=lambda: None,
-            rows_rule=each,
+            axes_rule=axes_of_cases,
             doc=__doc__ or "",
         )
 

@@ -1,0 +1,283 @@
+"""Where rows are: from the parameters of a block through its operators, by their axes.
+
+Each operator says how axes of its inputs map to those of its outputs. So an axis is rows
+because it comes from rows, and not because it is as long or is called alike. Two things come
+from nowhere: a repetition, as that of `full` or of a broadcast, is the same for all rows, and
+is rows where it meets them; and where the rows have a name, a size of that name is rows where
+it meets them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from braces.dims import Dim, Size
+from braces.dtypes import Type
+from braces.ir.records import Attr, Body, Op
+from braces.ops.axes import AxisMap, Index, shape_of
+from braces.ops.control.links import Link, links_of
+from braces.ops.define import OPS
+from braces.ops.row_rules import ADVICE, OUTSIDE, RowView, refused, told, undeclared
+
+What: TypeAlias = Literal["rows", "same", "other"]
+"""An axis is rows, or a repetition, or anything else."""
+Known: TypeAlias = "dict[str, tuple[What, ...]]"
+"""What the axes of variables are; all of those of others are anything else."""
+Types: TypeAlias = "Mapping[str, Type]"
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """An axis of an input or output of an operator.
+
+    Attributes:
+        index: What the operator calls it.
+    """
+
+    slot: str
+    name: str
+    axis: int
+    index: Index
+    size: Size
+    what: What
+
+    def __str__(self) -> str:
+        return f"axis {self.axis} of its `{self.slot}`"
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """One operator, and where rows are in it.
+
+    Attributes:
+        axes: How its axes map.
+        inputs: All axes of its inputs.
+        rows: What the operator calls the axes that are rows.
+    """
+
+    op: Op
+    axes: AxisMap
+    inputs: tuple[Occurrence, ...] = ()
+    rows: frozenset[str] = frozenset()
+
+    def reduced(self) -> list[Occurrence]:
+        """The axes that are rows and that an output does not have."""
+        left = self.rows & self.axes.fills.keys()
+        return [one for one in self.inputs if one.index in left]
+
+    def view(self, rows: Size) -> RowView:
+        """The operator, for what takes its place."""
+        places: dict[str, frozenset[int]] = {}
+        for one in self.inputs:
+            if one.index in self.rows:
+                places[one.name] = places.get(one.name, frozenset()) | {one.axis}
+        return RowView(self.op, places, rows)
+
+
+@dataclass
+class Tracker:
+    """Follows rows through blocks.
+
+    Attributes:
+        rows: How many rows there are: a number, or a name.
+        resolve: What is known of an unnamed size.
+        rounded: Whether there is room for more rows than there are, which replacements of
+            operators see to.
+        inside: What is known where a sub-block begins, by its identity.
+    """
+
+    rows: Size
+    resolve: Callable[[Size], Size]
+    rounded: bool = False
+    inside: dict[int, Known] = field(default_factory=dict[int, Known])
+
+    def follow(self, ops: Iterable[Op], types: Types, known: Known) -> None:
+        """Add what operators bind to what is known.
+
+        Raises:
+            ProgramError: An operator mixes rows, or may do so.
+        """
+        for op in ops:
+            known |= self.bound(self.track(op, types, known), types)
+            if op.bodies():
+                self.follow_blocks(op, types, known)
+
+    def within(self, body: Body, types: Types) -> dict[str, Type]:
+        """The types that are visible in a sub-block."""
+        own = {n: info.type.map_sizes(self.resolve) for n, info in body.vars.items()}
+        return {**types, **own}
+
+    # ---- sub-blocks --------------------------------------------------------------------------
+
+    def follow_blocks(self, op: Op, types: Types, known: Known) -> None:
+        """Follow rows through sub-blocks until what goes around in them changes nothing."""
+        links, bodies = links_of(op), op.bodies()
+        scopes = {"": types} | {n: self.within(body, types) for n, body in bodies.items()}
+        params: dict[str, Known] = {label: {} for label in bodies} | {"": known}
+        for link in links:
+            if not link.origin:
+                self._join(op, link, known, params[link.block], scopes)
+        before = None
+        while params != before:
+            before = {label: dict(given) for label, given in params.items()}
+            for label, body in bodies.items():
+                inner = {**known, **params[label]}
+                self.inside[id(body)] = dict(inner)
+                self.follow(body.ops, scopes[label], inner)
+                for link in links:
+                    if link.origin == label:
+                        self._join(op, link, inner, params[link.block], scopes)
+
+    def _join(
+        self, op: Op, link: Link, source: Known, target: Known, scopes: Mapping[str, Types]
+    ) -> None:
+        """Hand on what is known, where nothing else is."""
+        shape = shape_of(scopes[link.block][link.target])
+        given = source.get(link.source, ("other",) * (len(shape) - link.shift))
+        found = list[What](target.get(link.target, ("same",) * len(shape)))
+        for axis in range(link.first, len(given)):
+            at = axis + link.shift
+            pair = {found[at], given[axis]} - {"same"}
+            if pair == {"rows", "other"} and shape[at] != self.rows_name:
+                raise refused(
+                    op,
+                    f"they are axis {at} of `{link.target}` in one place, and not in another.",
+                    self._apart(),
+                )
+            found[at] = "rows" if "rows" in pair else "other" if pair else "same"
+        target[link.target] = tuple(found)
+
+    # ---- one operator ------------------------------------------------------------------------
+
+    def track(self, op: Op, types: Types, known: Known) -> Tracked:
+        """Where rows are in an operator.
+
+        Raises:
+            ProgramError: It mixes rows, or may do so.
+        """
+        definition = OPS.get(op.type)
+        given = any("rows" in known.get(name, ()) for name in op.reads())
+        replaced = self.rounded and definition.rounded_rule is not None
+        learns = definition.learn_rule is not None and not replaced
+        if definition.axes_rule is None or (learns and given):
+            if given or any(self.mentions(value) for value in op.attrs.values()):
+                raise undeclared(op)
+            return Tracked(op, AxisMap({}, {}))
+        slots = (*op.inputs.items(), *op.outputs.items())
+        by_slot = {slot: tuple(types[n] for n in names) for slot, names in slots}
+        axes = definition.axes_rule(by_slot, op.attrs)
+        inputs = tuple(self._occurrences(axes, op.inputs, types, known))
+        rows = frozenset(self._indices(op, axes, inputs))
+        found = Tracked(op, axes, inputs, rows)
+        if not replaced:
+            self._check(found, types)
+        return found
+
+    def _occurrences(
+        self, axes: AxisMap, slots: Mapping[str, tuple[str, ...]], types: Types, known: Known
+    ) -> Iterator[Occurrence]:
+        for slot, names in slots.items():
+            for position, name in enumerate(names):
+                shape = shape_of(types[name])
+                whats = known.get(name, ("other",) * len(shape))
+                indices = axes.of(slot, position)
+                for axis, index in enumerate(indices):
+                    yield Occurrence(slot, name, axis, index, shape[axis], whats[axis])
+
+    def _indices(self, op: Op, axes: AxisMap, inputs: Iterable[Occurrence]) -> Iterator[str]:
+        """What the operator calls the axes that are rows."""
+        by_index: dict[Index, list[Occurrence]] = {}
+        for one in inputs:
+            by_index.setdefault(one.index, []).append(one)
+        for index, found in by_index.items():
+            rows = [one for one in found if one.what == "rows"]
+            others = [one for one in found if one.what == "other"]
+            if index is None:
+                if rows:
+                    raise refused(op, f"{rows[0]}, which is broadcast.", self._apart())
+                continue
+            if rows:
+                for other in others:
+                    if other.size != self.rows_name:
+                        why = f"it matches {rows[0]} with {other}, which is not rows."
+                        raise refused(op, why, self._apart())
+                yield index
+            elif not others and found[0].size == self.rows_name and not axes.keeps(index):
+                yield index  # a repetition as long as the rows, which nothing else tells
+
+    def _check(self, found: Tracked, types: Types) -> None:
+        """Refuse what mixes rows.
+
+        Raises:
+            ProgramError: It does.
+        """
+        op = found.op
+        for one in found.inputs:
+            if one.index in found.rows & found.axes.mixed:
+                raise refused(op, f"they are {one}, along which an entry is not on its own.")
+        for spec in OPS.get(op.type).attrs:
+            value = op.attrs[spec.name]
+            if not self.mentions(value):
+                continue
+            if not isinstance(value, tuple):
+                raise told(op, spec.name)
+            self._check_made(found, types, spec.name)
+
+    def _check_made(self, found: Tracked, types: Types, attr: str) -> None:
+        for slot, names in found.op.outputs.items():
+            for position, name in enumerate(names):
+                sizes = zip(found.axes.of(slot, position), shape_of(types[name]), strict=False)
+                for index, size in sizes:
+                    mixed = index in found.axes.mixed and index not in found.rows
+                    if self.mentions(size) and (mixed or size != self.rows):
+                        raise told(found.op, attr)
+
+    def bound(self, found: Tracked, types: Types) -> Known:
+        """What the axes of the outputs of an operator are."""
+        whats: dict[Index, What] = {}
+        for one in found.inputs:
+            if one.index is not None and (one.what != "same" or one.index not in whats):
+                whats[one.index] = one.what
+        whats |= dict.fromkeys(found.axes.mixed, "other")
+        whats |= dict.fromkeys(found.rows, "rows")
+        known: Known = {}
+        for slot, names in found.op.outputs.items():
+            for position, name in enumerate(names):
+                rank = len(shape_of(types[name]))
+                indices = found.axes.of(slot, position) or (None,) * rank
+                known[name] = tuple(whats.get(index, "same") for index in indices)
+        return known | self._learned(found.op, known, types)
+
+    def _learned(self, op: Op, known: Known, types: Types) -> Known:
+        """Where rounded rows begin: in what an operator gives that tells their number."""
+        role = OPS.get(op.type).roles.get("Learned")
+        if not self.rounded or role is None or op.attrs[role] != self.rows:
+            return {}
+        return {
+            name: tuple(
+                "rows" if size == self.rows else what
+                for size, what in zip(shape_of(types[name]), whats, strict=True)
+            )
+            for name, whats in known.items()
+        }
+
+    # ---- sizes -------------------------------------------------------------------------------
+
+    @property
+    def rows_name(self) -> Dim | None:
+        """The name of the rows, where they have one."""
+        return self.rows if isinstance(self.rows, Dim) and self.rows.name else None
+
+    def mentions(self, value: Attr | Size) -> bool:
+        """Whether the name of the rows is in an attribute."""
+        if isinstance(value, tuple):
+            return any(self.mentions(one) for one in value)
+        return isinstance(value, Dim) and str(self.rows_name) in value.names()
+
+    def _apart(self) -> str:
+        """The way out where rows meet what is not."""
+        if self.rows_name is not None:
+            return OUTSIDE
+        return f"That there are {self.rows} of both does not make them one. {ADVICE}"

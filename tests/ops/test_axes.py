@@ -1,0 +1,329 @@
+"""What a definition says of its axes is what its kernel does, on every example.
+
+Entries of a mapped axis are permuted, and the output is permuted alike; all are made copies of
+one, and that one's output stays; the last is cut off, and the output is cut. Along a contracted
+axis the last entry is left out by the fill that is declared, or is cut off, and the output is
+the same. A mixed axis is none of these, so that nothing is refused needlessly. Derivatives
+follow their operators, and are held against their kernels too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import Case, cases, differentiable_cases, numbered, sizes_in
+from references import is_float
+
+from braces.dtypes import FLOAT64, TensorType
+from braces.lazy import jax
+from braces.ops.axes import HIGHEST, LOWEST, AxisMap, Fills, Indices
+from braces.ops.define import OPS, OpDef
+
+Values = Mapping[str, tuple[Any, ...]]
+
+# ---- one operator on numbers -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An operator with values.
+
+    Attributes:
+        attrs: Its attributes, all of them numbers.
+        cut: Whether its attributes hold for arrays that are cut, too.
+    """
+
+    definition: OpDef
+    values: Values
+    attrs: Mapping[str, Any]
+    wanted: tuple[str, ...]
+    cut: bool = True
+
+    @cached_property
+    def kernel(self) -> Any:
+        """The operator as a function that is compiled."""
+        return jax.jit(lambda values: self.definition.compute(values, self.attrs, self.wanted))
+
+    def run(self, values: Values) -> dict[str, list[np.ndarray]]:
+        """The outputs by slot."""
+        with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
+            found = self.kernel(dict(values))
+        return {slot: [np.asarray(x) for x in made] for slot, made in found.items()}
+
+    @cached_property
+    def outputs(self) -> dict[str, list[np.ndarray]]:
+        """What it gives."""
+        return self.run(self.values)
+
+    @cached_property
+    def axes(self) -> AxisMap:
+        """What the definition says."""
+        rule = self.definition.axes_rule
+        assert rule is not None
+        types = {
+            slot: tuple(TensorType(x.dtype, x.shape) for x in found)
+            for slot, found in (*self.values.items(), *self.outputs.items())
+        }
+        return rule(types, self.attrs)
+
+    @cached_property
+    def indices(self) -> dict[str, int]:
+        """The indices of the inputs, with their sizes."""
+        sized = itertools.chain(
+            *(
+                zip(self.axes.of(slot, i), x.shape, strict=True)
+                for slot, found in self.values.items()
+                for i, x in enumerate(found)
+            )
+        )
+        return {index: size for index, size in sized if index is not None}
+
+    def along(self, values: Any, index: str, chosen: Any, axes: AxisMap | None = None) -> Any:
+        """Values with some entries along an index, of inputs or of outputs."""
+        axes = axes or self.axes
+        return {
+            slot: tuple(_take(x, axes.of(slot, i), index, chosen) for i, x in enumerate(found))
+            for slot, found in values.items()
+        }
+
+
+def _take(x: Any, indices: Indices, index: str, chosen: Any) -> Any:
+    for axis, one in enumerate(indices):
+        if one == index:
+            x = np.take(x, chosen, axis)
+    return x
+
+
+def same(got: Any, want: Any) -> bool:
+    """Whether all outputs are the same."""
+    return all(len(got[slot]) == len(found) for slot, found in want.items()) and all(
+        a.shape == b.shape and np.allclose(a, b, *_tolerance(b), equal_nan=True)
+        for slot, found in want.items()
+        for a, b in zip(got[slot], found, strict=True)
+    )
+
+
+def _tolerance(x: Any) -> tuple[float, float]:
+    if x.dtype.kind not in "fV":
+        return 0.0, 0.0
+    return (1e-9, 1e-11) if x.dtype == np.float64 else (1e-5, 1e-6)
+
+
+# ---- what is said of an index ----------------------------------------------------------------
+
+
+def is_permuted(sample: Sample, index: str, axes: AxisMap | None = None) -> bool:
+    """Whether outputs are permuted as inputs are."""
+    order = np.roll(np.arange(sample.indices[index])[::-1], 1)
+    got = sample.run(sample.along(sample.values, index, order))
+    return same(got, sample.along(sample.outputs, index, order, axes))
+
+
+def is_each_on_its_own(sample: Sample, index: str, axes: AxisMap | None = None) -> bool:
+    """Whether an entry of the outputs stays where all others are made copies of it."""
+    size = sample.indices[index]
+    for one in {0, size - 1}:
+        got = sample.run(sample.along(sample.values, index, [one] * size))
+        want = sample.along(sample.outputs, index, [one], axes)
+        if not same(sample.along(got, index, [one], axes), want):
+            return False
+    return True
+
+
+def is_cut(sample: Sample, index: str, axes: AxisMap | None = None) -> bool:
+    """Whether outputs are cut as inputs are."""
+    fewer = range(sample.indices[index] - 1)
+    got = sample.run(sample.along(sample.values, index, fewer))
+    return same(got, sample.along(sample.outputs, index, fewer, axes))
+
+
+def is_left_out(sample: Sample, index: str, fills: Fills) -> bool:
+    """Whether an entry that is filled counts as little as one that is cut off."""
+    fewer = range(sample.indices[index] - 1)
+    got = sample.run(_filled(sample, index, fills))
+    want = sample.run(sample.along(sample.values, index, fewer))
+    return same(sample.along(got, index, fewer), want)
+
+
+def _filled(sample: Sample, index: str, fills: Fills) -> dict[str, tuple[Any, ...]]:
+    found = {slot: tuple(map(np.array, given)) for slot, given in sample.values.items()}
+    for slot, fill in fills.items():
+        for i, x in enumerate(found.get(slot, ())):
+            for axis, one in enumerate(sample.axes.of(slot, i)):
+                if one == index:
+                    np.moveaxis(x, axis, 0)[-1] = _number(fill, x.dtype)
+    return found
+
+
+def _number(fill: Any, dtype: Any) -> Any:
+    if fill not in (LOWEST, HIGHEST):
+        return fill
+    if dtype.kind == "b":
+        return fill == HIGHEST
+    if np.issubdtype(dtype, np.floating):
+        return -np.inf if fill == LOWEST else np.inf
+    info = np.iinfo(dtype)
+    return info.min if fill == LOWEST else info.max
+
+
+def replaced(sample: Sample) -> bool:
+    """Whether something takes its place where padding is filled."""
+    return OPS.get(sample.definition.type.partition(".")[0]).masked_rule is not None
+
+
+def is_mixed(sample: Sample, index: str) -> bool:
+    """Whether an axis is nothing better than mixed."""
+    for other in renamed(sample, index):
+        if is_permuted(sample, index, other) and is_each_on_its_own(sample, index, other):
+            return False
+    having = [
+        s for s, found in sample.axes.inputs.items() if any(index in one for one in found)
+    ]
+    left = any(index in one for found in sample.axes.outputs.values() for one in found)
+    if left or not sample.cut or not is_permuted(sample, index):
+        return True
+    fills = [dict.fromkeys(having, fill) for fill in (0, 1, LOWEST, HIGHEST)]
+    return not any(is_left_out(sample, index, fill) for fill in fills)
+
+
+def renamed(sample: Sample, index: str) -> Iterator[AxisMap]:
+    """What could be said in place of mixed: that the index is that of a mixed output axis."""
+    axes, size = sample.axes, sample.indices[index]
+    places = [
+        list(_with_index(axes, axes.of(slot, i), x.shape, index, size))
+        for slot, found in sample.outputs.items()
+        for i, x in enumerate(found)
+    ]
+    slots = [slot for slot, found in sample.outputs.items() for _ in found]
+    for chosen in itertools.islice(itertools.product(*places), 16):
+        outputs: dict[str, tuple[Indices, ...]] = {}
+        for slot, one in zip(slots, chosen, strict=True):
+            outputs[slot] = (*outputs.get(slot, ()), one)
+        yield AxisMap(axes.inputs, outputs)
+
+
+def _with_index(
+    axes: AxisMap, indices: Indices, shape: Sequence[int], index: str, size: int
+) -> Iterator[Indices]:
+    for at, one in enumerate(indices):
+        if shape[at] == size and one in axes.mixed:
+            yield (*indices[:at], index, *indices[at + 1 :])
+
+
+def check(sample: Sample) -> None:
+    """Hold what is said against what is done."""
+    axes = sample.axes
+    for index, size in sample.indices.items():
+        if index in axes.mixed or size < 2:
+            continue
+        assert is_permuted(sample, index), index
+        if index not in axes.fills:
+            assert is_each_on_its_own(sample, index), index
+        if sample.cut and index in axes.fills and not replaced(sample):
+            assert is_left_out(sample, index, axes.fills[index]), index
+        if sample.cut and index not in axes.fills:
+            assert is_cut(sample, index), index
+    for slot, found in sample.outputs.items():
+        for i, x in enumerate(found):
+            assert len(axes.of(slot, i)) == x.ndim, slot
+            for axis, index in enumerate(axes.of(slot, i)):
+                if index not in (*sample.indices, *axes.mixed) and x.size:
+                    assert (x == np.take(x, [0], axis)).all(), f"{slot}: {index} is made"
+
+
+# ---- examples --------------------------------------------------------------------------------
+
+
+def distinct() -> list[Case]:
+    """The examples that differ in more than the floats."""
+    found: dict[str, Case] = {}
+    for case in cases(FLOAT64):
+        found.setdefault(f"{case.op} {case.types} {case.attrs}", case)
+    return list(found.values())
+
+
+def told_sizes(case: Case) -> bool:
+    """Whether an attribute is a shape, or has a size of the inputs in it."""
+    kinds = [spec.kind for spec in case.definition.attrs]
+    return any("Shape" in kind for kind in kinds) or any(
+        True for value in case.attrs.values() for _ in sizes_in(value)
+    )
+
+
+def sample_of(case: Case) -> Sample:
+    """An operator on suitable values."""
+    sizes = case.sizes()
+    given = {slot: v for slot, v in case.values(sizes).items() if v}
+    values = {slot: tuple(map(np.asarray, found)) for slot, found in given.items()}
+    wanted = tuple(slot.name for slot in case.definition.outputs)
+    attrs = numbered(case.attrs, sizes)
+    return Sample(case.definition, values, attrs, wanted, not told_sizes(case))
+
+
+def derivatives(case: Case) -> Iterator[Sample]:
+    """The gradient by the kernel, and the directional derivative."""
+    base, rng = sample_of(case), case.rng()
+    floats = {slot for slot, found in base.values.items() if is_float(found[0].dtype)}
+    outs = {slot for slot, found in base.outputs.items() if found and is_float(found[0].dtype)}
+    for transform, moved in (("vjp", outs), ("jvp", floats)):
+        found = OPS.get(f"{case.op}.{transform}")
+        known = dict(base.values) | {slot: tuple(v) for slot, v in base.outputs.items()}
+        values: dict[str, tuple[Any, ...]] = {}
+        for slot in found.inputs:
+            stem = slot.name.removesuffix(found.suffix)
+            if slot.name in known:
+                values[slot.name] = known[slot.name]
+            elif stem in moved:
+                values[slot.name] = tuple(rng.normal(size=x.shape) for x in known[stem])
+        ends = floats if transform == "vjp" else outs
+        wanted = [s.name for s in found.outputs if s.name.removesuffix(found.suffix) in ends]
+        attrs = {spec.name: base.attrs[spec.name] for spec in found.attrs}
+        yield replace(base, definition=found, values=values, attrs=attrs, wanted=tuple(wanted))
+
+
+CASES = distinct()
+FIRST = list({case.op: case for case in reversed(differentiable_cases())}.values())
+
+
+def by_operator(found: Sequence[Case]) -> Any:
+    """One test for each operator."""
+    ops = sorted({case.op for case in found})
+    return pytest.mark.parametrize("op", ops)
+
+
+@by_operator(CASES)
+def test_axes_are_what_the_kernel_does(op: str) -> None:
+    for case in CASES:
+        if case.op == op:
+            check(sample_of(case))
+
+
+def mixed_somewhere(op: str) -> bool | None:
+    """Whether some axis that is said to be mixed is; `None` where none is said to be."""
+    said = None
+    for sample in (sample_of(case) for case in CASES if case.op == op):
+        for index, size in sample.indices.items():
+            if index in sample.axes.mixed and size > 1:
+                said = False
+                if is_mixed(sample, index):
+                    return True
+    return said
+
+
+@by_operator(CASES)
+def test_what_is_mixed_is_mixed(op: str) -> None:
+    assert mixed_somewhere(op) is not False
+
+
+@by_operator(FIRST)
+def test_axes_of_derivatives_are_what_they_do(op: str) -> None:
+    for case in FIRST:
+        if case.op == op:
+            for sample in derivatives(case):
+                check(sample)
