@@ -297,17 +297,21 @@ def by_operator(found: Sequence[Case]) -> Any:
     return pytest.mark.parametrize("op", ops)
 
 
+def of(op: str, found: Sequence[Case]) -> list[Case]:
+    """The examples of an operator."""
+    return [case for case in found if case.op == op]
+
+
 @by_operator(CASES)
 def test_axes_are_what_the_kernel_does(op: str) -> None:
-    for case in CASES:
-        if case.op == op:
-            check(sample_of(case))
+    for case in of(op, CASES):
+        check(sample_of(case))
 
 
 def mixed_somewhere(op: str) -> bool | None:
     """Whether some axis that is said to be mixed is; `None` where none is said to be."""
     said = None
-    for sample in (sample_of(case) for case in CASES if case.op == op):
+    for sample in map(sample_of, of(op, CASES)):
         for index, size in sample.indices.items():
             if index in sample.axes.mixed and size > 1:
                 said = False
@@ -323,7 +327,6 @@ def test_what_is_mixed_is_mixed(op: str) -> None:
 
 @by_operator(FIRST)
 def test_axes_of_derivatives_are_what_they_do(op: str) -> None:
-    for case in FIRST:
-        if case.op == op:
-            for sample in derivatives(case):
-                check(sample)
+    for case in of(op, FIRST):
+        for sample in derivatives(case):
+            check(sample)
