@@ -10,6 +10,7 @@ import pytest
 
 from braces.ir.views import VIEWS
 from braces.ops.define import OPS
+from braces.passes.hoist import REPEATED
 
 SRC = Path(__file__).resolve().parent.parent / "src" / "braces"
 FAMILIES = SRC / "ops"
@@ -81,6 +82,10 @@ def test_a_planted_look_up_is_found(line: str) -> None:
 def test_slots_that_other_operators_have_too_are_left_to_them(line: str) -> None:
     assert not list(places(FAMILIES / "planted.py", line))
     assert list(places(SRC / "passes" / "planted.py", line))
+
+
+def test_hoisting_says_of_every_construct_which_blocks_run_again() -> None:
+    assert REPEATED.keys() == VIEWS.keys()
 
 
 def untyped(path: Path) -> list[str]:
