@@ -213,8 +213,8 @@ def activated(x: Var, act: Activation, name: str) -> Var:
     """
     if callable(act):
         return act(x)
-    known = [d.type for d in OPS.definitions.values() if _is_activation(d.type)]
-    if act not in known:
+    if not (isinstance(act, str) and act in OPS.definitions and _is_activation(act)):
+        known = [type_ for type_ in OPS.definitions if _is_activation(type_)]
         raise UnknownNameError(f"There is no activation {act!r}.", fix=suggest(str(act), known))
     return one(act, x, name=name)
 

@@ -163,8 +163,13 @@ def _initialize(
 
 
 def _refuse_strangers(program: Program, name: str) -> None:
-    """Refuse an initializer that makes persistable variables, as `br.random` does."""
-    for info in program.startup.table.vars.values():
+    """Refuse an initializer that makes persistable variables, as `br.random` does.
+
+    What it made was defined after the variable itself; the others were looked at before.
+    """
+    for info in reversed(program.startup.table.vars.values()):
+        if info.name == name:
+            return
         if info.persistable and info.name not in program.table.vars:
             raise ProgramError(
                 f"The initializer of `{name}` makes the persistable variable `{info.name}`.",
