@@ -69,8 +69,8 @@ def with_shown(body: Body, names: Iterable[str]) -> Body:
 def bound_inside(body: Body) -> Iterator[str]:
     """The names of all that plain blocks bind, in each other too."""
     for op in body.ops:
-        inner = op.attrs.get("body")
-        if op.type == BLOCK and isinstance(inner, Body):
+        if op.type == BLOCK:
+            inner = BlockView.of(op).body
             yield from inner.vars
             yield from bound_inside(inner)
 

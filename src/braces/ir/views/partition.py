@@ -62,12 +62,14 @@ class Declared(NamedTuple):
         outs: How many of the results it says are rows.
         bound: How many rows it binds.
         linear: The positions of the rows that results are linear in.
+        compact: Whether a case sees its own rows alone.
     """
 
     counts: tuple[Attr, ...]
     outs: int
     bound: int
     linear: tuple[int, ...]
+    compact: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,8 @@ class PartitionView:
         assert isinstance(said, int)
         assert isinstance(linear, tuple)
         positions = tuple(i for i in linear if isinstance(i, int))
-        return Declared(counts, said, len(op.outputs.get("out", ())), positions)
+        bound = len(op.outputs.get("out", ()))
+        return Declared(counts, said, bound, positions, bool(op.attrs["compact"]))
 
     def only(self, names: Container[str]) -> Self:
         """The branch with no other outputs than these."""

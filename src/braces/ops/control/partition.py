@@ -224,7 +224,7 @@ def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
         raise ProgramError("The outputs of a row-wise branch are not as many as `outs` says.")
     if any(not 0 <= i < len(rows) for i in said.linear):
         raise ProgramError("`linear` names rows that a row-wise branch does not have.")
-    any_size = not op.attrs["compact"]  # all rows, however many
+    any_size = not said.compact  # all rows, however many
     sizes = (n for n in said.counts if isinstance(n, int | Dim))
     found = [n for n in sizes if any_size or isinstance(n, int) or n.name]
     if len(found) != len(masks):
