@@ -265,6 +265,6 @@ def block(name: str, *, recompute: bool = False) -> PlainBlock:
         >>> enc.inputs, [p.name for p in prog.parameters], again.type
         (('x',), ['encoder/q.w', 'encoder/q.b'], f32[others,8])
         >>> [op.name for op in prog.block(0).ops]
-        ['encoder', 'multiply_0', 'encoder_1']
+        ['encoder', 'constant_0', 'multiply_0', 'encoder_1']
     """
     return PlainBlock(_check_block_name(name), recompute)
