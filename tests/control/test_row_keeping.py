@@ -151,7 +151,7 @@ def test_gradients_are_right(layer: Callable[[br.Var], Layer]) -> None:
 
 
 @pytest.mark.usefixtures("few_copies")
-@pytest.mark.parametrize("layer", [deep, repeated])
+@pytest.mark.parametrize("layer", [deep, repeated, mixed])
 def test_gradients_are_right_where_a_case_has_padding(layer: Callable[[br.Var], Layer]) -> None:
     check_layer(layer)
 

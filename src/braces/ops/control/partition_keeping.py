@@ -104,10 +104,17 @@ def _from_linear(view: PartitionView, k: int) -> set[str]:
     Where the branch is itself a gradient, these are cotangents and what follows from them.
     A row of padding has zeros for it, kept or not: the copy of a real row would be summed.
     """
-    found = {row.params[k] for row in view.rows if row.linear}
-    for op in view.bodies[k].ops:
+    return _computed_from({row.params[k] for row in view.rows if row.linear}, view.bodies[k])
+
+
+def _computed_from(names: set[str], body: Body, count: Dim | None = None) -> set[str]:
+    """Some names and what follows from them; with a count, only as long as it has rows."""
+    found = set(names)
+    for op in body.ops:
         if not found.isdisjoint(op.reads()):
-            found.update(op.binds())
+            found.update(
+                n for n in op.binds() if count is None or _has_rows(body.vars[n].type, count)
+            )
     return found
 
 
@@ -155,7 +162,9 @@ def _worth_keeping(
     """The values with rows that the gradient reads and that only costly operators make.
 
     Rows that stay at their places have the same size as what is no row of theirs, so there
-    nothing is kept.
+    nothing is kept. Nor is what was masked: a kept row of padding is the copy of a real one.
+
+        m = where(valid, x @ w, -inf)   max(m)   ->   m is made again from valid and x
     """
     count = view.cases[k].count
     if not view.compact or not isinstance(count, Dim):
@@ -165,7 +174,8 @@ def _worth_keeping(
     own = [op for op in after.ops if not any(n in body.vars for n in op.binds())]
     read = [*(n for op in own for n in op.reads()), *after.results]
     plan = plan_keeping(forward, read, set(body.params), _may_run_again)
-    rows = [n for n in plan.values if _has_rows(body.vars[n].type, count)]
+    masked = _computed_from({body.params[0]}, body, count)
+    rows = [n for n in plan.values if _has_rows(body.vars[n].type, count) and n not in masked]
     others = {*plan.values, *plan.lists} - set(rows)
     others |= {n for n in read if n in made and made[n] not in own and n not in body.vars}
     again = {id(made[n]) for n in others if n in made}
