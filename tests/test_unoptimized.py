@@ -1,0 +1,40 @@
+"""XLA optimises what tests compile, but where one is marked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from jax._src import compiler
+from tests.unoptimized import optimize
+
+import braces as br
+from braces.executor import interpret
+
+
+def told_to_xla() -> dict[str, object]:
+    """The options that XLA is given besides its own defaults."""
+    return dict(compiler.get_compile_options(1, 1).env_option_overrides)
+
+
+def kernels() -> int:
+    """How many kernels are kept."""
+    return interpret._kernel.cache_info().currsize
+
+
+@pytest.mark.unoptimized
+def test_a_marked_test_has_plain_code() -> None:
+    assert told_to_xla()["xla_backend_optimization_level"] == 0
+
+
+def test_plain_code_does_not_outlive_its_test() -> None:
+    with br.Program() as prog:
+        out = br.tanh(br.data("x", [3]) * 2.0)
+    feed = {"x": np.ones(3, "float32")}
+    optimize(False)
+    try:
+        br.Executor(mode="interpret").run(prog, br.Scope(), feed=feed, fetch=out)
+        assert kernels() > 0
+    finally:
+        optimize(True)
+    assert told_to_xla() == {}
+    assert kernels() == 0
