@@ -12,6 +12,7 @@ from braces.ir.parser import parse_program
 from braces.ops.control import loop_keeping
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("name", CASES)
 def test_values_gradients_second_order_and_forward_mode_agree(name: str) -> None:
     case = CASES[name]
@@ -41,6 +42,7 @@ def test_both_modes_agree_in_float32(name: str) -> None:
         near(value, interpreted[key], 1e-4, f"modes: {key}")
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("name", list(CASES)[1::6])
 def test_memories_that_are_kept_once_give_the_same(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,8 @@ import pytest
 import braces as br
 from braces.errors import ProgramError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 Step = Callable[[br.Var, br.Var], br.Var]
 RNG = np.random.default_rng(3)
 X, W = RNG.normal(size=(4, 3, 3)), RNG.normal(size=(3, 3))

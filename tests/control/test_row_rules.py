@@ -15,6 +15,8 @@ from braces.errors import OpDefinitionError, ProgramError
 from braces.ops import axes
 from braces.ops.define import OPS
 
+pytestmark = pytest.mark.unoptimized
+
 Function = Callable[[Any], Any]
 DEFINITIONS = dict(OPS.definitions)
 

@@ -10,6 +10,8 @@ from checking import check
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 RNG = np.random.default_rng(0)
 X, W = RNG.normal(size=(4, 3, 3)), RNG.normal(size=(3, 3))
 FEEDS = {"x": X, "w": W}

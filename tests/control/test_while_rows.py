@@ -12,6 +12,8 @@ import braces as br
 from braces.executor.compiled import CompiledPlan, Executable
 from braces.executor.rooms import FIRST_ROOM
 
+pytestmark = pytest.mark.unoptimized
+
 W = np.array([0.3, -0.5, 0.7], "float64")
 Use = Callable[[br.Var, br.Var], br.Var]
 

@@ -12,6 +12,8 @@ from oracle import Refused, read
 import braces as br
 from braces.ir.parser import parse_program
 
+pytestmark = pytest.mark.unoptimized
+
 
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_interpreted_values_are_what_the_text_says(first: int) -> None:
