@@ -91,6 +91,10 @@ class AxisMap:
         found = self.inputs.get(slot) or self.outputs.get(slot) or ((),)
         return found[min(position, len(found) - 1)]
 
+    def of_output(self, slot: str, position: int = 0) -> Indices:
+        """As `of`, of an output, which an input may be called like."""
+        return AxisMap({}, self.outputs).of(slot, position)
+
     def keeps(self, index: Index) -> bool:
         """Whether each entry along an index is on its own."""
         return index not in self.mixed and index not in self.fills

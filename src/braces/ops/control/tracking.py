@@ -165,7 +165,7 @@ class Tracker:
             if given or any(self.mentions(value) for value in op.attrs.values()):
                 raise undeclared(op)
             return Tracked(op, AxisMap({}, {}))
-        slots = (*op.inputs.items(), *op.outputs.items())
+        slots = (*op.outputs.items(), *op.inputs.items())
         by_slot = {slot: tuple(types[n] for n in names) for slot, names in slots}
         axes = definition.axes_rule(by_slot, op.attrs)
         inputs = tuple(self._occurrences(axes, op.inputs, types, known))
@@ -228,7 +228,9 @@ class Tracker:
     def _check_made(self, found: Tracked, types: Types, attr: str) -> None:
         for slot, names in found.op.outputs.items():
             for position, name in enumerate(names):
-                sizes = zip(found.axes.of(slot, position), shape_of(types[name]), strict=False)
+                sizes = zip(
+                    found.axes.of_output(slot, position), shape_of(types[name]), strict=False
+                )
                 for index, size in sizes:
                     mixed = index in found.axes.mixed and index not in found.rows
                     if self.mentions(size) and (mixed or size != self.rows):
@@ -246,7 +248,7 @@ class Tracker:
         for slot, names in found.op.outputs.items():
             for position, name in enumerate(names):
                 rank = len(shape_of(types[name]))
-                indices = found.axes.of(slot, position) or (None,) * rank
+                indices = found.axes.of_output(slot, position) or (None,) * rank
                 known[name] = tuple(whats.get(index, "same") for index in indices)
         return known | self._learned(found.op, known, types)
 
