@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.surviving import Noted
 
-from braces.ops.define import OPS
+from braces.define.decorator import OPS
 
 # What XLA compiled is shared by the processes of a run, and by runs: pytest's cache keeps it.
 # JAX reads these when it is imported, and the workers of xdist inherit them.

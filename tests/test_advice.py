@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.frontend import branches, habits, rnn, while_blocks
+from braces import hints
+from braces.define.decorator import OPS
+from braces.frontend import branches, rnn, while_blocks
 from braces.ir import records
-from braces.ops.define import OPS
 
 SRC = Path(br.__file__).parent
 PLACEHOLDERS = {"NAME"}
@@ -43,8 +44,8 @@ def advice() -> list[tuple[str, str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "fix":
                 found.append((f"{at}:{node.value.lineno}", texts(node.value)))
-    found += [(f"hint {name}", text) for name, text in habits.HINTS.items()]
-    found += [(f"method {name}", text) for name, text in habits.METHODS.items()]
+    found += [(f"hint {name}", text) for name, text in hints.HINTS.items()]
+    found += [(f"method {name}", text) for name, text in hints.METHODS.items()]
     return found
 
 

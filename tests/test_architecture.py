@@ -100,11 +100,14 @@ def test_imports_point_down() -> None:
 def test_the_contracts_accept_the_layers(tmp_path: Path) -> None:
     modules = {
         "cli/main": "from braces.storage import model",
-        "storage/model": "from braces.frontend import layers",
-        "frontend/layers": "from braces.ops import define",
-        "executor/executor": "from braces.lazy import jax\nfrom braces.passes import prune",
-        "passes/prune": "from braces.ops import define",
-        "ops/define": "from braces.lazy import jax\nfrom braces.ir import serde",
+        "storage/model": "from braces.program import program",
+        "program/program": "from braces.frontend import layers",
+        "frontend/layers": "from braces.build import var",
+        "runtime/executor": "from braces.lazy import jax\nfrom braces.passes import prune",
+        "passes/prune": "from braces.ops import norm",
+        "ops/norm": "from braces.lazy import jax\nfrom braces.build import var",
+        "build/var": "from braces.define import decorator",
+        "define/decorator": "from braces.ir import serde",
         "ir/serde/unknown": "import google.protobuf\nfrom braces import errors",
     }
     plant(tmp_path, modules)
@@ -115,8 +118,8 @@ def test_the_contracts_accept_the_layers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("importer", "line", "found"),
     [
-        ("frontend/layers", "from braces.executor import run", "braces.executor.run"),
-        ("ir/text", "from braces.executor import run", "braces.executor.run"),
+        ("frontend/layers", "from braces.runtime import executor", "braces.runtime.executor"),
+        ("ir/text", "from braces.runtime import executor", "braces.runtime.executor"),
         ("passes/prune", "from braces.lazy import jax", "braces.lazy"),
         ("cli/main", "def main():\n    import jax", "jax"),
         ("storage/model", "import google.protobuf", "google"),
@@ -125,7 +128,7 @@ def test_the_contracts_accept_the_layers(tmp_path: Path) -> None:
 def test_the_contracts_report_a_planted_import(
     tmp_path: Path, importer: str, line: str, found: str
 ) -> None:
-    plant(tmp_path, {"executor/run": "", importer: line})
+    plant(tmp_path, {"runtime/executor": "", importer: line})
     done = lint_imports(tmp_path, tmp_path / "src")
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"braces.{importer.replace('/', '.')} -> {found}" in done.stdout

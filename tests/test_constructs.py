@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from braces.define.decorator import OPS
 from braces.ir.views import VIEWS
-from braces.ops.define import OPS
 from braces.passes.hoist import REPEATED
 
 SRC = Path(__file__).resolve().parent.parent / "src" / "braces"

@@ -12,9 +12,9 @@ import pytest
 from public_names import modules
 
 import braces as br
+from braces.define.decorator import OPS
 from braces.frontend.functions import ALIASES, FUNCTIONS, UNLISTED
-from braces.frontend.habits import HINTS
-from braces.ops.define import OPS
+from braces.hints import HINTS
 
 PLACES = modules()
 NAMES = [(place, name) for place, module in PLACES.items() for name in dir(module)]

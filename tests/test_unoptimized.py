@@ -8,7 +8,7 @@ from jax._src import compiler
 from tests.unoptimized import optimize
 
 import braces as br
-from braces.executor import interpret
+from braces.lower import interpreter as interpret
 
 
 def told_to_xla() -> dict[str, object]:

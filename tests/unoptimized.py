@@ -18,7 +18,7 @@ from unittest import mock
 import jax
 from jax._src import compiler
 
-from braces.executor.interpret import forget_kernels
+from braces.lower.interpreter import forget_kernels
 
 PLAIN = {
     "xla_backend_optimization_level": 0,

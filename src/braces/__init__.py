@@ -3,6 +3,13 @@
 import typing as _typing
 
 from braces import dtypes as dtypes, errors as errors, passes as passes
+from braces.build.var import Var as Var
+from braces.define.decorator import (
+    Indices as Indices,
+    Learned as Learned,
+    Tensor as Tensor,
+    Training as Training,
+)
 from braces.errors import (
     BracesError as BracesError,
     DeviceError as DeviceError,
@@ -26,7 +33,6 @@ from braces.errors import (
     UnknownNameError as UnknownNameError,
     VerifyError as VerifyError,
 )
-from braces.executor.executor import Executor as Executor
 from braces.frontend import (
     init as init,
     layers as layers,
@@ -68,25 +74,19 @@ from braces.frontend.variables import (
     state as state,
 )
 from braces.frontend.while_blocks import create_while as create_while
-from braces.ir import (
-    Block as Block,
-    Program as Program,
-    default_program as default_program,
-    fingerprint as fingerprint,
-)
-from braces.ir.program import parse as parse
-from braces.ops.build import Var as Var
-from braces.ops.define import (
-    Indices as Indices,
-    Learned as Learned,
-    Tensor as Tensor,
-    Training as Training,
-)
+from braces.ir import fingerprint as fingerprint
 from braces.passes.backward import append_backward as append_backward, gradients as gradients
 from braces.passes.for_test import for_test as for_test
 from braces.passes.forward import jvp as jvp
 from braces.passes.prune import prune as prune
 from braces.passes.verify import verify as verify
+from braces.program import (
+    Block as Block,
+    Program as Program,
+    default_program as default_program,
+    parse as parse,
+)
+from braces.runtime.executor import Executor as Executor
 from braces.scope import Scope as Scope
 from braces.storage.checkpoint import (
     Checkpoint as Checkpoint,

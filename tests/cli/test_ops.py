@@ -12,7 +12,7 @@ import braces as br
 from braces.cli.functions import find_function
 from braces.cli.main import main
 from braces.cli.ops import signature
-from braces.ops.define import OPS
+from braces.define.decorator import OPS
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

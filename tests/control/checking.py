@@ -159,7 +159,7 @@ def compare(checked: Checked, feeds: Feeds, tolerance: float = TOLERANCE) -> Non
 
 def _used(checked: Checked, feeds: Feeds) -> dict[str, Any]:
     """Only the feeds that the fetches need."""
-    from braces.executor.plan import Plan
+    from braces.runtime.plan import Plan
 
     plan = Plan.of(checked.program.definition, [v.name for v in checked.fetches.values()])
     return {name: value for name, value in feeds.items() if name in plan.feeds}

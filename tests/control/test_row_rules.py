@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.define import axes
+from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError, ProgramError
-from braces.ops import axes
-from braces.ops.define import OPS
 
 pytestmark = pytest.mark.unoptimized
 

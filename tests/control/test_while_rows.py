@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.executor.compiled import CompiledPlan, Executable
-from braces.executor.rooms import FIRST_ROOM
+from braces.runtime.compiled import CompiledPlan, Executable
+from braces.runtime.rooms import FIRST_ROOM
 
 pytestmark = pytest.mark.unoptimized
 

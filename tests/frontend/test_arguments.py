@@ -10,8 +10,8 @@ import pytest
 from refusing import get, prog, refuse_here
 
 import braces as br
+from braces.build.source import says_where
 from braces.errors import ProgramError
-from braces.ops.source import says_where
 
 __all__ = ["prog"]
 

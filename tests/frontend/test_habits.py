@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.frontend.habits import HABITS
+from braces.hints import HABITS
 from braces.storage.model import Model
 
 

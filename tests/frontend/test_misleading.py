@@ -12,8 +12,8 @@ import pytest
 
 import braces as br
 from braces.cli.main import main
+from braces.define.decorator import OPS
 from braces.ir import serde
-from braces.ops.define import OPS
 from braces.passes.admit import op_modules
 
 # ---- updates ---------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ops.build import call
-from braces.ops.define import OPS
+from braces.build.var import call
+from braces.define.decorator import OPS
 
 
 def outside(do: Callable[[], Any]) -> Any:

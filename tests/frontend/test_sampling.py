@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ops.define import OPS
+from braces.define.decorator import OPS
 
 
 class Runs:

@@ -10,9 +10,9 @@ import optax
 import pytest
 
 import braces as br
+from braces.build.var import Var
 from braces.errors import BracesError
 from braces.frontend import optimizer as opt
-from braces.ops.build import Var
 
 COURSES: dict[str, tuple[Callable[..., Var], Callable[[Any], Any]]] = {
     "constant": (opt.constant_schedule(0.1), optax.constant_schedule(0.1)),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.frontend import habits
+from braces import hints
 
 
 def run(mode: str, prog: br.Program, fetch: Any, **feed: Any) -> Any:
@@ -120,12 +120,12 @@ def test_what_does_not_fit_is_refused(build: Callable[[], Any], message: str) ->
     assert "test_spelling.py:" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", sorted(habits.HINTS))
+@pytest.mark.parametrize("name", sorted(hints.HINTS))
 def test_every_hint_names_what_exists(name: str) -> None:
     assert name not in vars(br), f"br.{name} exists, so nobody needs the hint"
     with pytest.raises(AttributeError, match=f"no `{name}`"):
         getattr(br, name)
-    for path in re.findall(r"\bbr\.([\w.]+\w)", habits.HINTS[name]):
+    for path in re.findall(r"\bbr\.([\w.]+\w)", hints.HINTS[name]):
         reduce(getattr, path.split("."), br)
 
 

@@ -11,11 +11,11 @@ import pytest
 
 import braces as br
 import golden
+from braces.define.decorator import OPS
 from braces.dtypes import SHORT_NAMES, ListType
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import KINDS, Attr, Body
 from braces.ir.walk import all_bodies
-from braces.ops.define import OPS
 from braces.storage.tensors import open_tensors
 
 HERE = Path(__file__).parent

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from braces.errors import FileFormatError
-from braces.ir import Program
 from braces.ir.files import read_bounded, stored_path
+from braces.program import Program
 
 
 @pytest.mark.parametrize(

@@ -18,24 +18,15 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.ir.generated import bodies, exact, programs
 
 import braces as br
+from braces.build.table import SymbolTable
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType, parse_type
 from braces.errors import FileFormatError, ProgramError, ShapeError
-from braces.ir import (
-    Block,
-    Literal,
-    Op,
-    Program,
-    SymbolTable,
-    fingerprint,
-    parse_body,
-    parse_program,
-    serde,
-)
+from braces.ir import Literal, Op, fingerprint, parse_body, parse_program, serde
 from braces.ir.limits import DEEPEST_NESTING
-from braces.ir.program import parse
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Attr, Body, ProgramDef, Source, VarInfo
+from braces.program import Block, Program, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))

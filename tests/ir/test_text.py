@@ -17,7 +17,6 @@ from braces.errors import FileFormatError, ParseError, ProgramError
 from braces.ir import (
     Literal,
     Op,
-    Program,
     Source,
     VarInfo,
     parse_body,
@@ -28,6 +27,7 @@ from braces.ir import (
 from braces.ir.limits import DEEPEST_NESTING
 from braces.ir.records import Attr, Body
 from braces.ir.text import derived_name, derived_outputs
+from braces.program import Program
 
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -9,6 +9,7 @@ import pytest
 from tests.surviving import check_views
 
 import braces as br
+from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.ir.records import CAPTURES, Op
 from braces.ir.views import (
@@ -24,7 +25,6 @@ from braces.ir.views import (
 )
 from braces.ir.walk import all_ops
 from braces.ops.control.loop_trim import trim_loop
-from braces.ops.define import OPS
 from braces.passes.prune import eliminate
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden").rglob("*.prog"))

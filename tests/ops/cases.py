@@ -14,14 +14,14 @@ import numpy as np
 from references import SIZES, Reference, Values, collect, is_float, numbers
 
 import braces.ops  # noqa: F401 - registers the operators
+from braces.build.var import Var, apply
+from braces.define.decorator import OPS, OpDef
 from braces.dims import Dim, Size, parse_size, substitute
 from braces.dtypes import FLOAT64, DType, TensorType, parse_type
-from braces.executor.executor import Executor
 from braces.frontend.variables import data
-from braces.ir.program import Program
-from braces.ops.build import Var, apply
-from braces.ops.define import OPS, OpDef
 from braces.passes.backward import gradients
+from braces.program import Program
+from braces.runtime.executor import Executor
 from braces.scope import Scope
 
 REFERENCES = collect()

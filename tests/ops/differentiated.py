@@ -20,9 +20,9 @@ from cases import (
 )
 from references import is_float
 
-from braces.executor.executor import Executor
-from braces.ops.build import Var, apply
+from braces.build.var import Var, apply
 from braces.passes.backward import gradients
+from braces.runtime.executor import Executor
 
 STEP = 1e-5
 

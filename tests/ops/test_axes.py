@@ -20,10 +20,10 @@ import pytest
 from cases import Case, cases, differentiable_cases, numbered, sizes_in
 from references import is_float
 
+from braces.define.axes import HIGHEST, LOWEST, AxisMap, Fills, Indices
+from braces.define.decorator import OPS, OpDef
 from braces.dtypes import FLOAT64, TensorType
 from braces.lazy import jax
-from braces.ops.axes import HIGHEST, LOWEST, AxisMap, Fills, Indices
-from braces.ops.define import OPS, OpDef
 
 Values = Mapping[str, tuple[Any, ...]]
 

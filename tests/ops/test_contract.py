@@ -36,13 +36,13 @@ from cases import (
 from differentiated import STEP, Differentiated, floats, together
 from references import is_float
 
+from braces.build.var import Var
+from braces.define.decorator import OPS, OpDef
 from braces.dtypes import SHORT_NAMES, TensorType
 from braces.errors import DTypeError
-from braces.executor.executor import Executor
-from braces.ir.program import Program
-from braces.ops.build import Var
-from braces.ops.define import OPS, OpDef
 from braces.passes.backward import gradients
+from braces.program import Program
+from braces.runtime.executor import Executor
 
 by_name = pytest.mark.parametrize("definition", definitions(), ids=lambda d: d.type)
 by_case = pytest.mark.parametrize("case", cases(), ids=str)

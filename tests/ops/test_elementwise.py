@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
+from braces.build.var import Var, one
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.variables import data
-from braces.ir.program import Program
-from braces.ops.build import Var, one
+from braces.program import Program
 
 INF, NAN = np.inf, np.nan
 

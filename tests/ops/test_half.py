@@ -15,11 +15,11 @@ import pytest
 from cases import Built, Case, build_together, cases, number, run_together, with_floats
 from references import is_float
 
+from braces.build.var import tensor_type
+from braces.define.axes import Notation
 from braces.dtypes import FLOAT64, SHORT_NAMES
-from braces.executor.executor import Executor
-from braces.ops.axes import Notation
-from braces.ops.build import tensor_type
 from braces.passes.backward import gradients
+from braces.runtime.executor import Executor
 
 NARROW = {name: SHORT_NAMES[name] for name in ("f16", "bf16")}
 SCALES = (300.0, 1e-4)

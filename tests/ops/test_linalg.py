@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
+from braces.build.var import one
 from braces.dims import Dim
 from braces.dtypes import parse_type
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.variables import data
-from braces.ir.program import Program
-from braces.ops.build import one
 from braces.passes.backward import gradients
+from braces.program import Program
 
 
 def test_a_weight_gradient_is_one_matrix_product() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.define.decorator import OPS
 from braces.errors import DTypeError, IndexRangeError, ShapeError
-from braces.ops.define import OPS
 
 INF = np.inf
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ops.offence import offence, told, worst
+from braces.define.offence import offence, told, worst
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 7, -128, 2**30 - 3, 3 - 2**30])

@@ -11,9 +11,9 @@ from cases import MODES, REFERENCES, Case, build, cases
 from references import is_float
 
 import braces as br
+from braces.build.var import apply, call
+from braces.define.decorator import OPS
 from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
-from braces.ops.build import apply, call
-from braces.ops.define import OPS
 
 STATE = np.array([7, 11], np.uint32)
 RANDOM = [case for case in cases() if case.definition.random]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
+from braces.build.var import call, one
 from braces.errors import ShapeError
 from braces.frontend.variables import data
-from braces.ir.program import Program
-from braces.ops.build import call, one
+from braces.program import Program
 
 INF = np.inf
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.define.decorator import OPS
+from braces.define.signature import read_signature
 from braces.errors import OpDefinitionError
-from braces.ops.define import OPS
-from braces.ops.signature import read_signature
 
 SRC = Path(br.__file__).parent
 OUR_WORDS = (
@@ -234,7 +234,7 @@ def test_a_written_gradient_of_an_operator_with_an_input_called_out_grad() -> No
 
 # ---- no code looks one up by its name --------------------------------------------------------
 
-DEFINITIONS = ("ops/control/", "ir/views/", "ops/axes.py")
+DEFINITIONS = ("ops/control/", "ir/views/", "define/axes.py")
 """The operators that own blocks and their views, and rules that `axes=` names."""
 BY_TYPE = {("ops/rules.py", "value")}
 """Attributes of an operator whose type is asked for first."""

@@ -15,12 +15,12 @@ import pytest
 from cases import Case, build_together, differentiable_cases, run_together, tangled
 from differentiated import Differentiated
 
+from braces.build.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, INT64, TensorType
 from braces.errors import ProgramError
-from braces.executor.executor import Executor
-from braces.ops.build import Var
 from braces.ops.control.rows import mask_rows
+from braces.runtime.executor import Executor
 
 pytestmark = pytest.mark.unoptimized
 

@@ -18,10 +18,10 @@ import pytest
 from cases import Case, cases, number
 
 import braces as br
+from braces.build.var import Var, apply
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT64, TensorType
 from braces.errors import ProgramError
-from braces.ops.build import Var, apply
 from braces.ops.control import partition_lowering
 
 pytestmark = pytest.mark.unoptimized

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from cases import Built, Case, build, build_together, cases, run_together, tangled
 
+from braces.build.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ProgramError
-from braces.executor.executor import Executor
-from braces.ops.build import Var
 from braces.ops.control.rows import mask_rows
+from braces.runtime.executor import Executor
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.build.var import one
 from braces.dims import Dim
 from braces.errors import DTypeError, IndexRangeError, ProgramError, ShapeError
-from braces.ops.build import one
 
 b, t = Dim.named("b"), Dim.named("t")
 

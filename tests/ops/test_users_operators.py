@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.define.definition import Completing, OpDef
 from braces.dtypes import TensorType
 from braces.errors import RunError
-from braces.ops.definition import Completing, OpDef
 
 X = np.array([[0.5, -1.0, 2.0], [-0.25, 3.0, 1.0]], "float32")
 NUMBERS = itertools.count()

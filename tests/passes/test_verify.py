@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.define.decorator import HIGHEST_ORDER, OPS
 from braces.errors import VerifyError
 from braces.ir import serde
 from braces.ir.parser import parse_program
-from braces.ir.program import Program
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import rename_op
-from braces.ops.define import HIGHEST_ORDER, OPS
 from braces.passes.codes import CODES
 from braces.passes.verify import verify
+from braces.program import Program
 
 LOOP = """
 program {

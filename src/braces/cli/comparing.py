@@ -13,9 +13,9 @@ from difflib import SequenceMatcher
 
 from braces.errors import visible
 from braces.ir import fingerprint
-from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, VarInfo
 from braces.ir.text import print_body
+from braces.program import Program
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from braces.cli.programs import pick, shown_name
 from braces.cli.terminal import Style
 from braces.errors import FileFormatError
 from braces.ir import fingerprint
-from braces.ir.program import Program
+from braces.program import Program
 from braces.storage.model import PREDICT, STARTUP, TRAIN
 
 MODEL = "model"

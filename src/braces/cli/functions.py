@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.cli.terminal import Style
+from braces.define.decorator import OPS
 from braces.frontend import layers
 from braces.frontend.functions import UNLISTED
-from braces.ops.define import OPS
 
 PLACES = ("", "layers", "random", "optimizer", "init", "errors")
 """Where a name is looked for, in this order: `br` itself, then its modules."""

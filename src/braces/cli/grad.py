@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
+from braces.build.var import Var
 from braces.cli.command import YES, Command
 from braces.cli.programs import add_file, add_output, read_picked, split_names, write_program
 from braces.frontend import optimizer
-from braces.ops.build import Var
 from braces.passes.backward import append_backward, gradients
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop", "lion", "lamb")

@@ -11,8 +11,8 @@ from typing import Any
 from braces.cli.command import YES, Command
 from braces.cli.functions import find_function, plain, spelling_of, told
 from braces.cli.terminal import Style, columns
+from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
 from braces.frontend.functions import FUNCTIONS
-from braces.ops.define import OPS, AttrSpec, OpDef, Slot
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def signature(definition: OpDef) -> str:
     """Inputs, then attributes, then outputs.
 
     Example:
-        >>> from braces.ops.define import OPS
+        >>> from braces.define.decorator import OPS
         >>> signature(OPS.get("softmax"))
         'softmax(x, *, axis: int = -1) -> out'
     """

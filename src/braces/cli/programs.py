@@ -11,7 +11,7 @@ from braces.cli.files import STDIN, Content, read_file
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.atomic import write_atomically
 from braces.ir.inside import bound_inside
-from braces.ir.program import Program
+from braces.program import Program
 from braces.storage.model import PREDICT
 
 STDOUT = "-"

@@ -27,7 +27,7 @@ from braces.cli.running import (
 )
 from braces.cli.terminal import Style
 from braces.errors import ProgramError
-from braces.executor.feeds import describe
+from braces.runtime.feeds import describe
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -16,11 +16,11 @@ from braces.cli.files import read_file
 from braces.cli.programs import pick, split_names
 from braces.dtypes import TensorType
 from braces.errors import FeedError, ProgramError
-from braces.executor.executor import Executor
-from braces.executor.plan import Plan
-from braces.ir.program import Program
 from braces.ir.records import Op
 from braces.ir.walk import producers
+from braces.program import Program
+from braces.runtime.executor import Executor
+from braces.runtime.plan import Plan
 from braces.scope import Scope
 from braces.storage.model import load_model
 from braces.storage.parameters import load_parameters

@@ -15,9 +15,9 @@ from braces.cli.programs import shown_name
 from braces.cli.terminal import Style, columns, in_bytes
 from braces.cli.tree import describe, program_lines, sizes
 from braces.errors import BracesError, FileFormatError
-from braces.ir.program import Program
 from braces.passes.catalogue import MAKERS, PASSES
 from braces.passes.pipeline import Pass, noting, wanted
+from braces.program import Program
 
 _MOST_ROWS = 200
 _LISTED = ", ".join((*PASSES, "segments:TRIPS"))

@@ -9,9 +9,9 @@ from typing import Any
 
 from braces.cli.terminal import Style
 from braces.dtypes import ListType, Type
-from braces.ir.program import Program
 from braces.ir.records import DATA, Body, Op
 from braces.ir.walk import all_ops, free_names
+from braces.program import Program
 
 Tree = dict[str, Any]
 

@@ -6,17 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from braces.build.program import current_program
+from braces.build.source import says_where, user_source
+from braces.build.var import Var, as_var, one, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType, Type, is_integer
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.frontend.construct import SubBlock, located, outer_var, same_type
-from braces.ir.program import default_program
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
-from braces.ops.build import Var, as_var, one, tensor_type
 from braces.ops.control.building import build_partition, build_switch
 from braces.ops.control.rows import mask_rows
-from braces.ops.source import says_where, user_source
 
 
 class Branch(SubBlock):
@@ -87,7 +87,7 @@ class _Branches(ABC):
     def __call__(self) -> Any:
         """The outputs of the block that ran: one variable, or a tuple."""
         if self.results is None:
-            with default_program().transaction():
+            with current_program().transaction():
                 self.results = self._made()
         return self.results[0] if len(self.results) == 1 else self.results
 

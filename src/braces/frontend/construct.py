@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Self, cast
 
+from braces.build.program import Builder, current_program
+from braces.build.source import says_where, user_source
+from braces.build.table import SymbolTable
+from braces.build.var import Var, as_var, shown, var_of
 from braces.dims import Dim
 from braces.dtypes import ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.limits import check_depth
-from braces.ir.program import Program, default_program
-from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
-from braces.ops.build import Var, as_var, shown, var_of
 from braces.ops.control.building import Carried
 from braces.ops.lists import INDEX_TYPE
-from braces.ops.source import says_where, user_source
 
 FURTHEST = 1000
 """How many trips back a memory can look."""
@@ -31,7 +31,7 @@ class SubBlock:
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self.program: Program = default_program()
+        self.program: Builder = current_program()
         self.outer: SymbolTable = self.program.current
         self.table = SymbolTable(parent=self.outer)
         try:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from braces.build.var import Operand, Var, call
+from braces.define.decorator import Padding
 from braces.errors import ShapeError
 from braces.frontend import init as initializers
 from braces.frontend.guard import building, operand
@@ -24,9 +26,7 @@ from braces.frontend.parameters import (
     refuse_options,
     to_make,
 )
-from braces.ops.build import Operand, Var, call
 from braces.ops.conv import LAYOUTS, spatial_axes
-from braces.ops.define import Padding
 from braces.ops.rules import float_dtype
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
+from braces.build.table import SymbolTable
+from braces.define.axes import shape_of
+from braces.define.decorator import OPS
 from braces.dtypes import Type
 from braces.ir.records import Body, Op
-from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, map_bodies, rename_body
-from braces.ops.axes import shape_of
 from braces.ops.control.links import links_of
-from braces.ops.define import OPS
 
 Axis: TypeAlias = "tuple[str, int]"
 """A variable and one of its axes."""

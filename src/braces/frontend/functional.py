@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from braces.build.var import Var, as_var, tensor_type
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.branches import Branch, create_if_else, create_switch
 from braces.frontend.construct import LoopBlock, Memory, same_type
@@ -17,7 +18,6 @@ from braces.frontend.guard import building
 from braces.frontend.rnn import create_rnn
 from braces.frontend.tree import leaves, match, rebuild, values
 from braces.frontend.while_blocks import create_while
-from braces.ops.build import Var, as_var, tensor_type
 
 __all__ = ["cond", "scan", "switch", "while_loop"]
 

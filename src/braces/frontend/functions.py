@@ -6,14 +6,15 @@ position or by keyword. Operators with any number of inputs take them as one lis
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from braces.build.var import apply, unpacked
+from braces.define.decorator import OPS, OpDef, op as define_op
+from braces.define.definition import Completing
+from braces.define.signature import call_signature
 from braces.errors import ProgramError
-from braces.ops.build import apply, unpacked
-from braces.ops.define import OPS, OpDef, op as define_op
-from braces.ops.definition import Completing
+from braces.hints import ALIASES
 from braces.passes.backward import as_list
 
 
@@ -29,7 +30,7 @@ class OperatorFunction(Completing):
         self.__name__ = self.__qualname__ = definition.type
         self.__doc__ = definition.doc
         self.__module__ = "braces"
-        self.__signature__ = _signature(definition)
+        self.__signature__ = call_signature(definition.inputs, definition.attrs)
         parameters = self.__signature__.parameters.values()
         self._positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
         self._required = frozenset(p.name for p in parameters if p.default is p.empty)
@@ -73,33 +74,13 @@ class OperatorFunction(Completing):
         return f"<operator {self.__name__}{self.__signature__}>"
 
 
-def _signature(definition: OpDef) -> inspect.Signature:
-    plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [
-        inspect.Parameter(
-            slot.name,
-            plain,
-            default=None if slot.optional and not slot.many else inspect.Parameter.empty,
-        )
-        for slot in definition.inputs
-    ]
-    # `any` is an operator here, not the builtin.
-    seen_default = bool([p for p in parameters if p.default is not inspect.Parameter.empty])
-    for spec in definition.attrs:
-        kind = inspect.Parameter.KEYWORD_ONLY if spec.required and seen_default else plain
-        seen_default = seen_default or not spec.required
-        parameters.append(inspect.Parameter(spec.name, kind, default=spec.default))
-    parameters.sort(key=lambda p: p.kind)
-    return inspect.Signature(parameters)
-
-
 def function_of(type_: str) -> OperatorFunction:
     """The function of an operator."""
     return OperatorFunction(OPS.get(type_))
 
 
 def op(kernel: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Define an operator of your own; see `braces.ops.define.op` for the options.
+    """Define an operator of your own; see `braces.define.decorator.op` for the options.
 
     Example:
         >>> import braces as br
@@ -120,28 +101,12 @@ def op(kernel: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 def public_operators() -> list[str]:
     """The operators that have a function: those on arrays, without blocks of their own."""
-    return [
-        definition.type
-        for definition in OPS.definitions.values()
-        if definition.function
-        and not (definition.owns_blocks or definition.lists or definition.random)
-    ]
+    return [definition.type for definition in OPS.definitions.values() if definition.public]
 
 
 FUNCTIONS: dict[str, OperatorFunction] = {
     name: function_of(name) for name in public_operators()
 }
-ALIASES = {
-    "acos": "arccos",
-    "add_two": "add",
-    "asin": "arcsin",
-    "astype": "cast",
-    "atan": "arctan",
-    "atan2": "arctan2",
-    "permute_dims": "transpose",
-    "power": "pow",
-}
-"""Other names of operators: the array API's, and those of NumPy and the design documents."""
 UNLISTED = ("add_two", "arccos", "arcsin", "arctan", "arctan2", "power", "transpose")
 """Second spellings, which work like the first ones and are not in `dir(br)`."""
 globals().update(FUNCTIONS, **{alias: FUNCTIONS[name] for alias, name in ALIASES.items()})

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from braces.dims import Dim
-from braces.ops.build import Operand, Var
-from braces.ops.define import OpDef
+from braces.build.var import Operand, Var
+from braces.define.decorator import OpDef
 
 class OperatorFunction:
     definition: OpDef

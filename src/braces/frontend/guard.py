@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from braces.build.program import current_program
+from braces.build.source import says_where, user_line
+from braces.build.var import Var, program_of
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.frontend.tree import values
-from braces.ir.program import default_program
-from braces.ops.build import Var, program_of
-from braces.ops.source import says_where, user_line
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +64,7 @@ def operand(x: Any, what: str) -> Var:
             f"{what} takes a variable, not {x!r:.80}.",
             fix="Join several with br.concat; make one of numbers with br.constant.",
         )
-    if x.program is not default_program():
+    if x.program is not current_program():
         raise ProgramError(
             f"`{x.name}` belongs to another program than the one that is being built.",
             given=f"{x.name}: {x.type}",

@@ -32,15 +32,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from braces.build.program import current_program
+from braces.build.scalars import fitted, numbers
+from braces.build.source import says_where
+from braces.build.var import Var, call, one, var_of
 from braces.dtypes import DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.guard import missing_from
-from braces.ir.program import default_program
 from braces.ir.records import DATA, Literal
-from braces.ops.build import Var, call, one, var_of
 from braces.ops.rules import axis_index
-from braces.ops.scalars import fitted, numbers
-from braces.ops.source import says_where
 
 Initializer: TypeAlias = "Callable[[tuple[int, ...], DType, str], Var]"
 """From shape, dtype and name to a variable of the startup program with the first value."""
@@ -119,7 +119,7 @@ def salt_of(name: str) -> int:
 
 def seed_state() -> Var:
     """The random state of the startup program that is being built: u32[2], (seed, 0)."""
-    program = default_program()
+    program = current_program()
     table = program.table
     found = table.find_var(SEED)
     if found is None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from braces.build.var import Operand, Var, as_var, one
 from braces.dtypes import is_float, is_integer
 from braces.errors import DTypeError, ShapeError
 from braces.frontend import init as initializers
@@ -33,7 +34,6 @@ from braces.frontend.parameters import (
     to_make,
 )
 from braces.frontend.random import dropout
-from braces.ops.build import Operand, Var, as_var, one
 from braces.ops.rules import float_dtype
 
 __all__ = [

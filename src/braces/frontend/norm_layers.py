@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
+from braces.build.program import Builder, current_program
+from braces.build.var import Operand, Var, call, named_var, one
+from braces.define.decorator import Axes
 from braces.dtypes import FLOAT32, DType
 from braces.errors import ProgramError
 from braces.frontend.guard import building, operand
 from braces.frontend.parameters import Parameters, Weight, fixed_size, is_given, to_make
-from braces.ir.program import Program, default_program
-from braces.ops.build import Operand, Var, call, named_var, one
-from braces.ops.define import Axes
 from braces.ops.rules import axis_indices, float_dtype, promote
 
 
@@ -240,7 +240,7 @@ def batch_norm(
     if not states:
         return out, moved[0], moved[1]
     for state, after in zip(states, moved, strict=True) if training else ():
-        _move(default_program(), state, after, momentum)
+        _move(current_program(), state, after, momentum)
     return out
 
 
@@ -255,7 +255,7 @@ def _keeps_statistics(x: Var, mean: Any, var: Any) -> bool:
             "batch_norm is given one of two running statistics.",
             fix="Write br.batch_norm(x, mean, var), or neither: the layer then keeps its own.",
         )
-    program = default_program()
+    program = current_program()
     if mean is None and not program.current.runs_once:
         raise ProgramError(
             "batch_norm cannot keep its running statistics in an inner block.",
@@ -271,7 +271,7 @@ def _statistics(made: Parameters, channels: list[int], dtype: DType) -> tuple[Va
     return made.state("mean", channels, kept, 0.0), made.state("var", channels, kept, 1.0)
 
 
-def _move(program: Program, state: Var, after: Var, momentum: float) -> None:
+def _move(program: Builder, state: Var, after: Var, momentum: float) -> None:
     """Update a running statistic, after another layer that shares it did so.
 
     `after` is where this layer alone takes it. One after the other they come to

@@ -7,6 +7,9 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from braces.build.program import current_program
+from braces.build.var import Operand, Var, one, tensor_type, var_of
+from braces.define.decorator import OPS
 from braces.dtypes import DType
 from braces.errors import (
     DuplicateNameError,
@@ -16,10 +19,7 @@ from braces.errors import (
     suggest,
 )
 from braces.frontend.variables import persistable
-from braces.ir.program import default_program
 from braces.ir.records import PARAMETER, STATE
-from braces.ops.build import Operand, Var, one, tensor_type, var_of
-from braces.ops.define import OPS
 from braces.ops.rules import axis_index
 
 Activation: TypeAlias = "str | Callable[[Var], Var] | None"
@@ -72,7 +72,7 @@ class Parameters:
         states: Sequence[str] = (),
     ) -> None:
         self.layer = layer
-        table = default_program().current
+        table = current_program().current
         self.name = table.prefixed(name) if name else table.names.unique(layer)
         self.names = {role: f"{self.name}.{role}" for role in (*roles, *states)}
         self.shared = set[str]()
@@ -95,7 +95,7 @@ class Parameters:
                 f"{self.layer} cannot take params={params!r}.",
                 fix=f"Give a list with a name for each of: {', '.join(every)}.",
             )
-        table = default_program().current
+        table = current_program().current
         names = [table.look_up(given) or table.prefixed(given) for given in params]
         given = dict(zip(every, names, strict=False))
         self.shared = set(given)
@@ -108,7 +108,7 @@ class Parameters:
         Raises:
             DuplicateNameError: It exists, but the layer was to make its own.
         """
-        program = default_program()
+        program = current_program()
         name = self.names[role]
         table = program.current.table_of(name)
         if table is None:

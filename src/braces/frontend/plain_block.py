@@ -17,16 +17,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from braces.build.source import says_where, user_line, user_source
+from braces.build.table import SymbolTable
+from braces.build.var import Var, apply
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.frontend.construct import SubBlock, located
 from braces.frontend.recall import Recall
 from braces.ir.names import check_name
 from braces.ir.records import BLOCK, Body, Op
-from braces.ir.table import SymbolTable
 from braces.ir.views import BlockView
 from braces.ir.walk import free_names
-from braces.ops.build import Var, apply
-from braces.ops.source import says_where, user_line, user_source
 
 
 class PlainBlock(SubBlock):

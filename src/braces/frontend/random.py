@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from braces.build.program import Builder, current_program
+from braces.build.var import Var, as_var, call, one, tensor_type, var_of
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import parse_type, size_of
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.guard import building, missing_from, operand
 from braces.frontend.init import salt_of, seed_state
 from braces.frontend.variables import persistable
-from braces.ir.program import Program, default_program
 from braces.ir.records import STATE
-from braces.ops.build import Var, as_var, call, one, tensor_type, var_of
 from braces.ops.rules import axis_index
 
 RANDOM_STATE = "random_state"
@@ -32,7 +32,7 @@ _STATE_TYPE = parse_type("u32[2]")
 
 def random_state() -> Var:
     """The random state of the program that is being built, u32[2]; made on first use."""
-    program = default_program()
+    program = current_program()
     found = program.table.find_var(RANDOM_STATE)
     if found is None:
         with program.building(program.table):
@@ -57,14 +57,14 @@ def _first_state(shape: tuple[int, ...], dtype: object, name: str) -> Var:
     return seed_state()
 
 
-def _count_runs(program: Program, state: Var) -> None:
+def _count_runs(program: Builder, state: Var) -> None:
     with program.building(program.table):
         program.update(RANDOM_STATE, one("next_random_state", state).name)
 
 
 def trips() -> list[Var]:
     """The trip of each loop around the block that is being built, outermost first."""
-    program = default_program()
+    program = current_program()
     found = [
         var_of(program, table, table.trip_index)
         for table in program.current.chain()
@@ -75,7 +75,7 @@ def trips() -> list[Var]:
 
 def _draw(op_type: str, *operands: Var, name: str, **attrs: Any) -> Var:
     state = random_state()
-    table = default_program().current
+    table = current_program().current
     name = table.prefixed(name) if name else table.names.unique(op_type)
     given = (state, *operands, *trips())
     return call(op_type, *given, name=name, salt=salt_of(name), **attrs)

@@ -20,14 +20,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from braces.build.program import Builder
+from braces.build.table import SymbolTable
+from braces.build.var import Var, as_var, check_visible, named_var, var_of
+from braces.define.decorator import OPS
 from braces.dims import Dim, Size, substitute
 from braces.dtypes import ListType, Type
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.init import salt_of
 from braces.frontend.random import trips
-from braces.ir.program import Program
 from braces.ir.records import Attr, Body, Op, Slots
-from braces.ir.table import SymbolTable
 from braces.ir.walk import (
     free_names,
     map_bodies,
@@ -36,8 +38,6 @@ from braces.ir.walk import (
     resolve_body,
     with_captures,
 )
-from braces.ops.build import Var, as_var, check_visible, named_var, var_of
-from braces.ops.define import OPS
 from braces.passes.infer import inferred_body
 from braces.passes.prune import eliminate
 
@@ -52,7 +52,7 @@ class Recall:
     """
 
     def __init__(
-        self, program: Program, home: SymbolTable, body: Body, name: str, here: str
+        self, program: Builder, home: SymbolTable, body: Body, name: str, here: str
     ) -> None:
         self.program = program
         self.home = home

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from braces.build.source import says_where
+from braces.build.var import Var, as_var, one, shown, tensor_type
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
@@ -12,10 +14,8 @@ from braces.frontend.construct import LoopBlock, Memory, located, outer_var
 from braces.frontend.random import sizes_of
 from braces.frontend.step_guard import guard
 from braces.ir.views import LoopView, Row
-from braces.ops.build import Var, as_var, one, shown, tensor_type
 from braces.ops.control.building import Carried, Cut, build_loop
 from braces.ops.rules import axis_index
-from braces.ops.source import says_where
 from braces.passes.segments import Segments, check_trips
 
 

@@ -15,17 +15,16 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from braces import errors
+from braces.build.scalars import as_array, literal, numbers
+from braces.build.source import says_where
+from braces.build.var import Var, as_var, call, one
 from braces.dims import Dim
 from braces.dtypes import SHORT_NAMES, dtype_of
 from braces.errors import DTypeError, ProgramError, suggest
-from braces.frontend import layers
-from braces.frontend.functions import FUNCTIONS, UNLISTED
-from braces.frontend.habits import HINTS, METHODS
+from braces.frontend.functions import UNLISTED
 from braces.frontend.random import sizes_of
 from braces.frontend.variables import constant
-from braces.ops.build import Var, as_var, call, one
-from braces.ops.scalars import as_array, literal, numbers
-from braces.ops.source import says_where
+from braces.hints import HINTS
 
 __all__ = [
     "arange", "asarray", "bfloat16", "bool", "complex64", "complex128", "e", "einsum",
@@ -179,13 +178,3 @@ def missing(name: str) -> NoReturn:
     near = suggest(name, known)
     fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(braces)."
     raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)
-
-
-def no_attribute(name: str) -> AttributeError:
-    """The error for `x.NAME` of a variable, which says what to type."""
-    near = suggest(name, [one for one in dir(Var) if not one.startswith("_")])
-    hint = METHODS.get(name) or HINTS.get(name.lower())
-    if name in {*FUNCTIONS, *layers.__all__}:
-        hint = f"br.{name}(x)"
-    fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(br.Var)."
-    return AttributeError(f"A variable has no `{name}`. {fix}", name=name)

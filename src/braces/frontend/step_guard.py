@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from braces.build.table import SymbolTable
+from braces.build.var import Var, one, tensor_type, var_of, visible_var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ShapeError
 from braces.frontend.fixed_rows import captured_rows
 from braces.ir.records import ARGUMENT, Body
-from braces.ir.table import SymbolTable
 from braces.ir.walk import rename_op
-from braces.ops.build import Var, one, tensor_type, var_of, visible_var
 from braces.ops.control.building import Carried, build_partition, build_switch
 from braces.ops.control.rows import blank_columns, mask_rows
 from braces.ops.row_rules import ADVICE

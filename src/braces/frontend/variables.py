@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from braces.build.program import Builder, current_program
+from braces.build.scalars import as_array, literal
+from braces.build.source import says_where
+from braces.build.var import Operand, Var, named_var, one, var_of
 from braces.dims import Size
 from braces.dtypes import DType, TensorType, dtype_of, size_of
 from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError, array_fix
@@ -12,11 +16,7 @@ from braces.frontend import init as initializers
 from braces.frontend.guard import building
 from braces.frontend.init import Initializer as Initializer, salt_of as salt_of
 from braces.ir.names import check_name
-from braces.ir.program import Program, default_program
 from braces.ir.records import DATA, PARAMETER, STATE, Literal
-from braces.ops.build import Operand, Var, named_var, one, var_of
-from braces.ops.scalars import as_array, literal
-from braces.ops.source import says_where
 
 
 @building
@@ -35,7 +35,7 @@ def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
         ...     print(br.data("x", ["batch", 8]))
         <Var x: f32[batch,8]>
     """
-    program = default_program()
+    program = current_program()
     check_name(name)
     sizes = _sizes(program, shape)
     if program.current is not program.table:
@@ -47,7 +47,7 @@ def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
     return var_of(program, program.table, name)
 
 
-def _sizes(program: Program, shape: Any) -> tuple[Size, ...]:
+def _sizes(program: Builder, shape: Any) -> tuple[Size, ...]:
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise ShapeError(
             f"{shape!r} is not a shape.", fix='Write a list of sizes, as ["batch", 8].'
@@ -102,7 +102,7 @@ def persistable(
     trainable: bool,
 ) -> Var:
     """Define a persistable variable, and its first value in the startup program."""
-    program = default_program()
+    program = current_program()
     kept = dtype_of(dtype)
     sizes = _fixed_sizes(name, _sizes(program, shape))
     here = program.current
@@ -111,7 +111,7 @@ def persistable(
 
 
 def _define(
-    program: Program,
+    program: Builder,
     name: str,
     sizes: tuple[int, ...],
     kept: DType,
@@ -143,7 +143,7 @@ def _fixed_sizes(name: str | None, sizes: tuple[Size, ...]) -> tuple[int, ...]:
 
 
 def _initialize(
-    program: Program, name: str, shape: tuple[int, ...], dtype: DType, init: Any
+    program: Builder, name: str, shape: tuple[int, ...], dtype: DType, init: Any
 ) -> None:
     startup = program.startup
     with startup.building(startup.table):
@@ -162,7 +162,7 @@ def _initialize(
         startup.update(name, value.name)
 
 
-def _refuse_strangers(program: Program, name: str) -> None:
+def _refuse_strangers(program: Builder, name: str) -> None:
     """Refuse an initializer that makes persistable variables, as `br.random` does.
 
     What it made was defined after the variable itself; the others were looked at before.
@@ -210,7 +210,7 @@ def get_variable(name: str) -> Var:
     Raises:
         UnknownNameError: There is none; near misses are suggested.
     """
-    program = default_program()
+    program = current_program()
     return named_var(program, program.current.look_up(name) or name)
 
 

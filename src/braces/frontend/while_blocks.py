@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from braces.build.source import says_where
+from braces.build.var import Var, apply, as_var, shown, tensor_type
+from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
@@ -13,12 +16,9 @@ from braces.frontend.rnn import final_of
 from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.views import LoopView
 from braces.ir.walk import all_ops, free_names
-from braces.ops.build import Var, apply, as_var, shown, tensor_type
 from braces.ops.control.building import Carried, build_loop
-from braces.ops.define import OPS
 from braces.ops.lists import EMPTY, list_attrs, push
 from braces.ops.rows_of_lists import stack
-from braces.ops.source import says_where
 from braces.passes.prune import eliminate
 from braces.passes.segments import Segments, check_trips
 

@@ -1,10 +1,8 @@
-"""Programs as data: records, their builder, and their forms as bytes, text and fingerprint."""
+"""Programs as data: records, and their forms as bytes, text and fingerprint."""
 
-from braces.ir.block import Block as Block
 from braces.ir.fingerprint import canonical_names as canonical_names, fingerprint as fingerprint
 from braces.ir.names import Names as Names, check_name as check_name
 from braces.ir.parser import parse_body as parse_body, parse_program as parse_program
-from braces.ir.program import Program as Program, default_program as default_program
 from braces.ir.records import (
     CAPTURES as CAPTURES,
     Attr as Attr,
@@ -16,5 +14,4 @@ from braces.ir.records import (
     Source as Source,
     VarInfo as VarInfo,
 )
-from braces.ir.table import SymbolTable as SymbolTable
 from braces.ir.text import print_body as print_body, print_program as print_program

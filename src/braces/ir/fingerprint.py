@@ -13,13 +13,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from braces.dims import Dim
 from braces.dtypes import short_name
-from braces.ir.program import Program
 from braces.ir.records import (
     ARGUMENT,
     VALUE,
@@ -39,7 +38,16 @@ _FREE = "outside "
 """Before names that nothing binds; no name contains a space."""
 
 
-def fingerprint(program: Program | ProgramDef) -> str:
+class Described(Protocol):
+    """What has a description, as a program does."""
+
+    @property
+    def definition(self) -> ProgramDef:
+        """The program at this moment."""
+        ...
+
+
+def fingerprint(program: Described | ProgramDef) -> str:
     """A SHA-256 of the meaning of a program, as 64 hexadecimal digits.
 
     Example:
@@ -49,7 +57,7 @@ def fingerprint(program: Program | ProgramDef) -> str:
         >>> br.fingerprint(a) == br.fingerprint(b)
         True
     """
-    program = program.definition if isinstance(program, Program) else program
+    program = program if isinstance(program, ProgramDef) else program.definition
     numbering = _Numbering()
     names = numbering.bind(program.main, None)
     main = numbering.body(program.main, names)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from braces.build.var import Var, one
 from braces.dtypes import BOOL, is_float
 from braces.jaxpr.equation import Equation, Rule, Value
-from braces.ops.build import Var, one
 
 SAME = {
     "abs": "abs", "acos": "arccos", "add": "add", "add_any": "add", "asin": "arcsin",

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from braces.build.program import current_program
+from braces.build.table import SymbolTable
+from braces.build.var import Var, one, tensor_type, var_of
 from braces.dtypes import INT64, TensorType
-from braces.ir.program import default_program
 from braces.ir.records import ARGUMENT, Body, VarInfo
-from braces.ir.table import SymbolTable
 from braces.ir.views import LoopView
 from braces.jaxpr.equation import Equation, Rule, Runner, Value
 from braces.lazy import extend
-from braces.ops.build import Var, one, tensor_type, var_of
 from braces.ops.control.building import Carried, Cut, Looped, build_loop, build_switch
 
 
@@ -108,7 +108,7 @@ def _block(
     names: Sequence[str] = (),
 ) -> Body:
     """A block inside the current one: its parameters, and what is built from them."""
-    program = default_program()
+    program = current_program()
     table = SymbolTable(parent=program.current)
     table.params = list(names or (table.names.unique("given") for _ in types))
     for name, type_ in zip(table.params, types, strict=True):

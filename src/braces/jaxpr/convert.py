@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from braces.build.var import Var, one
+from braces.define.inference import Translation
 from braces.ir.records import Literal
 from braces.jaxpr.equation import Equation, Runner, Value, written_at
 from braces.jaxpr.rules import RULES
 from braces.lazy import extend
-from braces.ops.build import Var, one
-from braces.ops.inference import Translation
 
 
 class Importer:

@@ -9,12 +9,12 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
+from braces.build.var import Var
+from braces.define.inference import Translation
 from braces.dims import Shape
 from braces.dtypes import DType, TensorType
 from braces.errors import ProgramError
 from braces.lazy import jax
-from braces.ops.build import Var
-from braces.ops.inference import Translation
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Var | Array"

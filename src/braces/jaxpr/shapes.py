@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from braces.build.var import Var, apply, one
 from braces.dims import Shape, Size
 from braces.jaxpr.arithmetic import in_dtype
 from braces.jaxpr.equation import Equation, Rule, Value
-from braces.ops.build import Var, apply, one
 
 
 def broadcast(e: Equation, x: Value) -> Value:

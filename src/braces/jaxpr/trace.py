@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from braces.build.var import Var
+from braces.define.inference import Translation
+from braces.define.traced import innermost_line
 from braces.dtypes import TensorType
 from braces.errors import BracesError, ProgramError
 from braces.jaxpr.convert import Importer, needed
 from braces.lazy import jax
-from braces.ops.build import Var
-from braces.ops.inference import Translation
-from braces.ops.traced import innermost_line
 
 
 @dataclass(frozen=True, eq=False)

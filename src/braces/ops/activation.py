@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from braces.define.axes import along_axis
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dims import divide_exactly
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jax, jnp
-from braces.ops.axes import along_axis
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import real, real_function
 from braces.ops.functions import UNARY, WITH_INTEGERS
-from braces.ops.inference import Context
 from braces.ops.precision import in_float32
 from braces.ops.rules import axis_index, floating
 from braces.ops.slopes import forward_as_backward

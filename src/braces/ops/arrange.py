@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from braces.dtypes import TensorType
-from braces.errors import ShapeError
-from braces.lazy import jnp
-from braces.ops.axes import (
+from braces.build.var import Var, one
+from braces.define.axes import (
     Attrs,
     AxisMap,
     Types,
@@ -15,9 +13,11 @@ from braces.ops.axes import (
     numbered,
     tuple_of,
 )
-from braces.ops.build import Var, one
-from braces.ops.define import Axes, Tensor, op
-from braces.ops.inference import Context
+from braces.define.decorator import Axes, Tensor, op
+from braces.define.inference import Context
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp
 from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index, axis_indices
 

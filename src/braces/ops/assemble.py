@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
-from braces.dims import Dim, Shape, Size, divide_exactly
-from braces.dtypes import TensorType
-from braces.errors import ShapeError
-from braces.lazy import jnp, lax
-from braces.ops.axes import (
+from braces.build.var import Var, call, one, tensor_type
+from braces.define.axes import (
     Attrs,
     AxisMap,
     Types,
@@ -19,10 +16,13 @@ from braces.ops.axes import (
     numbered,
     reduced_mixing,
 )
-from braces.ops.build import Var, call, one, tensor_type
-from braces.ops.define import Tensor, op
-from braces.ops.inference import Context
-from braces.ops.kinds import KINDS
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
+from braces.define.kinds import KINDS
+from braces.dims import Dim, Shape, Size, divide_exactly
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp, lax
 from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index, promote, promoted, sum_to, zeros_of
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from braces.build.var import Var, one
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
+from braces.define.offence import offence
 from braces.dtypes import INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, NoMatchError, ProgramError
 from braces.lazy import jnp
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import BINARY, choose, ordered, refuse
-from braces.ops.inference import Context
-from braces.ops.offence import offence
 from braces.ops.rules import (
     Backward,
     broadcast_shapes,

@@ -23,14 +23,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from braces.define.axes import Attrs, AxisMap, Types, mapped
+from braces.define.decorator import Padding, Tensor, op
+from braces.define.inference import Context
 from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.axes import Attrs, AxisMap, Types, mapped
 from braces.ops.convolution import Windows, convolution, reach
-from braces.ops.define import Padding, Tensor, op
-from braces.ops.inference import Context
 from braces.ops.rules import float_dtype, floating, promote, promoted
 
 Pads: TypeAlias = "str | list[tuple[int, int]]"

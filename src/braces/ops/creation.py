@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from braces.build.scalars import literal
+from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shaped
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dims import Shape, Size, call
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Literal, Op
 from braces.lazy import jnp
-from braces.ops.axes import Attrs, AxisMap, Types, mapped, numbered, shaped
-from braces.ops.define import Tensor, op
-from braces.ops.inference import Context
 from braces.ops.row_rules import RowView, told
-from braces.ops.scalars import literal
 
 # ---- constants -------------------------------------------------------------------------------
 

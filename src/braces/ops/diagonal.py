@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from braces.build.var import Var, one
+from braces.define.axes import all_mixed
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
-from braces.ops.axes import all_mixed
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
-from braces.ops.inference import Context
 from braces.ops.linear import linear
 from braces.ops.rules import Backward
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from braces.build.var import Var, apply, one, tensor_type
+from braces.define.axes import Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.lazy import jnp
-from braces.ops.axes import Attrs, AxisMap, Types, mapped, shape_of
-from braces.ops.build import Var, apply, one, tensor_type
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import in_dtype
-from braces.ops.inference import Context
 from braces.ops.linalg import LETTERS, in_shape, number
 from braces.ops.rules import Backward, promoted
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from braces.build.var import Var, one
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dtypes import DType, TensorType, is_float
 from braces.errors import DTypeError
 from braces.lazy import jax, jnp
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
-from braces.ops.inference import Context
 from braces.ops.rules import (
     Backward,
     broadcast_types,

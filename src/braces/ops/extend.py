@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
-from braces.dims import Shape, Size, product
-from braces.dtypes import TensorType
-from braces.errors import ShapeError
-from braces.lazy import jnp
-from braces.ops.assemble import pieces
-from braces.ops.axes import (
+from braces.build.scalars import literal
+from braces.build.var import Var, one
+from braces.define.axes import (
     Attrs,
     AxisMap,
     Types,
@@ -20,13 +17,16 @@ from braces.ops.axes import (
     numbered,
     tuple_of,
 )
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
-from braces.ops.inference import Context
-from braces.ops.kinds import KINDS
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
+from braces.define.kinds import KINDS
+from braces.dims import Shape, Size, product
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp
+from braces.ops.assemble import pieces
 from braces.ops.linear import linear
 from braces.ops.rules import Backward, axis_index
-from braces.ops.scalars import literal
 
 Widths: TypeAlias = "tuple[tuple[Size, Size], ...]"
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from braces.build.var import Var, one
+from braces.define.decorator import Tensor, op
 from braces.dtypes import is_float
 from braces.lazy import jnp, lax
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import numeric, real
 from braces.ops.linear import Slots
 from braces.ops.precision import in_float32

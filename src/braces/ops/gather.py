@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from braces.build.var import Var, one
+from braces.define.axes import Attrs, AxisMap, Names, Types, first_rank, mapped, numbered
+from braces.define.decorator import Indices, Tensor, op
+from braces.define.inference import Context
+from braces.define.offence import offence
 from braces.dims import Size
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.axes import Attrs, AxisMap, Names, Types, first_rank, mapped, numbered
-from braces.ops.build import Var, one
-from braces.ops.define import Indices, Tensor, op
-from braces.ops.inference import Context
 from braces.ops.linear import linear
-from braces.ops.offence import offence
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import check_update
 

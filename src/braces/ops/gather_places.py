@@ -9,16 +9,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from braces.build.var import Var, one
+from braces.define.axes import (
+    Attrs,
+    AxisMap,
+    Names,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.decorator import Indices, Tensor, op
+from braces.define.inference import Context
+from braces.define.offence import worst
 from braces.dtypes import TensorType
 from braces.errors import IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.axes import Attrs, AxisMap, Names, Types, first_rank, mapped, numbered, shape_of
-from braces.ops.build import Var, one
-from braces.ops.define import Indices, Tensor, op
 from braces.ops.gather import IN_RANGE, OUT_OF_RANGE, check_integers, from_front, outside
-from braces.ops.inference import Context
 from braces.ops.linear import linear
-from braces.ops.offence import worst
 from braces.ops.rules import AddInto, Backward, axis_index, broadcast_shapes
 from braces.ops.slicing import check_update
 

@@ -22,6 +22,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from braces.build.source import user_source
+from braces.build.var import INDEXING, Var, as_var, one
 from braces.dims import Dim, Size, call, never_negative
 from braces.dtypes import is_integer
 from braces.errors import (
@@ -31,7 +33,6 @@ from braces.errors import (
     ShapeError,
     SymbolicValueError,
 )
-from braces.ops.build import INDEXING, Var, as_var, one
 from braces.ops.slicing import (
     NEW,
     WHOLE,
@@ -40,7 +41,6 @@ from braces.ops.slicing import (
     holds,
     too_many,
 )
-from braces.ops.source import user_source
 
 Item: TypeAlias = "int | Dim | slice | Var | EllipsisType | None"
 """One entry of an index, as a user writes it, once arrays are variables."""

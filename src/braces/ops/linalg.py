@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from braces.build.var import Var, one, tensor_type
+from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dims import Shape, Size, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
-from braces.ops.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
-from braces.ops.build import Var, one, tensor_type
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import in_dtype, refuse
-from braces.ops.inference import Context
 from braces.ops.rules import Backward, axis_index, broadcast_shapes, promote, promoted, sum_to
 
 # ---- transposes ------------------------------------------------------------------------------

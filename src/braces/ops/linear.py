@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from braces.build.var import Var, apply, tensor_type
+from braces.define.decorator import OpDef
 from braces.dtypes import is_float
-from braces.ops.build import Var, apply, tensor_type
-from braces.ops.define import OpDef
 from braces.ops.rules import zeros_of
 
 Slots: TypeAlias = "Mapping[str, tuple[Var, ...]]"

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from braces.build.var import Var, apply
+from braces.define.axes import shaped
+from braces.define.decorator import Capacity, History, OpDef, Tensor, op
+from braces.define.inference import Context
 from braces.dims import Shape
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import DTypeError
 from braces.lazy import jax, jnp, tracing
-from braces.ops.axes import shaped
-from braces.ops.build import Var, apply
-from braces.ops.define import Capacity, History, OpDef, Tensor, op
-from braces.ops.inference import Context
 from braces.ops.rules import Backward, zeros_of
 
 EMPTY, PUSH, POP = "list_empty", "list_push", "list_pop"

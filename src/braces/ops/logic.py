@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dtypes import BOOL, DType, TensorType
 from braces.errors import DTypeError
 from braces.lazy import jnp
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import BINARY, elementwise
-from braces.ops.inference import Context
 from braces.ops.rules import (
     broadcast_types,
     floating,

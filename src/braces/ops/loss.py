@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from braces.build.var import Var, one
+from braces.define.axes import LOWEST, reduced_mixing
+from braces.define.decorator import Indices, Tensor, op
+from braces.define.inference import Context
+from braces.define.offence import offence
 from braces.dims import Shape
 from braces.dtypes import FLOAT32, TensorType, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax, optax
-from braces.ops.axes import LOWEST, reduced_mixing
-from braces.ops.build import Var, one
-from braces.ops.define import Indices, Tensor, op
-from braces.ops.inference import Context
 from braces.ops.norm import real_dtype
-from braces.ops.offence import offence
 from braces.ops.precision import in_float32, result_dtype, wide
 from braces.ops.rules import (
     Backward,

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from braces.define.axes import all_mixed
+from braces.define.decorator import Indices, Tensor, op
+from braces.define.inference import Context
 from braces.dtypes import FLOAT32, TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
-from braces.ops.axes import all_mixed
-from braces.ops.define import Indices, Tensor, op
-from braces.ops.inference import Context
 from braces.ops.loss import at_label, labelled, out_of_range
 
 EXAMPLES = (

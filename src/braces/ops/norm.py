@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.dims import Size
-from braces.dtypes import DType, TensorType, is_float
-from braces.errors import DTypeError, ShapeError
-from braces.lazy import jnp, lax
-from braces.ops.axes import (
+from braces.define.axes import (
     Attrs,
     AxisMap,
     Types,
@@ -23,8 +19,12 @@ from braces.ops.axes import (
     numbered,
     operated_axes,
 )
-from braces.ops.define import Axes, Tensor, Training, op
-from braces.ops.inference import Context
+from braces.define.decorator import Axes, Tensor, Training, op
+from braces.define.inference import Context
+from braces.dims import Size
+from braces.dtypes import DType, TensorType, is_float
+from braces.errors import DTypeError, ShapeError
+from braces.lazy import jnp, lax
 from braces.ops.precision import result_dtype, wide
 from braces.ops.rules import axis_index, axis_indices, float_dtype, promote
 

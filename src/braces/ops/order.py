@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from braces.build.var import Var, one
+from braces.define.axes import Attrs, AxisMap, Types, along_axis, reduced_mixing
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dtypes import INT64, TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.axes import Attrs, AxisMap, Types, along_axis, reduced_mixing
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import refuse
-from braces.ops.inference import Context
 from braces.ops.precision import in_float32
 from braces.ops.reduce import check_not_empty, without
 from braces.ops.rules import Backward, axis_index, sum_dtype

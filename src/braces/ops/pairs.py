@@ -6,10 +6,10 @@ are where no derivative exists is said at each.
 
 from __future__ import annotations
 
+from braces.build.var import Var, one
+from braces.define.decorator import Tensor, op
 from braces.dtypes import FLOAT32, is_float
 from braces.lazy import jnp
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import BINARY, choose, filled, in_dtype, numeric, real_function
 from braces.ops.precision import in_float32
 from braces.ops.rules import floating, promote, promoted

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from braces.define.axes import Attrs, AxisMap, Types, mapped
+from braces.define.decorator import Padding, Tensor, op
+from braces.define.inference import Context
 from braces.dtypes import TensorType, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.axes import Attrs, AxisMap, Types, mapped
 from braces.ops.conv import (
     Pads,
     check_layout,
@@ -23,8 +25,6 @@ from braces.ops.conv import (
     spatial_axes,
     windowed_sizes,
 )
-from braces.ops.define import Padding, Tensor, op
-from braces.ops.inference import Context
 from braces.ops.precision import in_float32
 from braces.ops.rules import float_dtype, floating
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, tuple_of
+from braces.define.decorator import Indices, Salt, Tensor, op
+from braces.define.inference import Context
 from braces.dims import Shape
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp
-from braces.ops.axes import Attrs, AxisMap, Types, mapped, numbered, tuple_of
-from braces.ops.define import Indices, Salt, Tensor, op
-from braces.ops.inference import Context
 
 STATE = np.dtype(np.uint32)
 SALTS = 2**32

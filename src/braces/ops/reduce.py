@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from braces.build.var import Var, apply, one, tensor_type
+from braces.define.axes import HIGHEST, LOWEST, of_exponentials, operated_axes, reduced_mixing
+from braces.define.decorator import Axes, Tensor, op
+from braces.define.inference import Context
 from braces.dims import Shape, Size, product
 from braces.dtypes import BOOL, FLOAT32, DType, TensorType
 from braces.errors import ShapeError
 from braces.ir.records import Op
 from braces.lazy import jax, jnp
-from braces.ops.axes import HIGHEST, LOWEST, of_exponentials, operated_axes, reduced_mixing
-from braces.ops.build import Var, apply, one, tensor_type
-from braces.ops.define import Axes, Tensor, op
 from braces.ops.elementwise import in_dtype, refuse
-from braces.ops.inference import Context
 from braces.ops.linear import Slots
 from braces.ops.precision import in_float32
 from braces.ops.row_rules import RowView

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from braces.build.var import Var, apply
+from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, shaped
+from braces.define.decorator import Capacity, History, Learned, Tensor, op
+from braces.define.inference import Context
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import RunError, ShapeError
 from braces.ir.records import Op
 from braces.lazy import jnp
-from braces.ops.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, shaped
-from braces.ops.build import Var, apply
-from braces.ops.define import Capacity, History, Learned, Tensor, op
-from braces.ops.inference import Context
 from braces.ops.lists import (
     Buffer,
     Slots,

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from braces.build.var import Var, one, tensor_type
+from braces.define.inference import Context
 from braces.dims import Shape, Size
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.ir.records import Op
 from braces.lazy import jnp
-from braces.ops.build import Var, one, tensor_type
-from braces.ops.inference import Context
 
 # ---- dtypes ----------------------------------------------------------------------------------
 

@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.dims import Shape, Size
-from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
-from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.lazy import jax, jnp, lax
-from braces.ops.axes import (
+from braces.build.var import Var, one
+from braces.define.axes import (
     Attrs,
     AxisMap,
     Types,
@@ -23,9 +20,12 @@ from braces.ops.axes import (
     operated_axes,
     without,
 )
-from braces.ops.build import Var, one
-from braces.ops.define import Indices, Salt, Tensor, Training, op
-from braces.ops.inference import Context
+from braces.define.decorator import Indices, Salt, Tensor, Training, op
+from braces.define.inference import Context
+from braces.dims import Shape, Size
+from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.lazy import jax, jnp, lax
 from braces.ops.norm import real_dtype
 from braces.ops.precision import wide
 from braces.ops.random import (

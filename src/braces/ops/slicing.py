@@ -19,15 +19,15 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from braces.build.var import Var, one
+from braces.define.axes import Attrs, AxisMap, Indices, Types, first_rank, mapped, numbered
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
+from braces.define.kinds import KINDS
 from braces.dims import Shape, Size, call, never_negative
 from braces.dtypes import TensorType
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.axes import Attrs, AxisMap, Indices, Types, first_rank, mapped, numbered
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
-from braces.ops.inference import Context
-from braces.ops.kinds import KINDS
 from braces.ops.linear import linear
 from braces.ops.rules import AddInto, Backward
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from braces.build.var import Var, apply, one
+from braces.define.decorator import OpDef
 from braces.dtypes import FLOAT32
-from braces.ops.build import Var, apply, one
-from braces.ops.define import OpDef
 from braces.ops.elementwise import in_dtype
 from braces.ops.linear import Slots
 from braces.ops.precision import is_narrow

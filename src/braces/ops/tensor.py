@@ -6,11 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from braces.dims import Shape, Size, divide_exactly, product
-from braces.dtypes import TensorType
-from braces.errors import ShapeError
-from braces.lazy import jnp, lax
-from braces.ops.axes import (
+from braces.build.var import Var, one, tensor_type
+from braces.define.axes import (
     Attrs,
     AxisMap,
     Types,
@@ -22,9 +19,12 @@ from braces.ops.axes import (
     tuple_of,
     without,
 )
-from braces.ops.build import Var, one, tensor_type
-from braces.ops.define import Tensor, op
-from braces.ops.inference import Context
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
+from braces.dims import Shape, Size, divide_exactly, product
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp, lax
 from braces.ops.linear import Slots, linear
 from braces.ops.rules import Backward, axis_indices, same_type, sum_to
 

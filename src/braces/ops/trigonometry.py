@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from braces.build.var import Var, one
+from braces.define.decorator import Tensor, op
 from braces.lazy import jax, jnp, lax
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
 from braces.ops.elementwise import real_function
 from braces.ops.functions import WITH_INTEGERS
 from braces.ops.precision import in_float32

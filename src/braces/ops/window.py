@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from braces.build.var import Var, one
+from braces.define.axes import Attrs, AxisMap, Types, along_axis
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType
 from braces.errors import IndexRangeError
 from braces.lazy import jnp, lax
-from braces.ops.axes import Attrs, AxisMap, Types, along_axis
-from braces.ops.build import Var, one
-from braces.ops.define import Tensor, op
-from braces.ops.inference import Context
 from braces.ops.linear import linear
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import added, check_update

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from braces.define.decorator import OPS
 from braces.errors import BracesError
 from braces.ir.files import stored_path
 from braces.ir.records import Attr, Body, Op, ProgramDef
 from braces.ir.walk import map_bodies
-from braces.ops.define import OPS
 from braces.passes.verify import check
 
 

@@ -10,31 +10,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TypeAlias, TypeVar, cast
 
-from braces.dtypes import ListType, TensorType
-from braces.errors import GradientError
-from braces.ir.program import Program
-from braces.ir.records import Body, Op, VarInfo
-from braces.ir.table import SymbolTable
-from braces.ops.build import (
+from braces.build.program import Builder
+from braces.build.source import says_where
+from braces.build.table import SymbolTable
+from braces.build.var import (
     Operand,
     Var,
     apply,
     as_var,
     check_visible,
+    main_var,
     one,
     shown,
     tensor_type,
     var_of,
     visible_var,
 )
+from braces.define.decorator import OPS, OpDef, Slot
+from braces.dtypes import ListType, TensorType
+from braces.errors import GradientError
+from braces.ir.records import Body, Op, VarInfo
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import add, collect, differentiable
 from braces.ops.control.keeping import Lists, history_of
-from braces.ops.define import OPS, OpDef, Slot
 from braces.ops.lists import EMPTY, list_attrs, zero_list
 from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
-from braces.ops.source import says_where
 from braces.passes.prune import eliminate
 from braces.passes.verify import verified_at_end
 
@@ -47,13 +48,13 @@ Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 class AtOperator:
     """An operator that owns blocks; `braces.ops.control.derivatives.Derivative`."""
 
-    def __init__(self, program: Program, host: SymbolTable, op: Op) -> None:
+    def __init__(self, program: Builder, host: SymbolTable, op: Op) -> None:
         self._program = program
         self._host = host
         self._op = op
 
     @property
-    def program(self) -> Program:
+    def program(self) -> Builder:
         """The program that is built."""
         return self._program
 
@@ -151,7 +152,7 @@ class Backprop:
 
     def __init__(
         self,
-        program: Program,
+        program: Builder,
         host: SymbolTable,
         grads: dict[str, Var],
         wanted: Set[str],
@@ -358,7 +359,7 @@ def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) 
     programs = [var.program for var in beside if isinstance(var, Var)]
     return [
         _differentiable(
-            programs[0].var(one.name) if isinstance(one, VarInfo) and programs else one
+            main_var(programs[0], one.name) if isinstance(one, VarInfo) and programs else one
         )
         for one in given
     ]

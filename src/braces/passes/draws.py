@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from braces.define.decorator import OPS
 from braces.ir.records import Body, Op
 from braces.ir.walk import all_ops, ancestors
-from braces.ops.define import OPS
 
 
 def random_states(body: Body, *, drawing: bool = False) -> set[str]:

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from braces.define.decorator import OPS
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ops.control.base import BlockOp
-from braces.ops.define import OPS
 from braces.passes.pipeline import Pass
 
 

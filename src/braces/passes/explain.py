@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from braces.build.program import Builder
 from braces.errors import visible_lines
-from braces.ir.program import Program
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.catalogue import DEFAULT
@@ -130,7 +130,7 @@ class Explanation:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def explain(program: Program, fetch: Any = (), passes: Sequence[Pass] = DEFAULT) -> Explanation:
+def explain(program: Builder, fetch: Any = (), passes: Sequence[Pass] = DEFAULT) -> Explanation:
     """What each pass does to a program, as an executor would run it; see `Program.explain`."""
     given = as_passes(passes)
     names, whole = target_names(program.definition, fetch)

@@ -13,17 +13,20 @@ Of the updates only those stay from which draws go on.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
-from braces.ir.program import Program
+from braces.build.program import Builder
+from braces.define.decorator import OPS
 from braces.ir.records import Body, Op, ProgramDef
-from braces.ops.define import OPS
 from braces.passes.draws import random_states
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
 from braces.passes.verify import verified
 
+P = TypeVar("P", bound=Builder)
 
-def for_test(program: Program) -> Program:
+
+def for_test(program: P) -> P:
     """A copy of a program for inference.
 
     Dropout passes its input through, normalisation uses running statistics, and no persistable
@@ -33,7 +36,7 @@ def for_test(program: Program) -> Program:
     Raises:
         VerifyError: The program is not well formed.
     """
-    test = Program(verified(calmed(program.definition)))
+    test = program.like(verified(calmed(program.definition)))
     test.startup = program.startup
     return test
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence, Set
 
+from braces.build.program import Builder
+from braces.build.source import says_where
+from braces.build.table import SymbolTable
+from braces.build.var import Operand, Var, apply, as_var, shown, visible_var
+from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
-from braces.ir.program import Program
 from braces.ir.records import Op, VarInfo
-from braces.ir.table import SymbolTable
 from braces.ir.walk import ancestors, producers
-from braces.ops.build import Operand, Var, apply, as_var, shown, visible_var
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import differentiable, zeros_like
-from braces.ops.define import OPS, OpDef
-from braces.ops.source import says_where
 from braces.passes.backward import (
     AtOperator,
     OneOrMore,
@@ -33,7 +33,7 @@ from braces.passes.verify import verified_at_end
 class OpPushing(AtOperator):
     """An operator that owns blocks; `braces.ops.control.derivatives.Pushing`."""
 
-    def __init__(self, program: Program, host: SymbolTable, op: Op, tangents: dict[str, Var]):
+    def __init__(self, program: Builder, host: SymbolTable, op: Op, tangents: dict[str, Var]):
         super().__init__(program, host, op)
         self._tangents = tangents
 
@@ -55,7 +55,7 @@ class OpPushing(AtOperator):
 
 
 def push_forward(
-    program: Program,
+    program: Builder,
     host: SymbolTable,
     tangents: dict[str, Var],
     needed: Container[str] | None = None,
@@ -80,7 +80,7 @@ def push_forward(
 
 
 def _push_plain(
-    program: Program, host: SymbolTable, definition: OpDef, op: Op, tangents: dict[str, Var]
+    program: Builder, host: SymbolTable, definition: OpDef, op: Op, tangents: dict[str, Var]
 ) -> None:
     outs = {
         slot: names

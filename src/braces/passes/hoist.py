@@ -17,9 +17,9 @@ moves: that case may never run. `check_nan` then sees a NaN before a loop of no 
 
 from __future__ import annotations
 
+from braces.define.decorator import OPS
 from braces.dtypes import ListType
 from braces.ir.records import BLOCK, Op, ProgramDef
-from braces.ops.define import OPS
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
 

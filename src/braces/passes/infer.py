@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from braces.define.decorator import OPS
+from braces.define.inference import infer_op
 from braces.dims import Unifier
 from braces.dtypes import Type
 from braces.errors import BracesError
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies
 from braces.ops.control.base import BlockOp
-from braces.ops.define import OPS
-from braces.ops.inference import infer_op
 
 
 def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:

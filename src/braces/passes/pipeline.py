@@ -19,8 +19,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
+from braces.build.program import Builder
 from braces.errors import BracesError, ProgramError
-from braces.ir.program import Program
 from braces.ir.records import VALUE, ProgramDef
 from braces.passes.verify import check
 
@@ -77,19 +77,19 @@ class Pass:
             first = (getattr(run, "__doc__", None) or "").strip().partition("\n")[0]
             object.__setattr__(self, "doc", first)
 
-    def __call__(self, program: Program) -> Program:
+    def __call__(self, program: Builder) -> Builder:
         """A new program that this pass makes of another; the startup program is shared.
 
         Raises:
             ProgramError: What the pass makes is not well formed, or no program.
         """
         given = cast("Any", program)
-        if not isinstance(given, Program):
+        if not isinstance(given, Builder):
             raise ProgramError(
                 f"A pass takes a program, not {given!r:.80}.",
                 fix=f"Write {self.name}(prog); its `run` takes a description.",
             )
-        made = Program(run_pass(self, program.definition))
+        made = program.like(run_pass(self, program.definition))
         made.startup = program.startup
         return made
 

@@ -17,19 +17,21 @@ Had `y` read `n`, the update of `n` would have been kept, and all that it needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from braces.build.program import Builder
 from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import with_shown
-from braces.ir.program import Program
 from braces.ir.records import Body, ProgramDef
 from braces.passes.draws import random_states
 from braces.passes.eliminate import eliminate as eliminate, eliminated
 from braces.passes.pipeline import Pass
 from braces.passes.verify import verified
 
+P = TypeVar("P", bound=Builder)
 
-def prune(program: Program, targets: Any) -> Program:
+
+def prune(program: P, targets: Any) -> P:
     """The smallest program that still gives the targets.
 
     Operators, variables, memories and sub-block operators that no target needs are gone, in
@@ -80,11 +82,11 @@ def prune(program: Program, targets: Any) -> Program:
         -0.575 1.1875
     """
     names, whole = target_names(program.definition, targets)
-    small = Program(verified(_giving(pruned(_giving(whole, names)), ())))
+    small = program.like(verified(_giving(pruned(_giving(whole, names)), ())))
     startup = program.startup.definition
     first = {n: v for n, v in startup.updates.items() if n in small.vars}
     needed = eliminated(_giving(startup, ()).with_(updates=first))
-    small.startup = Program(verified(needed))
+    small.startup = program.like(verified(needed))
     return small
 
 

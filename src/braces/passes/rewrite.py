@@ -30,12 +30,12 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from braces.build.program import Builder
+from braces.build.table import SymbolTable
+from braces.build.var import Var, var_of
 from braces.errors import ProgramError
-from braces.ir.program import Program
 from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
-from braces.ir.table import SymbolTable
 from braces.ir.walk import all_bodies, map_bodies, rename_op, resolve_body, with_captures
-from braces.ops.build import Var, var_of
 from braces.passes.verify import free_number
 
 Change: TypeAlias = "Op | Mapping[str, str] | None"
@@ -60,7 +60,7 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
     Raises:
         ProgramError: A new name would mean another variable somewhere.
     """
-    builder = Program(program)
+    builder = Builder(program)
     builder.table.unifier.count = free_number(program.main)
     place = Place(builder, program.main, "", None, None, "")
     main, unifier = _walk(place, rule), builder.table.unifier
@@ -87,7 +87,7 @@ class Place:
 
     def __init__(
         self,
-        program: Program,
+        program: Builder,
         body: Body,
         path: str,
         outer: Place | None,

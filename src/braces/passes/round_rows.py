@@ -25,14 +25,14 @@ does it by itself, where it compiles.
 
 from __future__ import annotations
 
+from braces.build.program import Builder
+from braces.build.var import apply, one, var_of
+from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import TensorType
 from braces.errors import BracesError
-from braces.ir.program import Program
 from braces.ir.records import VALUE, Body, Op, ProgramDef
-from braces.ops.build import apply, one, var_of
 from braces.ops.control.rows import mask_rows
-from braces.ops.define import OPS
 from braces.ops.rows_of_lists import length_of
 from braces.passes.pipeline import Pass, note
 from braces.passes.verify import free_number
@@ -86,7 +86,7 @@ def _mentions(type_: TensorType, name: str) -> bool:
 
 def _rounded(body: Body, name: str) -> Body:
     """The block with the padding of one dimension left out."""
-    program, rows = Program(ProgramDef(body, {})), Dim.named(name)
+    program, rows = Builder(ProgramDef(body, {})), Dim.named(name)
     table = program.table
     table.unifier.count = free_number(body)
     first = next(i for i, op in enumerate(body.ops) if learned(op) == name)

@@ -46,18 +46,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from braces.build.program import Builder
+from braces.build.source import says_where
+from braces.build.table import SymbolTable
+from braces.build.var import Var, one, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, ListType, TensorType, Type
 from braces.errors import ProgramError
-from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, Op
-from braces.ir.table import SymbolTable
 from braces.ir.views import LoopView, Row, view_of
 from braces.ir.walk import rename_body
-from braces.ops.build import Var, one, var_of, visible_var
 from braces.ops.control.building import Carried, Cut, Looped, build_loop
 from braces.ops.lists import INDEX_TYPE
-from braces.ops.source import says_where
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
 
@@ -73,7 +73,7 @@ class Segments:
         every: Trips in one segment.
     """
 
-    program: Program
+    program: Builder
     loop: LoopView
     memories: Sequence[Carried]
     every: int

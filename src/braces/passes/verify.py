@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
 
+from braces.build.program import Builder
+from braces.build.table import SymbolTable
 from braces.dims import Dim, Unifier
 from braces.dtypes import ListType, Type, is_float, too_large, unifies
 from braces.errors import VerifyError, suggest
 from braces.ir.limits import check_nesting
-from braces.ir.program import Program
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
-from braces.ir.table import SymbolTable
 from braces.ir.walk import all_bodies
 from braces.passes.codes import CODES as CODES, Report
 from braces.passes.verify_op import (
@@ -30,7 +30,7 @@ from braces.passes.visible import Visible
 
 
 def verify(
-    program: Program, all: bool = False, *, types: bool | None = None
+    program: Builder, all: bool = False, *, types: bool | None = None
 ) -> list[VerifyError]:
     """Check that a program and its startup program are well formed.
 
@@ -48,7 +48,7 @@ def verify(
 
     Example:
         >>> from braces.ir.parser import parse_program
-        >>> bad = Program(parse_program("program { data x: f32[4]  y: f32[4] = tanh(x=z) }"))
+        >>> bad = br.Program(parse_program("program { data x: f32[4]  y: f32[4] = tanh(x=z) }"))
         >>> [error.code for error in verify(bad, all=True)]
         ['B202']
     """
@@ -80,7 +80,7 @@ def verified(definition: ProgramDef) -> ProgramDef:
 
 
 @contextmanager
-def verified_at_end(program: Program) -> Generator[SymbolTable]:
+def verified_at_end(program: Builder) -> Generator[SymbolTable]:
     """Inside, a pass builds on in the current block; what it did there is verified at the end.
 
     The operators that stood there before, and stand there still, are taken as good.

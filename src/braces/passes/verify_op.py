@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from braces.define.decorator import OPS, OpDef, Slot
+from braces.define.inference import Context, infer, infer_lightly
 from braces.dims import Unifier
 from braces.dtypes import Type, unifies
 from braces.errors import BracesError, suggest
 from braces.ir.records import Body, Op
 from braces.ir.walk import captures_of
 from braces.ops.control.base import BlockOp, Interface
-from braces.ops.define import OPS, OpDef, Slot
-from braces.ops.inference import Context, infer, infer_lightly
 from braces.passes.codes import Report
 from braces.passes.visible import Visible
 

@@ -22,7 +22,7 @@ from braces.errors import (
     suggest,
     visible,
 )
-from braces.late import Hinted
+from braces.hints import Hinted
 from braces.scope.values import bytes_of, copied, in_units, is_list, shown, stored, type_text
 
 

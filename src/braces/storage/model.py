@@ -25,6 +25,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from braces.build.var import Var
 from braces.dtypes import TensorType
 from braces.errors import (
     FeedError,
@@ -34,17 +35,16 @@ from braces.errors import (
     VerifyError,
     suggest,
 )
-from braces.executor.attributes import Sizes, learn_sizes
-from braces.executor.executor import Executor, read_fetch
-from braces.executor.plan import Plan
-from braces.executor.states import check_states, read_states
+from braces.hints import Hinted
 from braces.ir.limits import readable_name
 from braces.ir.names import check_name
-from braces.ir.program import Program
 from braces.ir.records import DATA, VarInfo
-from braces.late import Hinted
-from braces.ops.build import Var
+from braces.lower.attributes import Sizes, learn_sizes
 from braces.passes.prune import prune
+from braces.program import Program
+from braces.runtime.executor import Executor, read_fetch
+from braces.runtime.plan import Plan
+from braces.runtime.states import check_states, read_states
 from braces.scope import Scope
 from braces.storage.parameters import check_stored_name, put_arrays
 from braces.storage.tensors import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from braces.ir.program import Program
+from braces.build.program import Builder
 from braces.ir.records import CAPTURES, Body, Op, VarInfo
 
 _HEAD = (
@@ -16,7 +16,7 @@ _HEAD = (
 _INPUTS = ("data", "parameter", "state", "argument")
 
 
-def program_dot(program: Program) -> str:
+def program_dot(program: Builder) -> str:
     """The text that `dot -Tsvg` draws.
 
     An edge carries the type of the variable; one that enters a block from outside, a captured

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping
 
-from braces.ir.program import Program
+from braces.build.program import Builder
 from braces.ir.records import Body, Op, VarInfo
 from braces.viewer.payload import counted, defaults_in, facts, source_line
 from braces.viewer.values import plain_attrs
@@ -24,7 +24,7 @@ _STYLE = {
 }
 
 
-def fragment(program: Program) -> str:
+def fragment(program: Builder) -> str:
     """The nested blocks of a program as `<details>`, escaped, at most 200 kB."""
     room, pieces = LARGEST, list[str]()
     for piece, closing in _main(program):
@@ -36,7 +36,7 @@ def fragment(program: Program) -> str:
     return f'<div style="{_STYLE["font"]}">{"".join(pieces)}</div>'
 
 
-def _main(program: Program) -> Iterator[tuple[str, bool]]:
+def _main(program: Builder) -> Iterator[tuple[str, bool]]:
     """Pieces of HTML; those that end what others began must not be left out."""
     main = program.definition.main
     yield _row(f"program: {facts(program)}"), False

@@ -14,7 +14,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from braces.ir.program import Program
+from braces.build.program import Builder
 from braces.viewer.curve import Curve, curve_figures
 from braces.viewer.fragment import fragment
 from braces.viewer.library import HINT, layout_library
@@ -38,7 +38,7 @@ SCRIPTS = (
 
 
 def program_html(
-    program: Program, embed: bool = False, curve: Curve | None = None, title: str = "Program"
+    program: Builder, embed: bool = False, curve: Curve | None = None, title: str = "Program"
 ) -> str:
     """The nested blocks of a program as nested boxes.
 

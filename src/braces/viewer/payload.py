@@ -14,17 +14,17 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from braces.build.program import Builder
+from braces.define.decorator import OPS
+from braces.define.kinds import normalise
 from braces.dtypes import TensorType, Type
 from braces.ir.files import stored_path
-from braces.ir.program import Program
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
-from braces.ops.define import OPS
-from braces.ops.kinds import normalise
 from braces.viewer.values import plain_attrs, shown
 
 
-def payload(program: Program, title: str) -> dict[str, Any]:
+def payload(program: Builder, title: str) -> dict[str, Any]:
     """All that the page shows of a program."""
     blocks: list[dict[str, Any]] = []
     programs = [_program("program", program.definition, blocks)]
@@ -40,7 +40,7 @@ def payload(program: Program, title: str) -> dict[str, Any]:
     }
 
 
-def facts(program: Program) -> str:
+def facts(program: Builder) -> str:
     """How large a program is, in one line."""
     blocks = list(all_bodies(program.definition.main))
     ops = sum(len(body.ops) for body, _ in blocks)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from braces.build.source import says_where
 from braces.frontend.optimizer.chains import descending
 from braces.frontend.optimizer.minimize import Optimizer
 from braces.frontend.optimizer.parts import LearningRate, Mask, checked_mask
 from braces.lazy import optax
-from braces.ops.source import says_where
 
 
 @says_where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from braces.build.source import says_where
 from braces.errors import ProgramError
 from braces.frontend.optimizer.minimize import Optimizer
 from braces.frontend.optimizer.parts import (
@@ -17,7 +18,6 @@ from braces.frontend.optimizer.parts import (
     part,
 )
 from braces.lazy import optax
-from braces.ops.source import says_where
 
 
 def descending(default: str, name: str | None, rate: Any, make: Make) -> Optimizer:

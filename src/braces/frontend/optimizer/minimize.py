@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from braces.build.program import Builder
+from braces.build.source import says_where, user_source
+from braces.build.var import Var, var_of
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.errors import GradientError, ProgramError
 from braces.frontend.optimizer.parts import Part
 from braces.frontend.optimizer.step import append_step
-from braces.ir.program import Program
 from braces.ir.records import PARAMETER
-from braces.ops.build import Var, var_of
-from braces.ops.source import says_where, user_source
 from braces.passes.backward import append_backward, differentiable_vars
 from braces.passes.verify import verified_at_end
 
@@ -110,18 +110,18 @@ class Optimizer:
             )
 
 
-def _program_of(params: list[Any]) -> Program:
+def _program_of(params: list[Any]) -> Builder:
     for param in params:
         if not isinstance(param, Var):
             raise ProgramError(f"{param!r:.80} is not a parameter.", fix="Use br.parameter.")
     if not params:
         raise ProgramError("There is no gradient to apply.", fix="Give {parameter: gradient}.")
-    program: Program = params[0].program
+    program: Builder = params[0].program
     _check_outside(program)
     return program
 
 
-def _check_outside(program: Program) -> None:
+def _check_outside(program: Builder) -> None:
     if program.current is not program.table:
         raise ProgramError(
             "An optimizer cannot be built in an inner block, which runs many times or never.",
@@ -129,7 +129,7 @@ def _check_outside(program: Program) -> None:
         )
 
 
-def _check_pair(program: Program, param: Var, grad: Any) -> None:
+def _check_pair(program: Builder, param: Var, grad: Any) -> None:
     _check_parameter(program, param)
     if not isinstance(grad, Var) or grad.type != param.type:
         raise GradientError(
@@ -145,7 +145,7 @@ def _check_pair(program: Program, param: Var, grad: Any) -> None:
         )
 
 
-def _check_parameter(program: Program, param: Var) -> None:
+def _check_parameter(program: Builder, param: Var) -> None:
     if param.program is not program:
         raise ProgramError(f"`{param.name}` belongs to another program.")
     if param.info.kind != PARAMETER:
@@ -160,7 +160,7 @@ def _check_parameter(program: Program, param: Var) -> None:
         )
 
 
-def _chosen(program: Program, parameters: Iterable[Var | str]) -> list[Var]:
+def _chosen(program: Builder, parameters: Iterable[Var | str]) -> list[Var]:
     given = [parameters] if isinstance(parameters, Var | str) else list(parameters)
     found = [p if isinstance(p, Var) else _named(program, p) for p in given]
     for param in found:
@@ -168,7 +168,7 @@ def _chosen(program: Program, parameters: Iterable[Var | str]) -> list[Var]:
     return list(dict.fromkeys(found))
 
 
-def _named(program: Program, name: str) -> Var:
+def _named(program: Builder, name: str) -> Var:
     return var_of(program, program.table, program.table.get_var(name).name)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from braces.build.var import Var
+from braces.define.kinds import KINDS
 from braces.errors import DTypeError, ProgramError
 from braces.ir.names import check_name
-from braces.ops.build import Var
-from braces.ops.kinds import KINDS
 
 LearningRate: TypeAlias = "float | Var | Callable[[Var], Var]"
 """A number, a scalar variable, or a schedule: from the count of steps to a scalar variable."""

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from braces.build.source import says_where
+from braces.build.var import Operand, Var, as_var
+from braces.define.kinds import held
 from braces.dtypes import dtype_of, is_float, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.jaxpr.trace import trace
 from braces.lazy import jax, jnp, optax
-from braces.ops.build import Operand, Var, as_var
-from braces.ops.kinds import held
-from braces.ops.source import says_where
 
 
 class Schedule:

@@ -17,17 +17,17 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from braces.build.program import Builder
+from braces.build.var import Var, one, var_of
 from braces.dtypes import INT32, DType, TensorType
 from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
 from braces.frontend.optimizer.parts import Given, Part
 from braces.frontend.optimizer.schedule import Schedule
 from braces.frontend.variables import persistable
 from braces.ir.names import check_name
-from braces.ir.program import Program
 from braces.ir.records import STATE
 from braces.jaxpr.trace import Traced, trace, with_leaves
 from braces.lazy import jax, jnp, optax
-from braces.ops.build import Var, one, var_of
 from braces.ops.precision import widened
 
 Tree = Any
@@ -36,7 +36,7 @@ _STEPS = TensorType(INT32, ())
 
 
 def append_step(
-    program: Program,
+    program: Builder,
     parts: Sequence[Part],
     dtype: DType,
     pairs: Mapping[Var, Var],
@@ -120,7 +120,7 @@ class Kept:
     """
 
     def __init__(
-        self, program: Program, part: Part, dtype: DType, params: Mapping[str, Var]
+        self, program: Builder, part: Part, dtype: DType, params: Mapping[str, Var]
     ) -> None:
         self.program = program
         self.name = _free_name(program, part)
@@ -224,7 +224,7 @@ def _already(first: Var, *_: Any) -> Var:
     return first
 
 
-def _free_name(program: Program, part: Part) -> str:
+def _free_name(program: Builder, part: Part) -> str:
     taken = {name.partition("/")[0] for name in program.table.vars if "/" in name}
     if part.chosen and part.name in taken:
         raise DuplicateNameError(

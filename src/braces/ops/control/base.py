@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from braces.define.decorator import Attrs, OpDef, Types
+from braces.define.inference import Context
 from braces.dims import Size
 from braces.dtypes import Type
 from braces.ir.records import Body, Op
 from braces.ops.control.derivatives import Differentiation, Pushing
-from braces.ops.define import Attrs, OpDef, Types
-from braces.ops.inference import Context
 
 Value: TypeAlias = Any
 """An array of JAX, or a list as the executor holds it."""

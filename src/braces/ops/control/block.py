@@ -16,10 +16,12 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import final
 
+from braces.define.axes import axes_of_cases
+from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
+from braces.define.inference import Context
 from braces.dtypes import Type
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView
-from braces.ops.axes import axes_of_cases
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -34,8 +36,6 @@ from braces.ops.control.cases_gradient import block_gradient
 from braces.ops.control.derivatives import Differentiation, Pushing
 from braces.ops.control.reached import cases_reached
 from braces.ops.control.tangents import block_jvp
-from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
-from braces.ops.inference import Context
 
 
 @final

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from braces.build.program import Builder
+from braces.build.var import Var, apply, visible_var
 from braces.dims import Size
-from braces.ir.program import Program
 from braces.ir.records import CAPTURES, Body, Op
 from braces.ir.views import LoopView, Memory, PartitionView, Slice, SwitchView
-from braces.ops.build import Var, apply, visible_var
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _appended(made: Mapping[str, Iterable[Var]]) -> tuple[Op, Mapping[str, Var]]
     return table.ops[-1], found
 
 
-def append_construct(program: Program, op: Op) -> tuple[Op, Mapping[str, Var]]:
+def append_construct(program: Builder, op: Op) -> tuple[Op, Mapping[str, Var]]:
     """Append an operator that owns blocks and has no outputs yet.
 
     Its inputs are visible in the block that is being built.

@@ -50,12 +50,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
+from braces.build.table import SymbolTable
+from braces.build.var import Var, call, var_of, visible_var
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op
-from braces.ir.table import SymbolTable
 from braces.ir.views import BlockView, CasesView, Output, SwitchView, names_read, view_of
 from braces.ir.walk import free_names, producers, rename_body
-from braces.ops.build import Var, call, var_of, visible_var
 from braces.ops.control.cotangents import collect, differentiable, zeros_like
 from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.keeping import (

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
+from braces.build.program import Builder
+from braces.build.table import SymbolTable
+from braces.build.var import Var
 from braces.dtypes import TensorType
-from braces.ir.program import Program
 from braces.ir.records import Body, Op
-from braces.ir.table import SymbolTable
-from braces.ops.build import Var
 from braces.ops.control.keeping import Lists
 
 
@@ -22,7 +22,7 @@ class Derivative(Protocol):
     """An operator that owns blocks, while it is differentiated in either direction."""
 
     @property
-    def program(self) -> Program:
+    def program(self) -> Builder:
         """The program that is built."""
         ...
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
+from braces.build.table import SymbolTable
+from braces.define.decorator import OPS
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op, VarInfo
-from braces.ir.table import SymbolTable
 from braces.ir.views import view_of
 from braces.ir.walk import free_names, producers
-from braces.ops.define import OPS
 
 
 @dataclass

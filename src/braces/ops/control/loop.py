@@ -19,13 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TypeAlias, final
 
+from braces.define.axes import AxisMap, numbered, shape_of
+from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
+from braces.define.inference import Context
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
 from braces.ir.views import LoopView, size_in
 from braces.lazy import jnp
-from braces.ops.axes import AxisMap, numbered, shape_of
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -43,8 +45,6 @@ from braces.ops.control.loop_trim import trim_loop
 from braces.ops.control.loop_types import slice_type, trip_count
 from braces.ops.control.reached import loop_reached
 from braces.ops.control.tangents import loop_jvp
-from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
-from braces.ops.inference import Context
 from braces.ops.lists import INDEX_TYPE
 
 

@@ -30,12 +30,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from braces.build.table import SymbolTable
+from braces.build.var import Var, var_of
 from braces.dtypes import TensorType
 from braces.ir.records import Body
-from braces.ir.table import SymbolTable
 from braces.ir.views import LoopView, Memory, Row, Slice
 from braces.ir.walk import ancestors
-from braces.ops.build import Var, var_of
 from braces.ops.control.cotangents import collect, differentiable
 from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.loop_keeping import counted_length, keep

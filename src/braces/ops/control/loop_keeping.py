@@ -31,15 +31,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
+from braces.build.table import SymbolTable
+from braces.define.inference import Context
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type
 from braces.ir.records import ARGUMENT, VALUE, Body, Op, VarInfo
-from braces.ir.table import SymbolTable
 from braces.ir.views import LoopView, Memory, Row, Slice
 from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.keeping import KeptList, fixpoint_keep, take_list, with_recomputed
 from braces.ops.control.loop_types import trip_count
-from braces.ops.inference import Context
 from braces.ops.lists import INDEX_TYPE, POP, PUSH
 
 SMALL_BYTES = 4096

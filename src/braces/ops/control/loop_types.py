@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from braces.define.inference import Context
 from braces.dims import Size
 from braces.dtypes import TensorType, Type
 from braces.errors import ShapeError
-from braces.ops.inference import Context
 
 
 def trip_count(context: Context, sliced: Sequence[Type], length: Size | None) -> Size:

@@ -26,13 +26,15 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
+from braces.define.axes import AxisMap, numbered, shape_of
+from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
+from braces.define.inference import Context
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, unifies
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView, cases_in, names_read, size_in
 from braces.lazy import jnp
-from braces.ops.axes import AxisMap, numbered, shape_of
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -53,8 +55,6 @@ from braces.ops.control.partition_lowering import (
     without_stand_ins,
 )
 from braces.ops.control.reached import cases_reached
-from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
-from braces.ops.inference import Context
 
 
 def axes_of_partition(types: Types, attrs: Attrs) -> AxisMap:

@@ -30,11 +30,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from braces.build.table import SymbolTable
+from braces.build.var import Var, var_of
 from braces.dtypes import TensorType
 from braces.ir.records import Body
-from braces.ir.table import SymbolTable
 from braces.ir.views import Operand, Output, PartitionView
-from braces.ops.build import Var, var_of
 from braces.ops.control.building import append_construct
 from braces.ops.control.cotangents import collect, differentiable
 from braces.ops.control.derivatives import Derivative, Differentiation, Pushing

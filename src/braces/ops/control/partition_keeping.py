@@ -24,15 +24,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from braces.build.table import SymbolTable
+from braces.define.decorator import OPS
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
 from braces.ir.records import ARGUMENT, Body, Op, VarInfo
-from braces.ir.table import SymbolTable
 from braces.ir.views import Operand, Output, PartitionView
 from braces.ir.walk import producers, rename_slots
 from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.keeping import plan_keeping
-from braces.ops.define import OPS
 from braces.ops.rules import zeros_of
 
 

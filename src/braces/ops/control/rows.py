@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from braces.build.program import Builder
+from braces.build.table import SymbolTable
+from braces.build.var import Var, one, var_of
+from braces.define.axes import HIGHEST, LOWEST, Fills, shape_of
+from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import Type, is_float
-from braces.ir.program import Program
 from braces.ir.records import Body, Op
-from braces.ir.table import SymbolTable
 from braces.ir.walk import map_bodies, with_captures
-from braces.ops.axes import HIGHEST, LOWEST, Fills, shape_of
-from braces.ops.build import Var, one, var_of
 from braces.ops.control.tracking import Known, Tracked, Tracker
-from braces.ops.define import OPS
 from braces.ops.row_rules import FIRST, refused
 
 
 def mask_rows(
-    program: Program,
+    program: Builder,
     table: SymbolTable,
     rows: Size,
     places: Mapping[str, Collection[int]],
@@ -80,7 +80,7 @@ class Masks:
         count: The variable that tells how many rows there are, where there is room for more.
     """
 
-    program: Program
+    program: Builder
     tracker: Tracker
     valid: str
     count: str
@@ -198,7 +198,7 @@ def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
 
 
 def blank_columns(
-    program: Program, table: SymbolTable, name: str, axes: Iterable[int], valid: str
+    program: Builder, table: SymbolTable, name: str, axes: Iterable[int], valid: str
 ) -> str:
     """A result that is zero where rows along these axes are padding."""
     axes = list(axes)

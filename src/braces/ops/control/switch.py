@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
+from braces.define.axes import axes_of_cases
+from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
+from braces.define.inference import Context
 from braces.dtypes import ListType, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
 from braces.ir.views import SwitchView, cases_in
 from braces.lazy import jnp, lax
-from braces.ops.axes import axes_of_cases
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -33,8 +35,6 @@ from braces.ops.control.cases_gradient import switch_gradient
 from braces.ops.control.derivatives import Differentiation, Pushing
 from braces.ops.control.reached import cases_reached
 from braces.ops.control.tangents import switch_jvp
-from braces.ops.define import OPS, Attrs, AttrSpec, Slot, Types
-from braces.ops.inference import Context
 
 _NO_MATCH = "No case of the switch matched, and there is no default."
 _NO_MATCH_FIX = "Add a default, or make sure that one case holds."

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from braces.build.table import SymbolTable
+from braces.build.var import Var, call, var_of, visible_var
 from braces.ir.records import ARGUMENT
-from braces.ir.table import SymbolTable
 from braces.ir.views import BlockView, LoopView, Memory, Output, Row, Slice, SwitchView
-from braces.ops.build import Var, call, var_of, visible_var
 from braces.ops.control.cotangents import differentiable, zeros_like
 from braces.ops.control.derivatives import Pushing
 from braces.ops.control.reached import loop_reached

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from braces.define.axes import AxisMap, Index, shape_of
+from braces.define.decorator import OPS
 from braces.dims import Dim, Size
 from braces.dtypes import Type
 from braces.ir.records import Attr, Body, Op
-from braces.ops.axes import AxisMap, Index, shape_of
 from braces.ops.control.links import Link, links_of
-from braces.ops.define import OPS
 from braces.ops.row_rules import ADVICE, OUTSIDE, RowView, refused, told, undeclared
 
 What: TypeAlias = Literal["rows", "same", "other"]

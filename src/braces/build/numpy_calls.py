@@ -1,0 +1,93 @@
+"""Functions of NumPy on variables: elementwise ones append, the others say what to type.
+
+NumPy asks a variable what `np.tanh(x)` is, and `array + x` too. What is elementwise has one
+meaning, so it becomes the operator of that name. Other functions differ in defaults and in what
+they call their arguments, so they name the function of Braces and stop there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from braces.build.source import user_line
+from braces.define.decorator import OPS, OpDef
+from braces.define.signature import call_signature
+from braces.errors import SymbolicValueError, suggest
+from braces.hints import ALIASES, HINTS, METHODS
+
+_UFUNCS = {
+    "absolute": "abs",
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+    "bitwise_xor": "logical_xor",
+    "invert": "logical_not",
+}
+"""Operators that NumPy calls otherwise; `&`, `|`, `^` and `~` are for bools here."""
+
+
+class NumPyCalls:
+    """What NumPy asks a variable, which appends with its own `op`."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def op(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
+            """Append an operator with one output."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """What `np.UFUNC(*inputs)` appends.
+
+        Raises:
+            SymbolicValueError: There is no such operator, or it is asked for more than a result.
+        """
+        name: str = ufunc.__name__
+        known = _UFUNCS.get(name, ALIASES.get(name, name))
+        if method != "__call__":
+            _refuse(f"{name}.{method}")
+        if options:
+            _refuse(f"{name}(…, {next(iter(options))}=…)", known)
+        if _function(known) is None:
+            _refuse(name)
+        return self.op(known, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        """Say what to type in place of `np.FUNCTION(x)`.
+
+        Raises:
+            SymbolicValueError: Always.
+        """
+        _refuse(function.__name__, function.__name__)
+
+
+def no_attribute(name: str, known: Iterable[str]) -> AttributeError:
+    """The error for `x.NAME` of a variable, which says what to type.
+
+    Args:
+        name: What was asked for.
+        known: The attributes that a variable has.
+    """
+    near = suggest(name, [one for one in known if not one.startswith("_")])
+    hint = METHODS.get(name) or HINTS.get(name.lower())
+    if _function(name) is not None:
+        hint = f"br.{name}(x)"
+    fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(br.Var)."
+    return AttributeError(f"A variable has no `{name}`. {fix}", name=name)
+
+
+def _refuse(written: str, name: str = "") -> NoReturn:
+    hint, definition = HINTS.get(written), _function(name)
+    if hint is None and definition is not None:
+        hint = f"br.{name}{call_signature(definition.inputs, definition.attrs)}"
+    raise SymbolicValueError(
+        f"np.{written} computes with arrays, and a symbolic variable has no value yet.",
+        at=user_line(),
+        fix=f"Use {hint}." if hint else "Use what is in dir(br), or fetch the value: exe.run.",
+    )
+
+
+def _function(name: str) -> OpDef | None:
+    """The operator that users call by this name."""
+    definition = OPS.find(name)
+    return definition if definition is not None and definition.public else None

@@ -1,0 +1,168 @@
+"""Numbers beside variables: which dtype a literal takes on, and what does not fit it.
+
+One rule, for all that is written into a program:
+
+- A *number* is one of Python, a NumPy scalar, an array without axes, or a nested list of Python
+  numbers. Beside a variable it takes the variable's dtype, as long as that is of its kind: a
+  bool stays a bool, an integer beside bools is an int64, a fraction beside integers a float32,
+  a complex number beside real ones a complex64 (complex128 beside float64).
+- An *array* with axes keeps its dtype, and promotes with the variable's as two variables do.
+- *Alone*, what has a dtype keeps it; Python's integers are int64, its floats float32.
+- A fraction is rounded to its dtype. A number that would overflow is refused, and so is what an
+  integer dtype cannot hold, a fraction and NaN included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from braces.dtypes import BOOL, FLOAT32, FLOAT64, INT64, SHORT_NAMES, DType, is_float
+from braces.errors import BracesError, DTypeError, array_fix
+
+PYTHON = (bool, int, float, complex)
+
+
+def scalar_dtype(kind: str, beside: DType | None) -> DType:
+    """The dtype of a number of a kind (`b`, `i`, `f` or `c`) beside a variable of another."""
+    if kind == "b":
+        return BOOL
+    if kind == "i":
+        return INT64 if beside is None or beside == BOOL else beside
+    if kind == "f":
+        return beside if beside is not None and is_float(beside) else FLOAT32
+    if beside is not None and beside.kind == "c":
+        return beside
+    return SHORT_NAMES["c128" if beside is not None and beside == FLOAT64 else "c64"]
+
+
+def numbers(value: Any) -> np.ndarray[Any, Any]:
+    """A number, nested list or array as an array.
+
+    Raises:
+        DTypeError: It holds something else than numbers, or rows of different lengths.
+    """
+    try:
+        array = np.asarray(value)
+    except BracesError:
+        raise
+    except (ValueError, TypeError, RuntimeError) as error:
+        fix = array_fix(error, "Pass a number, a nested list of numbers, or a NumPy array.")
+        raise DTypeError(
+            f"{value!r:.80} cannot become an array.", given=str(error), fix=fix
+        ) from None
+    if array.dtype.kind not in "biuf" and not is_float(array.dtype):
+        raise DTypeError(
+            f"{value!r:.80} is not a number, nor an array of numbers.",
+            fix="Pass a number, a nested list of numbers, or a NumPy array.",
+        )
+    return array
+
+
+def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
+    """A constant operand as an array, in the dtype that the rules give it.
+
+    Raises:
+        DTypeError: It is no number, or does not fit.
+    """
+    if type(value) in PYTHON:
+        return _python_number(value, scalar_dtype(_KINDS[type(value)], beside))
+    array = numbers(value)
+    typed = not _only_python(value)
+    if typed and (array.ndim or beside is None):
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
+    return fitted(array, scalar_dtype(_kind(array.dtype), beside))
+
+
+def literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """A number, nested list or array in a dtype that is asked for.
+
+    Raises:
+        DTypeError: It is no number, or does not fit.
+    """
+    if type(value) is int and is_float(dtype):
+        return _python_number(value, dtype)  # it may be larger than any integer dtype
+    return fitted(numbers(value), dtype)
+
+
+_KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
+
+
+def _kind(dtype: DType) -> str:
+    if is_float(dtype):
+        return "c" if dtype.kind == "c" else "f"
+    return "b" if dtype == BOOL else "i"
+
+
+def _only_python(value: Any) -> bool:
+    """Whether a literal has no dtype of its own: Python numbers, or nested lists of them."""
+    if isinstance(value, list | tuple):
+        return all(map(_only_python, cast("Sequence[Any]", value)))
+    return type(value) in PYTHON
+
+
+def _python_number(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """A Python number, whose integers may be larger than any integer dtype."""
+    try:
+        exact = float(value) if isinstance(value, int) and is_float(dtype) else value
+        with np.errstate(over="ignore"):
+            made = np.asarray(exact, dtype)
+    except OverflowError:
+        raise does_not_fit(value, dtype) from None
+    if not np.isfinite(made) and np.isfinite(exact):
+        raise does_not_fit(value, dtype)
+    return made
+
+
+# ---- what fits -------------------------------------------------------------------------------
+
+
+def fitted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """The same numbers in another dtype, rounded where it is a float.
+
+    Raises:
+        DTypeError: One of them does not fit: it would overflow, or an integer dtype (or bool)
+            cannot hold it, or it is complex.
+    """
+    made = converted(array, dtype)
+    if made is None:
+        raise does_not_fit(array, dtype)
+    return made
+
+
+def converted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] | None:
+    """As `fitted`; `None` where a number does not fit."""
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        return None
+    if array.dtype.kind in "iu" and dtype.kind in "iu":
+        return array.astype(dtype) if _in_range(array, dtype) else None
+    with np.errstate(all="ignore"):
+        made = array.astype(dtype)
+        if is_float(dtype):
+            finite = np.isfinite(made)
+            return made if finite.all() or (finite == np.isfinite(array)).all() else None
+        # What an integer dtype cannot hold differs on the way back, or was out of its range.
+        same = np.array_equal(made.astype(array.dtype), array)
+    return made if same and (dtype == BOOL or _in_range(array, dtype)) else None
+
+
+def _in_range(array: np.ndarray[Any, Any], dtype: DType) -> bool:
+    """Whether all numbers, none of them NaN, lie within an integer dtype."""
+    limits = np.iinfo(dtype)
+    return not array.size or (
+        limits.min <= array.min().item() and array.max().item() <= limits.max
+    )
+
+
+def does_not_fit(value: Any, dtype: DType) -> DTypeError:
+    """The error for a number that a dtype cannot hold."""
+    shown = " ".join(f"{value!s:.60}".split())
+    return DTypeError(
+        f"{shown} does not fit into {dtype}.",
+        fix="Name a dtype that holds it, as br.constant(value, dtype='float64'), or br.cast "
+        "the variable beside it.",
+    )

@@ -1,0 +1,1 @@
+"""What an operator is: schema, kinds of attributes, inference, and the decorator."""

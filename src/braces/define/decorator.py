@@ -1,0 +1,292 @@
+"""One definition per operator: `@op` reads the kernel's signature.
+
+Positional parameters are inputs, keyword-only parameters are attributes, the return annotation
+says whether there is one output or several. Schema, inference, gradient, documentation and
+tests follow from the one definition:
+
+    @op(examples=("x=f32[2,3]",))
+    def double(x: Tensor, *, times: int = 1) -> Tensor:
+        \"\"\"Twice the input, `times` times.\"\"\"
+        return x * 2**times
+
+    @double.vjp
+    def double_vjp(out_grad: Tensor, *, times: int = 1) -> Tensor:
+        return out_grad * 2**times
+
+Derived operators carry their transforms in the type: `double.vjp`, `double.jvp`,
+`double.vjp.vjp`. What nobody wrote is derived from the kernel by `jax.vjp` and `jax.jvp`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from braces.define.axes import Axes as AxisSpec, axis_rule, derived_rule
+from braces.define.definition import (
+    GRAD,
+    TANGENT,
+    Attrs as Attrs,
+    OpDef as OpDef,
+    Tensor as Tensor,
+    Types as Types,
+    Values,
+    suffix_of,
+)
+from braces.define.kinds import (
+    Axes as Axes,
+    Capacity as Capacity,
+    History as History,
+    Indices as Indices,
+    Learned as Learned,
+    Padding as Padding,
+    Salt as Salt,
+    Training as Training,
+)
+from braces.define.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
+from braces.errors import OpDefinitionError, UnknownNameError, suggest
+from braces.lazy import jax
+
+HIGHEST_ORDER = 10
+"""Derivatives of derivatives: each order has 1.6 times the slots of the one before."""
+
+# ---- the registry ----------------------------------------------------------------------------
+
+
+class Registry:
+    """Operator definitions by type; write-once, derived ones made on demand."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, OpDef] = {}
+        self.derived: dict[str, OpDef] = {}
+
+    def add(self, definition: OpDef) -> OpDef:
+        """Register a new operator.
+
+        Raises:
+            OpDefinitionError: There is one of this type already.
+        """
+        if definition.type in self.definitions:
+            raise OpDefinitionError(
+                f"There is an operator `{definition.type}` already.",
+                fix="Choose another name for the function.",
+            )
+        self.definitions[definition.type] = definition
+        return definition
+
+    def find(self, type: str) -> OpDef | None:
+        """The definition of a type, derived types included, or `None`.
+
+        There is none of an order beyond `HIGHEST_ORDER`.
+        """
+        if type in self.definitions:
+            return self.definitions[type]
+        if type not in self.derived and type.count(".") <= HIGHEST_ORDER:
+            base_type, _, transform = type.rpartition(".")
+            base = self.find(base_type) if transform in TRANSFORMS else None
+            if base is None:
+                return None
+            self.derived[type] = TRANSFORMS[transform](base)
+        return self.derived.get(type)
+
+    def get(self, type: str) -> OpDef:
+        """The definition of a type.
+
+        Raises:
+            UnknownNameError: There is none; near misses are suggested.
+        """
+        found = self.find(type)
+        if found is None:
+            raise UnknownNameError(
+                f"There is no operator `{type}`.", fix=suggest(type, self.definitions)
+            )
+        return found
+
+
+OPS = Registry()
+
+
+# ---- the decorator --------------------------------------------------------------------------
+
+
+def op(
+    kernel: Callable[..., Any] | None = None,
+    *,
+    outputs: tuple[str, ...] = ("out",),
+    infer: Callable[..., Any] | None = None,
+    axes: AxisSpec = None,
+    differentiable: bool = True,
+    random: bool = False,
+    cheap: bool = False,
+    costly: bool = False,
+    lists: bool = False,
+    function: bool = True,
+    examples: tuple[str, ...] = (),
+    version: int = 1,
+) -> Any:
+    """Define an operator by its kernel; see the module's docstring.
+
+    Args:
+        kernel: Inputs are positional, attributes keyword-only. `Tensor` is an input,
+            `Tensor | None` an optional one, `*xs: Tensor` any number.
+        outputs: Their names, in the order in which the kernel returns them.
+        infer: A shared inference rule: `rule(context, *types, **attrs)`.
+        axes: How the axes of its inputs map to those of its outputs. In the notation of einsum,
+            a term for each slot: `"..., ... -> ..."` works element by element, `"... i k, ... k
+            j -> ... i j"` adds up products over `k`, `"... i! -> ... i!"` mixes what is along
+            `i`. `{"x": 0}`: `x` is reduced over the attribute `axis`, or over all axes, and 0
+            leaves an entry out; `"lowest"` and `"highest"` are the least and greatest numbers.
+            Or a function of the types by slot and the attributes, which returns the notation
+            or an `AxisMap`; see `braces.define.axes`. Row-wise branches and steps with
+            `lengths=` refuse operators that do not say it: compiled, they run on their rows
+            and some padding.
+        differentiable: False where there is no gradient.
+        random: Whether it draws random numbers; its first input is then the random state.
+        cheap: Whether recomputing beats keeping the result.
+        costly: Whether there is much more to compute than numbers to keep, as in a product of
+            matrices.
+        lists: Whether it handles lists, which are no arrays.
+        function: Whether `br` has a function made from it; not where users write it otherwise,
+            as `x[...]`, or call a function written by hand.
+        examples: As `"x=f32[b,4] axis=1"`; tests run each of them.
+        version: Raised when stored programs would change their meaning.
+
+    Raises:
+        OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `axes`
+            cannot be read.
+
+    Example:
+        >>> import braces as br
+        >>> @br.op(axes="... -> ...")
+        ... def halved(x: br.Tensor) -> br.Tensor:
+        ...     return x / 2
+        >>> with br.Program() as program:
+        ...     x = br.data("x", ["b"])
+        ...     choice = br.create_if_else(x > 1.0)
+        ...     with choice.true_block() as large:
+        ...         large.add_output(halved(large.add_input(x)))
+        ...     choice.pass_through(x)
+        ...     out = choice()
+        >>> br.Executor().run(program, br.Scope(), feed={"x": [4.0, 1.0, 6.0]}, fetch=out)
+        array([2., 1., 3.], dtype=float32)
+    """
+
+    def decorate(kernel: Callable[..., Any]) -> OpDef:
+        inputs, attrs = read_signature(kernel)
+        many = str(inspect.signature(kernel).return_annotation).startswith("list")
+        slots = tuple(Slot(name, many=many) for name in outputs)
+        definition = OpDef(
+            kernel.__name__,
+            inputs,
+            attrs,
+            slots,
+            kernel,
+            inspect.getdoc(kernel) or "",
+            infer_rule=infer,
+            axes_rule=axis_rule(kernel.__name__, axes, inputs, slots),
+            differentiable=differentiable,
+            random=random,
+            cheap=cheap,
+            costly=costly,
+            lists=lists,
+            function=function,
+            examples=examples,
+            version=version,
+        )
+        return OPS.add(definition)
+
+    return decorate if kernel is None else decorate(kernel)
+
+
+# ---- derived operators -----------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class DerivedVjp(OpDef):
+    """The gradient of an operator, by `jax.vjp` of its kernel."""
+
+    base: OpDef | None = None
+
+    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
+        """Cotangents of the wanted inputs from those of the outputs."""
+        base = self.base
+        assert base is not None
+        cotangents = {
+            s.name: values[s.name + self.suffix]
+            for s in base.outputs
+            if values.get(s.name + self.suffix)
+        }
+        primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
+        names = [slot.removesuffix(self.suffix) for slot in wanted]
+        chosen = {name: primals[name] for name in names}
+
+        def forward(chosen: dict[str, Any]) -> dict[str, Any]:
+            results = base.compute(primals | chosen, attrs, cotangents)
+            return {name: results[name] for name in cotangents}
+
+        _, pull = jax.vjp(forward, chosen)
+        (grads,) = pull(cotangents)
+        return {name + self.suffix: grad for name, grad in grads.items()}
+
+
+@dataclass(eq=False)
+class DerivedJvp(OpDef):
+    """The directional derivative of an operator, by `jax.jvp` of its kernel."""
+
+    base: OpDef | None = None
+
+    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
+        """Tangents of the wanted outputs from those of the inputs."""
+        base = self.base
+        assert base is not None
+        primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
+        moves = {name: values.get(name + self.suffix) for name in primals}
+        tangents = {name: given for name, given in moves.items() if given}
+        outs = [slot.removesuffix(self.suffix) for slot in wanted]
+
+        def forward(chosen: dict[str, Any]) -> dict[str, Any]:
+            results = base.compute(primals | chosen, attrs, outs)
+            return {name: results[name] for name in outs}
+
+        _, pushed = jax.jvp(forward, ({n: primals[n] for n in tangents},), (tangents,))
+        return {name + self.suffix: tangent for name, tangent in pushed.items()}
+
+
+def _vjp_of(base: OpDef) -> OpDef:
+    if base.vjp_rule is not None:
+        return base.vjp_rule
+    suffix = suffix_of(GRAD, base)
+    inputs = (*base.inputs, *_beside(base.outputs, suffix))
+    outputs = _beside(base.inputs, suffix)
+    cotangents = base.cotangents | {slot.name + suffix for slot in base.outputs}
+    return DerivedVjp(
+        f"{base.type}.vjp", inputs, base.attrs, outputs, base.kernel,
+        f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
+        costly=base.costly, suffix=suffix, cotangents=cotangents,
+        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, cotangents),
+    )  # fmt: skip
+
+
+def _jvp_of(base: OpDef) -> OpDef:
+    suffix = suffix_of(TANGENT, base)
+    inputs = (*base.inputs, *_beside(base.inputs, suffix))
+    outputs = _beside(base.outputs, suffix)
+    cotangents = base.cotangents | {slot + suffix for slot in base.cotangents}
+    linear = cotangents | {slot.name + suffix for slot in base.inputs}
+    return DerivedJvp(
+        f"{base.type}.jvp", inputs, base.attrs, outputs, base.kernel,
+        f"Directional derivative of {base.type}.", base=base,
+        differentiable=base.differentiable, costly=base.costly, suffix=suffix,
+        cotangents=cotangents,
+        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, linear),
+    )  # fmt: skip
+
+
+def _beside(slots: Iterable[Slot], suffix: str) -> tuple[Slot, ...]:
+    """A slot for the cotangents or tangents of each of these."""
+    return tuple(Slot(s.name + suffix, s.many, optional=True) for s in slots)
+
+
+TRANSFORMS: dict[str, Callable[[OpDef], OpDef]] = {"vjp": _vjp_of, "jvp": _jvp_of}

@@ -1,0 +1,222 @@
+"""Output types from input types: by a rule, else by the kernel on symbolic shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.define.decorator import OPS, Attrs, DerivedJvp, OpDef, Types
+from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
+from braces.dtypes import TensorType, Type
+from braces.errors import BracesError, ShapeError
+from braces.ir.records import Attr, Op
+from braces.lazy import jax
+
+
+class Context:
+    """What an inference rule may ask and say beyond its inputs."""
+
+    def __init__(self, type: str, unifier: Unifier) -> None:
+        self.type = type
+        self.unifier = unifier
+
+    def unify(self, left: Size, right: Size, problem: str) -> Size:
+        """The one size that both are; where they differ, a `ShapeError` that says `problem`."""
+        size = self.unifier.unify(left, right)
+        if size is None:
+            raise ShapeError(problem)
+        return size
+
+    def fresh(self) -> Dim:
+        """A new unnamed dimension."""
+        return self.unifier.fresh()
+
+
+def infer(
+    definition: OpDef,
+    types: Types,
+    attrs: Attrs,
+    wanted: Iterable[str],
+    context: Context,
+    outer: Mapping[str, Type] | None = None,
+) -> dict[str, tuple[Type, ...]]:
+    """The types of the wanted outputs, by slot; `outer` has the types of captures by name.
+
+    Raises:
+        ShapeError: The shapes do not fit.
+        DTypeError: The dtypes do not fit.
+    """
+    found = infer_lightly(definition, types, attrs, wanted, context, outer)
+    if found is not None:
+        return found
+    if isinstance(definition, DerivedJvp):
+        return _infer_jvp(infer, definition, types, attrs, wanted, context)
+    return _infer_by_kernel(definition, types, attrs, tuple(wanted))
+
+
+def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, Type]:
+    """The types of an operator's outputs, by name, from the types of what it reads.
+
+    Raises:
+        ShapeError: The shapes do not fit.
+        DTypeError: The dtypes do not fit.
+    """
+    definition = OPS.get(op.type)
+    given = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
+    outer = {n: types[n] for n in op.captures()}
+    context = Context(definition.type, unifier)
+    found = infer(definition, given, op.attrs, tuple(op.outputs), context, outer)
+    return {
+        name: type_
+        for slot, names in op.outputs.items()
+        for name, type_ in zip(names, found[slot], strict=True)
+    }
+
+
+def infer_lightly(
+    definition: OpDef,
+    types: Types,
+    attrs: Attrs,
+    wanted: Iterable[str],
+    context: Context,
+    outer: Mapping[str, Type] | None = None,
+) -> dict[str, tuple[Type, ...]] | None:
+    """What `infer` gives, where that needs no kernel and so no JAX; else `None`."""
+    if definition.owns_blocks:
+        return definition.infer_blocks(context, types, attrs, outer or {})
+    if definition.infer_rule is not None:
+        arguments = definition.arrange(types)
+        return definition.by_slot(definition.infer_rule(context, *arguments, **attrs))
+    if isinstance(definition, DerivedJvp):
+        return _infer_jvp(infer_lightly, definition, types, attrs, wanted, context)
+    return _mirrored(definition, wanted, types) if definition.suffix else None
+
+
+def _infer_jvp(
+    infer: Callable[..., Any],
+    definition: DerivedJvp,
+    types: Types,
+    attrs: Attrs,
+    wanted: Iterable[str],
+    context: Context,
+) -> Any:
+    """Tangents of outputs have the types of the outputs."""
+    base = definition.base
+    assert base is not None
+    primals = {s.name: types[s.name] for s in base.inputs if types.get(s.name)}
+    outs = {slot: slot.removesuffix(definition.suffix) for slot in wanted}
+    inner = Context(base.type, context.unifier)
+    found = infer(base, primals, attrs, tuple(outs.values()), inner)
+    return None if found is None else {slot: found[out] for slot, out in outs.items()}
+
+
+def _mirrored(
+    definition: OpDef, wanted: Iterable[str], types: Types
+) -> dict[str, tuple[Type, ...]] | None:
+    """Cotangents have the types of what they belong to, where all of that is known."""
+    found: dict[str, tuple[Type, ...]] = {}
+    for slot in wanted:
+        mirrored = types.get(slot.removesuffix(definition.suffix))
+        if not mirrored:
+            return None
+        found[slot] = mirrored
+    return found or None
+
+
+_cache: dict[Any, dict[str, tuple[Type, ...]]] = {}
+
+
+def _infer_by_kernel(
+    definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...]
+) -> dict[str, tuple[Type, ...]]:
+    key = (
+        definition.type,
+        id(definition),
+        tuple(types.items()),
+        tuple(attrs.items()),
+        wanted,
+    )
+    if key not in _cache:
+        _cache[key] = _evaluate(definition, types, attrs, wanted)
+    return _cache[key]
+
+
+def _evaluate(
+    definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...]
+) -> dict[str, tuple[Type, ...]]:
+    translate = Translation((one for given in types.values() for one in given), attrs)
+    structs = {slot: tuple(map(translate.struct, given)) for slot, given in types.items()}
+    symbolic = {name: translate.attr(value) for name, value in attrs.items()}
+    try:
+        with jax.enable_x64(True):
+            results = jax.eval_shape(lambda v: definition.compute(v, symbolic, wanted), structs)
+    except BracesError:
+        raise
+    except Exception as error:
+        raise ShapeError(
+            f"{definition.type} cannot take these inputs: {_first_line(error)}"
+        ) from None
+    return {slot: tuple(map(translate.type, values)) for slot, values in results.items()}
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return text[0][:200] if text else type(error).__name__
+
+
+class Translation:
+    """Between our dimensions and JAX's, which must be plain words of one scope."""
+
+    def __init__(self, types: Iterable[Type], attrs: Mapping[str, Attr] | None = None) -> None:
+        names = sorted(
+            {
+                name
+                for one in types
+                if isinstance(one, TensorType)
+                for size in one.shape
+                if isinstance(size, Dim)
+                for name in size.names()
+            }
+            | {n for value in (attrs or {}).values() for n in _names_in(value)}
+        )
+        self.there = {name: Dim.named(f"d{i}") for i, name in enumerate(names)}
+        self.back = {f"d{i}": Dim.named(name) for i, name in enumerate(names)}
+        self.scope = jax.export.SymbolicScope() if names else None
+
+    def size(self, size: Size) -> Any:
+        """A size as JAX has it."""
+        if isinstance(size, int):
+            return size
+        text = str(substitute(size, self.there))
+        return jax.export.symbolic_shape(text, scope=self.scope)[0]
+
+    def struct(self, given: Type) -> Any:
+        """A type as JAX has it."""
+        if not isinstance(given, TensorType):
+            raise ShapeError(f"A list ({given}) cannot be an input here.")
+        return jax.ShapeDtypeStruct(tuple(map(self.size, given.shape)), given.dtype)
+
+    def attr(self, value: Attr) -> Any:
+        """An attribute as kernels have it."""
+        if isinstance(value, Dim):
+            return self.size(value)
+        return tuple(map(self.attr, value)) if isinstance(value, tuple) else value
+
+    def type(self, struct: Any) -> TensorType:
+        """The type of what JAX has, an array or what is known of one."""
+        return TensorType(np.dtype(struct.dtype), self.shape(struct.shape))
+
+    def shape(self, sizes: Iterable[Any]) -> Shape:
+        """Sizes of JAX as ours."""
+        return tuple(
+            size if isinstance(size, int) else substitute(parse_size(str(size)), self.back)
+            for size in sizes
+        )
+
+
+def _names_in(value: Attr) -> set[str]:
+    if isinstance(value, Dim):
+        return value.names()
+    return set[str]().union(*map(_names_in, value)) if isinstance(value, tuple) else set()

@@ -1,0 +1,388 @@
+"""What people type by habit, on `br` itself and on what it makes, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from braces.errors import suggest
+
+# ---- br.NAME ---------------------------------------------------------------------------------
+
+_HINTS = """\
+absolute br.abs(x)
+acosh br.log(x + br.sqrt(x * x - 1.0))
+adam br.optimizer.adam(learning_rate)
+adamw br.optimizer.adamw(learning_rate)
+add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
+add_momentum br.optimizer.momentum(learning_rate)
+allclose br.all(br.abs(x - y) < tolerance)
+amax br.max(x, axis)
+amin br.min(x, axis)
+apply_updates br.optimizer.sgd(learning_rate).minimize(loss)
+argwhere br.where(condition, x, y): the size of a result follows from shapes
+array br.constant(value), or br.data for what a run feeds
+asinh br.log(x + br.sqrt(x * x + 1.0))
+assign the value itself: a name is bound once
+atanh 0.5 * br.log((1.0 + x) / (1.0 - x))
+autograd br.gradients(targets, inputs)
+average br.mean(x, axis)
+avg_pool br.avg_pool2d(x, window)
+backward br.append_backward(loss)
+batchnorm1d br.batch_norm(x)
+batchnorm2d br.batch_norm(x)
+bce br.mean(br.sigmoid_binary_cross_entropy(logits, target))
+bernoulli br.random.bernoulli(shape, probability)
+binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+bitwise_and x & y
+bitwise_not ~x
+bitwise_or x | y
+bitwise_xor x ^ y
+bmm br.matmul(x, y)
+broadcast br.broadcast_to(x, shape)
+broadcast_arrays br.broadcast_to(x, shape): operators broadcast by themselves
+case br.create_switch()
+case_of br.create_switch(index)
+cat br.concat(xs, axis=0)
+categorical br.random.categorical(logits)
+chunk br.split(x, sections, axis)
+clamp br.clip(x, min, max)
+clip_by_global_norm br.optimizer.clip_by_global_norm(max_norm)
+clip_by_value br.optimizer.clip_by_value(max_delta)
+clone the variable itself: values never change
+compile br.Executor(): it compiles
+concatenate br.concat(xs, axis=0)
+conv br.conv2d(x, 16, 3), or br.conv2d(x, weight)
+copysign br.where(y < 0.0, -br.abs(x), br.abs(x))
+cos_sim br.cosine_similarity(prediction, target)
+cosine_decay_schedule br.optimizer.cosine_decay_schedule
+count_nonzero br.sum(x != 0)
+create_parameter br.parameter(name, shape)
+cross_entropy br.softmax_cross_entropy(logits, labels)
+cumulative_prod br.cumprod(x, axis)
+cumulative_sum br.cumsum(x, axis)
+default_main_program br.default_program()
+default_startup_program br.default_program().startup
+dense br.fc(x, size)
+detach br.stop_gradient(x)
+device br.Executor(device="cpu:0")
+device_put br.Executor(device="gpu:0"): a run chooses
+diff x[1:] - x[:-1]
+div br.divide(x, y)
+double br.float64
+dtype x.dtype
+dynamicrnn br.create_rnn()
+elementwise_add br.add(x, y), or x + y
+elementwise_div br.divide(x, y), or x / y
+elementwise_max br.maximum(x, y)
+elementwise_min br.minimum(x, y)
+elementwise_mul br.multiply(x, y), or x * y
+elementwise_pow br.pow(x, y), or x ** y
+elementwise_sub br.subtract(x, y), or x - y
+empty br.zeros(shape)
+empty_like br.zeros_like(x)
+eq br.equal(x, y), or x == y
+expand br.broadcast_to(x, shape)
+exponential_decay_schedule br.optimizer.exponential_decay
+fence br.block(name, recompute=True) for the gradient
+fetch exe.run(prog, scope, fetch=[x])
+fill_constant br.full(shape, value, dtype)
+finfo numpy.finfo(x.dtype)
+float br.float32
+floor_div br.floor_divide(x, y), or x // y
+fluid br: data, layers and control flow are in it
+fmax br.maximum(x, y)
+fmin br.minimum(x, y)
+fori_loop br.scan(step_fn, init, length=n), or br.while_loop
+from_dlpack br.constant(array), or br.data for what a run feeds
+from_numpy br.constant(array), or br.data for what a run feeds
+functional br.relu and its like: functions are in br itself
+gather br.take(x, indices, axis=0), or br.take_along_axis
+ge br.greater_equal(x, y), or x >= y
+getitem x[index]
+global_scope br.Scope()
+grad br.gradients(targets, inputs)
+greater_than br.greater(x, y), or x > y
+gt br.greater(x, y), or x > y
+half br.float16
+hardsigmoid br.hard_sigmoid(x)
+hardtanh br.hard_tanh(x)
+hessian br.gradients of br.gradients
+hstack br.concat(xs, axis=1)
+if_else br.create_if_else(predicate)
+ifelse br.create_if_else(predicate)
+iinfo numpy.iinfo(x.dtype)
+increment x + 1
+index_select br.take(x, indices, axis=0)
+instance_norm br.group_norm(x, groups) with as many groups as channels
+int br.int32, or br.int64
+invert ~x
+isclose br.abs(x - y) < tolerance
+isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
+jacobian br.gradients of each number, or br.jvp
+jit br.Executor(): it compiles
+l1_loss br.mean(br.absolute_error(prediction, target))
+lax br.scan, br.cond and br.while_loop: they are in br itself
+le br.less_equal(x, y), or x <= y
+less_than br.less(x, y), or x < y
+linalg br.matmul, br.outer and br.norm: they are in br itself
+linear br.fc(x, size)
+load br.load_model(path), or br.load_parameters(scope, path)
+load_inference_model br.load_model(path)
+log10 br.log(x) / math.log(10)
+logsigmoid -br.softplus(-x)
+long br.int64
+lookup_table br.embedding(ids, table)
+lt br.less(x, y), or x < y
+manual_seed exe.init(prog, scope, seed=0)
+masked_fill br.where(mask, value, x)
+max_pool br.max_pool2d(x, window)
+meshgrid br.expand_dims(x, axis): operators broadcast
+mm br.matmul(x, y)
+mod br.remainder(x, y), or x % y
+mse_loss br.mean(br.squared_error(prediction, target))
+mul br.multiply(x, y), or br.matmul for a product of matrices
+multinomial br.random.categorical(logits)
+name_scope with br.block(name)
+ndim x.ndim
+ne br.not_equal(x, y), or x != y
+neg br.negative(x), or -x
+next_count a memory of a loop, or br.state for what outlives a run
+nll_loss br.softmax_cross_entropy(logits, labels)
+nn br.layers
+no_grad br.stop_gradient(x)
+nonzero br.where(condition, x, y): the size of a result follows from shapes
+normal br.random.normal(shape)
+normalize br.l2_normalize(x, axis)
+numel the product of x.shape
+numpy exe.run(prog, scope, fetch=[x])
+operatorfunction br.op, which makes them
+optim br.optimizer
+permute br.permute_dims(x, axes)
+piecewise_constant_schedule br.optimizer.piecewise_constant_schedule
+placeholder br.data(name, shape)
+pmap br.Executor(): one program runs on one device
+polynomial_schedule br.optimizer.polynomial_schedule
+pool2d br.max_pool2d(x, window), or br.avg_pool2d
+positive the variable itself
+prelu br.where(x > 0.0, x, slope * x)
+print a listener of exe.run, or fetch the variable
+program_guard with br.Program() as prog
+put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add
+rand br.random.uniform(shape)
+rand_like br.random.uniform(x.shape)
+randint br.random.randint(shape, low, high)
+randn br.random.normal(shape)
+randn_like br.random.normal(x.shape)
+rank x.ndim
+ravel br.reshape(x, [-1])
+reduce_all br.all(x, axis)
+reduce_any br.any(x, axis)
+reduce_max br.max(x, axis)
+reduce_mean br.mean(x, axis)
+reduce_min br.min(x, axis)
+reduce_prod br.prod(x, axis)
+reduce_sum br.sum(x, axis)
+remat br.block(name, recompute=True) for the gradient
+result_type (x + y).dtype
+rint br.round(x)
+rnn br.create_rnn()
+run exe.run(prog, scope, feed={...}, fetch=[...])
+save br.save_model(path, prog, scope), or br.save_parameters(scope, path)
+save_inference_model br.save_model(path, prog, scope)
+scale_by_adadelta br.optimizer.adadelta(learning_rate)
+scale_by_adam br.optimizer.adam(learning_rate)
+scale_by_adamax br.optimizer.adamax(learning_rate)
+scale_by_amsgrad br.optimizer.amsgrad(learning_rate)
+scale_by_belief br.optimizer.adabelief(learning_rate)
+scale_by_learning_rate br.optimizer.scale_by_learning_rate(learning_rate)
+scale_by_lion br.optimizer.lion(learning_rate)
+scale_by_radam br.optimizer.radam(learning_rate)
+scale_by_rms br.optimizer.rmsprop(learning_rate)
+scale_by_rss br.optimizer.adagrad(learning_rate)
+scale_by_stddev br.optimizer.rmsprop(learning_rate, centered=True)
+scale_by_trust_ratio br.optimizer.lamb(learning_rate)
+scatter br.scatter_add(x, indices, updates)
+schedule br.optimizer.cosine_decay_schedule and its like
+searchsorted br.sum(xs < br.expand_dims(x, -1), axis=-1)
+seed exe.init(prog, scope, seed=0)
+select x[:, index]
+sequential br.block(name), which can be called again
+session br.Executor()
+setitem_add br.scatter_add(x, indices, updates)
+sgd br.optimizer.sgd(learning_rate)
+shape x.shape
+sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+signbit x < 0.0
+softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
+square_error_cost br.squared_error(prediction, target)
+staticrnn br.create_rnn()
+sub br.subtract(x, y), or x - y
+sums br.add(x, y), or x + y
+swiglu br.silu(x) * y
+swish br.silu(x)
+symboltable block.symbol_table
+tensor br.constant(value), or br.data for what a run feeds
+top_k br.topk(x, k)
+true_divide br.divide(x, y), or x / y
+uniform br.random.uniform(shape)
+unique br.sort(x): the size of a result follows from shapes
+unsqueeze br.expand_dims(x, axis)
+value_and_grad br.gradients(targets, inputs), and fetch both
+var_scope br.Scope()
+vecdot br.sum(x * y, axis=-1)
+vectorize a leading axis: operators broadcast
+view br.reshape(x, shape)
+vjp br.gradients(targets, inputs)
+vmap a leading axis: operators broadcast
+vstack br.concat(xs, axis=0)
+warmup_cosine_schedule br.optimizer.warmup_cosine_decay_schedule
+while br.create_while(), or br.while_loop
+window x[start:stop]
+window_add br.scatter_add(x, indices, updates)
+"""
+HINTS = {name: hint for name, _, hint in (x.partition(" ") for x in _HINTS.splitlines())}
+
+# ---- x.NAME of a variable --------------------------------------------------------------------
+
+METHODS = {
+    "fc": "br.fc(x, size)",
+    "contiguous": "the variable itself: layout is XLA's affair",
+    "cpu": "br.Executor(device='cpu'): a run chooses, not a variable",
+    "cuda": "br.Executor(device='cuda:0'): a run chooses, not a variable",
+    "data": "exe.run(prog, scope, fetch=x) for its value",
+    "detach": "br.stop_gradient(x)",
+    "device": "br.Executor(device=...): a run chooses, not a variable",
+    "grad": "br.gradients(loss, x)",
+    "item": "exe.run(prog, scope, fetch=x) for its value",
+    "numpy": "exe.run(prog, scope, fetch=x) for its value",
+    "requires_grad": "br.gradients(loss, x), or br.stop_gradient(x) where none shall flow",
+    "size": "x.shape, or br.size(x.shape[0]) for a number in the program",
+    "to": "x.astype(dtype); a device is chosen by br.Executor(device=...)",
+    "tolist": "exe.run(prog, scope, fetch=x) for its value",
+    "view": "x.reshape(...)",
+}
+
+# ---- of programs, scopes, executors and models -----------------------------------------------
+
+_RUN = "exe.run(prog, scope, feed={...}, fetch=[...])"
+_TRAIN = "br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch"
+_DEVICE = "br.Executor(device=...): a run chooses"
+
+HABITS: dict[str, dict[str, str]] = {
+    "Program": {
+        "all_parameters": "prog.parameters",
+        "backward": "br.append_backward(loss)",
+        "clone": "br.for_test(prog), or br.prune(prog, targets)",
+        "compile": "br.Executor(): it compiles",
+        "copy": "br.Program.from_bytes(prog.to_bytes())",
+        "cpu": _DEVICE,
+        "cuda": _DEVICE,
+        "eval": "br.for_test(prog)",
+        "fit": _TRAIN,
+        "forward": _RUN,
+        "global_block": "prog.block(0)",
+        "list_vars": "prog.vars",
+        "load_state_dict": "br.load_parameters(scope, path)",
+        "num_blocks": "len(prog.blocks)",
+        "ops": "prog.block(0).ops",
+        "parse_from_string": "br.Program.from_bytes(data)",
+        "predict": _RUN,
+        "random_seed": "exe.init(prog, scope, seed=0)",
+        "run": _RUN,
+        "serialize_to_string": "prog.to_bytes()",
+        "state_dict": "br.save_parameters(scope, path)",
+        "summary": "print(prog), or prog.to_html(path)",
+        "to": _DEVICE,
+        "train": _TRAIN,
+        "trainable_variables": "prog.parameters",
+        "trainable_weights": "prog.parameters",
+        "variables": "prog.vars",
+        "weights": "prog.parameters",
+    },
+    "Scope": {
+        "delete": "scope.erase(name)",
+        "drop": "scope.erase(name)",
+        "find": "scope.find_var(name)",
+        "get": "scope.find_var(name)",
+        "items": "scope.names() and scope.var(name).value",
+        "keys": "scope.names()",
+        "list": "scope.names()",
+        "load": "br.load_parameters(scope, path)",
+        "pop": "scope.erase(name)",
+        "remove": "scope.erase(name)",
+        "run": "exe.run(prog, scope): a scope holds values and runs nothing",
+        "save": "br.save_parameters(scope, path)",
+        "set": "scope.var(name).set(array)",
+        "state_dict": "br.save_parameters(scope, path)",
+        "values": "scope.names() and scope.var(name).value",
+        "vars": "scope.names()",
+    },
+    "Executor": {
+        "eval": "br.for_test(prog), and exe.run of that",
+        "evaluate": "br.for_test(prog), and exe.run of that",
+        "fit": _TRAIN,
+        "forward": _RUN,
+        "jit": "exe.run: it compiles",
+        "predict": _RUN,
+        "reset": "exe.init(prog, scope, seed=0)",
+        "step": _RUN,
+        "train": _TRAIN,
+    },
+    "Model": {
+        "eval": "model.run(x=xs): it predicts and trains nothing",
+        "evaluate": "model.run(x=xs)",
+        "fit": "model.run_program('train', x=xs, y=ys) for each batch",
+        "forward": "model.run(x=xs)",
+        "inputs": "model.feeds",
+        "load_state_dict": "br.load_parameters(model.scope, path)",
+        "outputs": "model.fetches",
+        "parameters": "model.scope.names()",
+        "predict": "model.run(x=xs)",
+        "state_dict": "br.save_parameters(model.scope, path)",
+        "train": "model.run_program('train', x=xs, y=ys) for each batch",
+        "weights": "model.scope.names()",
+    },
+}
+
+
+def no_member(kind: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for `x.NAME` of a program, scope, executor or model: what to type instead.
+
+    Args:
+        kind: What `x` is, as `HABITS` spells it.
+        name: What was asked for.
+        known: What there is.
+    """
+    hint = HABITS[kind].get(name.lower())
+    near = suggest(name, (one for one in known if not one.startswith("_")))
+    fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See help() of it."
+    return AttributeError(f"{kind} has no `{name}`. {fix}", name=name)
+
+
+class Hinted:
+    """What says what to type in place of an attribute that it does not have."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # a checker is to tell a wrong name before it runs
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise no_member(type(self).__name__, name, dir(type(self)))
+
+
+# ---- operators -------------------------------------------------------------------------------
+
+ALIASES = {
+    "acos": "arccos",
+    "add_two": "add",
+    "asin": "arcsin",
+    "astype": "cast",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "permute_dims": "transpose",
+    "power": "pow",
+}
+"""Other names of operators: the array API's, and those of NumPy and the design documents."""

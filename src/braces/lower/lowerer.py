@@ -1,0 +1,322 @@
+"""From a block to one function of JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from braces.define.decorator import OPS, OpDef
+from braces.define.offence import worst
+from braces.dims import Dim
+from braces.dtypes import is_float
+from braces.errors import BracesError
+from braces.ir.records import Attr, Body, Op, VarInfo
+from braces.lazy import jax, jnp, lax
+from braces.lower.asking import first_trips, next_end, repeat, scan
+from braces.lower.attributes import Sizes, concrete_attrs, size_number
+from braces.ops.control.base import BlockOp
+from braces.ops.lists import Buffer
+
+NAN = "@nan"
+"""The site that says whether any operator produced a NaN."""
+STOP = "@stop"
+"""The site that says whether a loop was told to stop."""
+
+
+class State(NamedTuple):
+    """What a run knows of itself while it runs: loops and branches carry it.
+
+    Attributes:
+        running: False as soon as something failed that loops must not go on after.
+        sites: For each operator that may fail, 0 or what went wrong; for one where a history
+            begins, how many values it had at most; for one that tells a size, see `Site.count`.
+    """
+
+    running: Any
+    sites: dict[str, Any]
+
+
+@dataclass
+class Site:
+    """An operator that may fail, by its path."""
+
+    path: str
+    op: Op
+    definition: OpDef
+
+    @property
+    def history(self) -> str | None:
+        """The history that begins here, whose need of room it says."""
+        roles = self.definition.roles
+        return str(self.op.attrs[roles["History"]]) if "Capacity" in roles else None
+
+    @property
+    def length(self) -> str | None:
+        """The dimension of which it says the size."""
+        role = self.definition.roles.get("Learned")
+        length = None if role is None else self.op.attrs[role]
+        return length.name if isinstance(length, Dim) else None
+
+    def count(self, told: int, limit: int, assumed: int) -> int:
+        """The size that it told: beyond the limit where it was not as assumed."""
+        if told > limit:
+            return told - limit - 1
+        return told if limit else assumed
+
+
+def block_path(path: str, op: Op) -> str:
+    """The path of the block that an operator stands in; names may have slashes too."""
+    return path.removesuffix(op.name).rstrip("/")
+
+
+def find_sites(body: Body, path: str = "") -> dict[str, Site]:
+    """All operators of a block and its sub-blocks that may fail."""
+    found: dict[str, Site] = {}
+    for op in body.ops:
+        definition = OPS.get(op.type)
+        here = f"{path}/{op.name}".lstrip("/")
+        if definition.may_fail(op.attrs) or "Capacity" in definition.roles:
+            found[here] = Site(here, op, definition)
+        for label, sub_block in op.bodies().items():
+            found |= find_sites(sub_block, f"{here}/{label}")
+    return found
+
+
+@dataclass
+class Lowerer:
+    """Lowers blocks, for one set of sizes and capacities.
+
+    Attributes:
+        sizes: The named dimensions of the run.
+        sites: What may fail.
+        capacities: Room by history.
+        check_nan: Whether to note where there is a NaN.
+        rounded: The dimensions whose sizes are room for one real row and more.
+        infos: The variables of the main block.
+        ticket: What loops show when they ask whether to go on; `None` where they cannot ask.
+        timed: Whether all loops ask, not just those that may be endless.
+        loops: Those that ask, by number: where they are, and their operators.
+    """
+
+    sizes: Sizes
+    sites: dict[str, Site]
+    capacities: Mapping[str, int] = field(default_factory=dict[str, int])
+    check_nan: bool = False
+    infos: Mapping[str, VarInfo] = field(default_factory=dict[str, VarInfo])
+    ticket: Any = None
+    timed: bool = False
+    loops: list[tuple[str, Op]] = field(default_factory=list[tuple[str, Op]])
+    rounded: frozenset[str] = frozenset()
+
+    def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
+        """Lower the operators of a block; `env` gains what they bind."""
+        for op in body.ops:
+            definition = OPS.get(op.type)
+            here = f"{path}/{op.name}".lstrip("/")
+            with jax.named_scope(op.name.replace("/", ".")):
+                if isinstance(definition, BlockOp):
+                    view = OpLowering(self, op, env, here, self._whole(op, env, state))
+                    env |= definition.lower(view)
+                    state = view.outer
+                else:
+                    results, state = self._plain(definition, op, env, here, state)
+                    bind(op, results, env)
+            bound = [env[name] for name in op.binds()]
+            state = self._measured(bound, state)
+            if self.check_nan:
+                state = note(state, NAN, has_nan(bound))
+        return state
+
+    def _plain(
+        self, definition: OpDef, op: Op, env: dict[str, Any], here: str, state: State
+    ) -> tuple[dict[str, Any], State]:
+        values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
+        if definition.learn_rule is not None:
+            found = definition.learn_rule(*definition.arrange(values), **op.attrs)
+            state = self._learn(found, here, state)
+        attrs = self.attrs(definition, op.attrs)
+        if definition.check is not None:
+            wrong = definition.check.kernel(*definition.arrange(values), **attrs)
+            state = fail(state, here, wrong)
+        try:
+            return definition.compute(values, attrs, op.outputs.keys()), state
+        except BracesError as error:
+            raise error.located(op.describe()) from None
+
+    def _measured(self, bound: Iterable[Any], state: State) -> State:
+        """Note how many values the lists have that began in the block that has this state.
+
+        What pushes to a list goes on beyond its room, so that one run tells all that is needed.
+        """
+        for site, buffer in self._lists(bound, state):
+            count = jnp.maximum(state.sites[site], buffer.count)
+            state = State(state.running, state.sites | {site: count})
+        return state
+
+    def _whole(self, op: Op, env: Mapping[str, Any], state: State) -> State:
+        """The state in which an operator reads its lists: no loop runs over one cut short."""
+        for _, buffer in self._lists([env[name] for name in op.reads()], state):
+            state = State(state.running & buffer.whole, state.sites)
+        return state
+
+    def _lists(self, values: Iterable[Any], state: State) -> Iterator[tuple[str, Buffer]]:
+        for value in values:
+            if isinstance(value, Buffer):
+                begun = (
+                    p
+                    for p in state.sites
+                    if p in self.sites and self.sites[p].history == value.history
+                )
+                for site in islice(begun, 1):
+                    yield site, value
+
+    def _learn(self, found: Mapping[str, Any], here: str, state: State) -> State:
+        """Hold the sizes that values tell against those that were assumed."""
+        for name, size in found.items():
+            size, assumed = jnp.asarray(size, "int32"), self.sizes.setdefault(name, 0)
+            room = assumed if name in self.rounded else 0
+            fits = (size > 0) & (size <= room) if room else size == assumed
+            told = jnp.where(fits, size if room else 0, room + 1 + size)
+            told = jnp.maximum(state.sites[here], told)
+            state = State(state.running & fits, state.sites | {here: told})
+        return state
+
+    def attrs(self, definition: OpDef, attrs: Mapping[str, Attr]) -> dict[str, Any]:
+        """Attributes as numbers; the capacity of a history is the executor's affair."""
+        found, roles = concrete_attrs(attrs, self.sizes), definition.roles
+        if "Capacity" in roles:
+            found[roles["Capacity"]] = self.capacities[found[roles["History"]]]
+        return found
+
+
+def histories(sites: Iterable[Site]) -> list[str]:
+    """The histories that begin at some of these operators."""
+    return list(dict.fromkeys(site.history for site in sites if site.history))
+
+
+def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> None:
+    """Give the outputs of an operator their values."""
+    for slot, names in op.outputs.items():
+        for name, value in zip(names, results.get(slot, ()), strict=True):
+            env[name] = value
+
+
+def note(state: State, site: str, wrong: Any) -> State:
+    """The state with what a site found; loops stop where it is something."""
+    told = worst(wrong)
+    sites = state.sites | {site: jnp.maximum(state.sites[site], told)}
+    return State(state.running & (told == 0), sites)
+
+
+def fail(state: State, site: str, wrong: Any) -> State:
+    """The state with a failure, where nothing failed before: what came first is told."""
+    return note(state, site, jnp.where(state.running, wrong, jnp.zeros_like(wrong)))
+
+
+@dataclass
+class OpLowering:
+    """One operator that owns blocks, being lowered; `braces.ops.control.base.Lowering`."""
+
+    lowerer: Lowerer
+    op: Op
+    env: dict[str, Any]
+    path: str
+    outer: State
+
+    def read(self, name: str) -> Any:
+        """The value of a visible variable."""
+        return self.env[name]
+
+    def size(self, size: Any) -> int:
+        """A size as a number."""
+        return size_number(size, self.lowerer.sizes)
+
+    def run(
+        self,
+        label: str,
+        body: Body,
+        arguments: Sequence[Any],
+        state: State,
+        sizes: Mapping[str, int] | None = None,
+    ) -> tuple[list[Any], State]:
+        """Lower a sub-block; `sizes` are dimensions that belong to this run of it."""
+        env = {name: self.env[name] for name in self.op.captures()}
+        env.update(zip(body.params, arguments, strict=True))
+        lowerer = (
+            replace(self.lowerer, sizes={**self.lowerer.sizes, **sizes})
+            if sizes
+            else self.lowerer
+        )
+        state = lowerer.run(body, env, f"{self.path}/{label}", state)
+        return [env[name] for name in body.results], state
+
+    def inline(self, label: str, body: Body) -> list[Any]:
+        """Lower a sub-block that runs just once, in the state of the block around it."""
+        results, self.outer = self.run(label, body, [], self.outer)
+        return results
+
+    def repeat(
+        self, check: Callable[[Any], Any], step: Callable[[Any], Any], carry: Any, endless: bool
+    ) -> Any:
+        """A while loop, which asks now and then whether to go on."""
+        lowerer = self.lowerer
+        if lowerer.ticket is None or not (endless or lowerer.timed):
+            return lax.while_loop(check, step, carry)
+        lowerer.loops.append((block_path(self.path, self.op), self.op))
+        loop = len(lowerer.loops) - 1
+
+        def ask(end: Any, trip: Any, state: State) -> tuple[Any, State]:
+            end = lax.cond(
+                trip < end, lambda: end, lambda: next_end(trip, lowerer.ticket, loop)
+            )
+            return end, fail(state, STOP, end == 0)
+
+        first = first_trips(self.op, lowerer.infos, lowerer.sizes)
+        return repeat(check, step, carry, ask, first)
+
+    def scan(
+        self, step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
+    ) -> Any:
+        """A `lax.scan`, which asks whether to go on where the run has a limit of time."""
+        if self.lowerer.ticket is None or not self.lowerer.timed or not length:
+            return lax.scan(step, carry, xs, length=length, reverse=reverse)
+        return scan(step, carry, xs, length, reverse, partial(self.repeat, endless=False))
+
+    def state(self, *labels: str) -> State:
+        """The state that enters these sub-blocks."""
+        prefixes = tuple(f"{self.path}/{label}/" for label in labels)
+        zero = jnp.asarray(0, "int32")
+        own = (self.path, NAN, STOP)
+        sites = {p: zero for p in self.outer.sites if p.startswith(prefixes) or p in own}
+        return State(self.outer.running, sites)
+
+    def leave(self, state: State) -> None:
+        """Take over the state that left the sub-blocks."""
+        sites = {p: jnp.maximum(self.outer.sites[p], found) for p, found in state.sites.items()}
+        self.outer = State(state.running, self.outer.sites | sites)
+
+    def running(self, state: State) -> Any:
+        """Whether nothing has failed so far."""
+        return state.running
+
+    def flag(self, state: State, wrong: Any) -> State:
+        """Note a failure of this operator."""
+        return fail(state, self.path, wrong)
+
+
+def has_nan(values: Sequence[Any]) -> Any:
+    """Whether any array among these values has a NaN."""
+    leaves = jax.tree.leaves(values)
+    found = [jnp.any(jnp.isnan(x)) for x in leaves if is_float(np.dtype(x.dtype))]
+    return jnp.any(jnp.stack(found)) if found else jnp.asarray(False)
+
+
+def start_state(sites: Iterable[str]) -> State:
+    """Nothing has failed."""
+    zero = jnp.asarray(0, "int32")
+    return State(jnp.asarray(True), dict.fromkeys(sites, zero))

@@ -1,0 +1,84 @@
+"""What ends a run from outside: its time, and Ctrl-C."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+from time import monotonic
+
+from braces.errors import ProgramError, RunError
+from braces.lower.signals import Uninterrupted
+
+
+class Watch:
+    """Looks at the time that a run may take, and at Ctrl-C while it computes.
+
+    Args:
+        timeout_s: How long the run may take, in seconds from now; `None` for ever.
+
+    Attributes:
+        held: What holds Ctrl-C back meanwhile.
+        error: Why the run was ended, where it was.
+        loop: The number of the loop in which it was.
+
+    Raises:
+        ProgramError: That is no number of seconds.
+    """
+
+    __slots__ = ("deadline", "error", "held", "loop", "timeout_s")
+
+    def __init__(self, timeout_s: float | None = None) -> None:
+        self.timeout_s = timeout_s
+        self.deadline = None if timeout_s is None else monotonic() + _seconds(timeout_s)
+        self.held: Uninterrupted | None = None
+        self.error: BaseException | None = None
+        self.loop = 0
+
+    def check(self) -> None:
+        """Raise where the time is over.
+
+        Raises:
+            RunError: It is.
+        """
+        if self.deadline is not None and monotonic() > self.deadline:
+            raise RunError(
+                f"The run took longer than timeout_s={self.timeout_s}.",
+                fix="Allow more time, or limit the trips of its loops with max_trips.",
+            )
+
+    def goes_on(self) -> bool:
+        """Whether the run goes on; where not, `error` says why."""
+        try:
+            if self.held is not None:
+                self.held.deliver()
+            self.check()
+        except BaseException as error:  # whatever a handler of the user's raises ends the run
+            self.error = error
+        return self.error is None
+
+    def turn(self, lock: threading.RLock) -> AbstractContextManager[object]:
+        """Hold a lock, waiting for it no longer than the run may take."""
+        return lock if self.deadline is None else self._turn_until(self.deadline, lock)
+
+    @contextmanager
+    def _turn_until(self, deadline: float, lock: threading.RLock) -> Generator[None]:
+        left = min(max(deadline - monotonic(), 0.0), threading.TIMEOUT_MAX)
+        if not lock.acquire(timeout=left):
+            raise RunError(
+                f"Other runs with this scope took longer than timeout_s={self.timeout_s}.",
+                fix="Allow more time, or give each thread a scope of its own.",
+            )
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def _seconds(timeout_s: object) -> float:
+    number = timeout_s if isinstance(timeout_s, int | float) else -1
+    if number >= 0 and timeout_s is not True and timeout_s is not False:  # nor NaN
+        return float(number)
+    raise ProgramError(
+        f"timeout_s={timeout_s!r:.40} is no time.", fix="Give seconds, as 10.0, or None."
+    )

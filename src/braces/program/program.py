@@ -1,0 +1,200 @@
+"""The program that users hold: being built, and all that it does itself."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from braces import hints
+from braces.build import program as building
+from braces.build.program import Builder
+from braces.build.var import Var, main_var
+from braces.errors import UnknownNameError
+from braces.ir import serde, text
+from braces.ir.parser import parse_program
+from braces.ir.records import ProgramDef
+from braces.ir.walk import all_bodies
+from braces.passes.admit import admit, op_modules, op_versions
+from braces.passes.explain import explain
+from braces.passes.for_test import for_test
+from braces.program.block import Block
+from braces.viewer.dot import program_dot
+from braces.viewer.html import program_html
+
+
+class Program(Builder, hints.Hinted):
+    """A neural-network program as data.
+
+    Inside `with program:`, building goes to it; the blocks nest, and threads do not mix. Where
+    an exception leaves the `with` block, the program is as it was before.
+
+    Attributes:
+        updates: Persistable name to the variable that holds its next value.
+        results: What the program gives where no fetch is named, as a program written by hand
+            returns it and `minimize` adds its loss; `braces run` fetches it, and so does the
+            `train` of a model.
+
+    Example:
+        >>> with Program() as prog:
+        ...     pass
+        >>> len(prog.blocks)
+        1
+    """
+
+    # ---- blocks ------------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All blocks, the main one first, then nested ones in program order."""
+        made: dict[int, Block] = {}
+        for body, parent in all_bodies(self.definition.main):
+            made[id(body)] = Block(body, made[id(parent)] if parent is not None else None)
+        return list(made.values())
+
+    def block(self, index: int) -> Block:
+        """The block of this index; 0 is the main one."""
+        blocks = self.blocks
+        if not -len(blocks) <= index < len(blocks):
+            raise UnknownNameError(
+                f"There is no block {index}.", fix=f"This program has {len(blocks)} blocks."
+            )
+        return blocks[index]
+
+    def var(self, name: str) -> Var:
+        """The variable of this name in the main block, to build on with.
+
+        Raises:
+            UnknownNameError: There is none.
+
+        Example:
+            >>> import braces as br
+            >>> prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) }")
+            >>> with prog:
+            ...     loss = br.sum(prog.var("y"))
+            ...     (grad,) = br.gradients(loss, prog.var("x"))
+            >>> grad.type
+            f32[3]
+        """
+        return main_var(self, name)
+
+    # ---- text, bytes, files, pictures --------------------------------------------------------
+
+    def __str__(self) -> str:
+        return text.print_program(self.definition)
+
+    def __repr__(self) -> str:
+        main = self.definition.main
+        return (
+            f"<Program: {len(self.blocks)} blocks, {len(main.ops)} ops, {len(main.vars)} vars>"
+        )
+
+    def _repr_html_(self) -> str:
+        return program_html(self, embed=True)
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one page that shows the nested blocks; it needs no network and no other file.
+
+        Edges are laid out by elkjs, where `pip install "braces[pictures]"` has brought it;
+        without it the page shows the blocks as nested lists.
+        """
+        serde.write_atomically(path, program_html(self).encode())
+
+    def to_dot(self) -> str:
+        """The program in Graphviz's DOT language."""
+        return program_dot(self)
+
+    def to_bytes(self) -> bytes:
+        """The program, its startup program included, as one protobuf `ProgramDesc`."""
+        startup = self._startup.definition if self._startup else None
+        if startup is not None and startup.empty:  # nothing but looked at
+            startup = None
+        return serde.program_to_bytes(self.definition, startup, op_versions(), op_modules())
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Program:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            FileFormatError: The bytes are not a program, or one of a newer format.
+            VerifyError: The program is not well formed.
+        """
+        main, startup = serde.program_from_bytes(data, op_versions())
+        return _admitted(main, startup)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a file, at once or not at all."""
+        serde.write_atomically(path, self.to_bytes())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Program:
+        """Read a program from a file that `save` wrote.
+
+        Raises:
+            FileFormatError: The file is not a program, or one of a newer format.
+            VerifyError: The program is not well formed.
+            OSError: There is no such file, or it must not be read.
+        """
+        return Program.from_bytes(serde.read_bounded(path))
+
+    def for_test(self) -> Program:
+        """A copy for inference: no dropout, running statistics, no updates but of draws."""
+        return for_test(self)
+
+    def explain(self, fetch: Any = (), **options: Any) -> Any:
+        """What each pass does to each block and each loop, or why it leaves it alone.
+
+        Args:
+            fetch: What is fetched, as variables or names; what the program gives where nothing
+                is, and where it gives and updates nothing, whatever no operator reads.
+            options: `passes=`, a tuple as `br.Executor` takes it; those of an executor that is
+                given none.
+
+        Returns:
+            A value with one step for each pass; `print` shows it.
+
+        Raises:
+            UnknownNameError: A fetch does not exist.
+            ProgramError: `passes` are no passes.
+
+        Example:
+            >>> import braces as br
+            >>> prog = br.parse('''program {
+            ...   data x: f32[3]  y: f32[3] = tanh(x=x)  z: f32[3] = exp(x=x)  return y }''')
+            >>> print(prog.explain())
+            eliminate: Keep what the results and updates need.
+              block 0: 1 removed (z)
+        """
+        return explain(self, fetch, **options)
+
+
+def default_program() -> Program:
+    """The program that building goes to: the innermost `with`, else one per thread.
+
+    Outside of all, data, parameters and constants go to the one of the thread, and operators to
+    the program of their variables; an operator that is given no variable is refused there.
+    """
+    program = building.current_program()
+    assert isinstance(program, Program)
+    return program
+
+
+def parse(source: str) -> Program:
+    """Read a program from its text form; the inverse of `str`.
+
+    Raises:
+        ParseError: The text is not a program; the message shows line, column, and a caret.
+        VerifyError: The program is not well formed.
+    """
+    return _admitted(parse_program(source), None)
+
+
+def _admitted(main: ProgramDef, startup: ProgramDef | None) -> Program:
+    """A program from outside, verified, with attributes that were left out filled in."""
+    main, startup = admit(main, startup)
+    program = Program(main)
+    if startup is not None:
+        program.startup = Program(startup)
+    return program
+
+
+building.new_default = Program

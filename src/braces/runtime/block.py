@@ -1,0 +1,110 @@
+"""A bare block runs like a single operator: in a scope that holds what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.build.var import Var
+from braces.dims import Unifier
+from braces.dtypes import ListType, TensorType, Type
+from braces.errors import UninitializedError, UnknownNameError, suggest
+from braces.ir.records import DATA, Body, ProgramDef, VarInfo
+from braces.ir.walk import resolve_body
+from braces.lower.attributes import Sizes
+from braces.lower.watch import Watch
+from braces.passes.infer import infer_types
+from braces.runtime.compiled import CompiledPlan
+from braces.runtime.device import open_device
+from braces.runtime.feeds import check_shape, convert
+from braces.runtime.plan import Plan
+from braces.runtime.states import NONE_GIVEN, Run, commit
+from braces.scope import Scope
+
+
+def commit_locally(values: dict[str, Any], scope: Scope) -> None:
+    """Put values into variables of this scope itself."""
+    for name, value in values.items():
+        scope.var(name).put(value)
+
+
+class BlockRunner:
+    """Runs a block, and keeps what it compiled.
+
+    Args:
+        body: The block.
+        infos: The declarations that it sees, its own and those of the blocks around it.
+    """
+
+    def __init__(self, body: Body, infos: Mapping[str, VarInfo]) -> None:
+        self.body = body
+        self.infos = infos
+        self.bound = {name for op in body.ops for name in op.binds()}
+        self._prepared: dict[Any, CompiledPlan] = {}
+
+    def run(self, scope: Scope, device: str) -> None:
+        """Run all operators; every array that they bind is in the scope afterwards."""
+        bound = [name for op in self.body.ops for name in op.binds()]
+        types = {name: self.body.vars[name].type for name in bound}
+        names = [name for name in bound if isinstance(types[name], TensorType)]
+        commit_locally(dict(zip(names, self._run(names, scope, device), strict=True)), scope)
+
+    def eval(
+        self, targets: Iterable[Any], scope: Scope, device: str
+    ) -> list[np.ndarray[Any, Any]]:
+        """Prune to the targets, run, and return their values, which are in the scope too."""
+        names = [target.name if isinstance(target, Var) else target for target in targets]
+        known = self.body.vars
+        for name in names:
+            if name not in known:
+                raise UnknownNameError(
+                    f"The block has no variable `{name}`.", fix=suggest(name, known)
+                )
+        values = self._run(names, scope, device)
+        commit(dict(zip(names, values, strict=True)), scope)
+        return [np.array(value) for value in values]
+
+    def infer(self, scope: Scope | None) -> dict[str, Type]:
+        """The type of every variable, inferred anew from the values that the scope has."""
+        sizes = Sizes()
+        for name, info in self.infos.items():
+            unbound = scope is not None and name not in self.bound
+            variable = scope.find_var(name) if scope is not None and unbound else None
+            if variable is not None and variable.initialized:
+                check_shape(info, variable.raw, sizes)
+        unifier = Unifier()
+        unifier.known.update(sizes)
+        known = {n: info.type.map_sizes(unifier.resolve) for n, info in self.infos.items()}
+        return infer_types(resolve_body(self.body, unifier.resolve), known)
+
+    def _run(self, names: list[str], scope: Scope, device: str) -> list[Any]:
+        compiled = self._plan(tuple(names), device)
+        infos = compiled.plan.feeds
+        feeds = {n: convert(info, _read(scope, info)) for n, info in infos.items()}
+        return compiled.run(Run(scope, feeds, Watch(), NONE_GIVEN))
+
+    def _plan(self, names: tuple[str, ...], device: str) -> CompiledPlan:
+        """The plan of a run; what the block reads is fed from the scope."""
+        if (names, device) not in self._prepared:
+            inputs = {
+                n: VarInfo(n, i.type, DATA)
+                for n, i in self.infos.items()
+                if n not in self.bound and not isinstance(i.type, ListType)
+            }
+            body = Body((), (), {**self.body.vars, **inputs}, self.body.ops)
+            plan = Plan.of(ProgramDef(body, {}), names)
+            self._prepared[names, device] = CompiledPlan(plan, open_device(device))
+        return self._prepared[names, device]
+
+
+def _read(scope: Scope, info: VarInfo) -> Any:
+    variable = scope.find_var(info.name)
+    if variable is None or not variable.initialized:
+        raise UninitializedError(
+            f"The block reads `{info.name}`, which has no value in this scope.",
+            given=f"{info.name}: {info.type}",
+            fix=f"Set it first: scope.var({info.name!r}).set(array).",
+        )
+    return variable.raw

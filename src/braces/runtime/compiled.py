@@ -1,0 +1,420 @@
+"""Runs, compiled: one executable for each plan, set of types, and what runs have told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter, le
+from typing import Any
+
+import numpy as np
+
+from braces.errors import BracesError, RunError
+from braces.ir.records import Op, ProgramDef
+from braces.lazy import jax, jnp
+from braces.lower.asking import ticket
+from braces.lower.attributes import Sizes
+from braces.lower.huge import refuse_huge
+from braces.lower.interpreter import place
+from braces.lower.lowerer import (
+    NAN,
+    STOP,
+    Lowerer,
+    Site,
+    block_path,
+    find_sites,
+    histories,
+    start_state,
+)
+from braces.lower.memory import LARGE_BYTES, exhausted, needed_bytes, out_of_memory, require
+from braces.lower.signals import Uninterrupted
+from braces.lower.watch import Watch
+from braces.passes.round_rows import round_rows
+from braces.runtime import interpreted
+from braces.runtime.device import compute_in_calling_thread, is_cpu
+from braces.runtime.feeds import check_shape
+from braces.runtime.form import Form, axes_of
+from braces.runtime.plan import Plan
+from braces.runtime.recent import Notice, Recent
+from braces.runtime.rooms import Known
+from braces.runtime.states import (
+    Run,
+    check_states,
+    commit,
+    keep_on_device,
+    read_states,
+)
+
+MOST_REPEATS, WIDE_BYTES = 64, 8
+_type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
+
+
+@dataclass(eq=False)
+class Executable:
+    """Compiled code and how to call it.
+
+    Attributes:
+        call: From replaced values, kept values and feeds to fetches, next values and status.
+        sites: What may fail, in the order of the status vector.
+        limits: What the status says at most where nothing failed.
+        sizes: The sizes that values decide, as they were assumed.
+        loops: Those that ask whether to go on: where they are, and their operators.
+        needed_bytes: What each run allocates on a CPU.
+        wide: Whether it takes arrays of 64 bits, which JAX cuts where it is not told.
+        used: When it was called last, by the clock of the executor.
+    """
+
+    call: Any
+    sites: tuple[Site, ...]
+    limits: tuple[int, ...]
+    sizes: Mapping[str, int]
+    loops: tuple[tuple[str, Op], ...]
+    needed_bytes: int
+    wide: bool
+    used: int = 0
+
+    def holds(self, status: list[int]) -> bool:
+        """Whether nothing failed."""
+        return all(map(le, status, self.limits))
+
+    def needed(self, status: list[int]) -> dict[str, int]:
+        """How much room each history asked for."""
+        found: dict[str, int] = {}
+        for site, told in zip(self.sites, status, strict=False):
+            if site.history:
+                found[site.history] = max(told, found.get(site.history, 0))
+        return found
+
+    def counts(self, status: list[int]) -> dict[str, int]:
+        """The sizes that values decided; what was not as assumed is told first."""
+        every = list(zip(self.sites, status, self.limits, strict=False))
+        found: dict[str, int] = {}
+        for site, told, limit in sorted(every, key=lambda one: one[1] <= one[2]):
+            if site.length:
+                found.setdefault(site.length, site.count(told, limit, self.sizes[site.length]))
+        return found
+
+    def failed(self, status: list[int]) -> list[tuple[Site, int]]:
+        """What failed, with what it told."""
+        every = zip(self.sites, status, self.limits, strict=False)
+        return [(site, told) for site, told, limit in every if told > limit]
+
+
+class CompiledPlan:
+    """A plan on a device, compiled once for each set of types.
+
+    Attributes:
+        plan: What is run.
+        device: A device of JAX, or `None` for its default.
+        check_nan: Whether a NaN fails the run; the interpreter then finds where it came from.
+        recent: Keeps the number of executables bounded, over several plans.
+        notice: Says that the program is compiled for other shapes.
+        used: When the plan was used last, by the clock of the executor.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        device: Any,
+        check_nan: bool = False,
+        recent: Recent | None = None,
+        notice: Notice | None = None,
+    ) -> None:
+        compute_in_calling_thread()
+        self.plan = plan
+        self.device = device
+        self.check_nan = check_nan
+        self.executables: dict[Any, Executable] = {}
+        self.latest: tuple[Any, Any, Executable] | None = None
+        self.exact = Form(plan.body, find_sites(plan.body))
+        sites = self.exact.sites.values()
+        lengths = dict.fromkeys(site.length for site in sites if site.length)
+        self.known = Known(histories(sites), lengths)
+        self.recent = recent or Recent()
+        self.recent.own(self)
+        self.notice = notice or Notice()
+        self.used = 0
+        names = (*plan.states, *plan.updates, *plan.updates.values())
+        self.shared = [i for i, name in enumerate(plan.fetches) if name in names]
+        self.updates = bool(plan.updates)
+        self.takes_turns = bool(plan.updates or self.shared)
+        self.counts = len(plan.replaced), len(plan.feeds)
+        self.asks = is_cpu(device) and any(op.bodies() for op in plan.body.ops)
+        self.steady = not (self.asks or self.known.rooms or self.known.rows)
+
+    def run(self, run: Run) -> list[Any]:
+        """Run and commit; what updates anything, or hands a state out, waits for its turn."""
+        if not self.takes_turns:
+            try:
+                return self._run(run)
+            except _TakenError:
+                pass  # a run that updates took over what this one was about to read
+        with run.watch.turn(run.scope.turn):
+            return self._run(run)
+
+    def _run(self, run: Run) -> list[Any]:
+        """Run and commit; repeated where a history overflowed or a size was not as assumed.
+
+        It is repeated, too, with exact sizes, where it failed and had padding: that may be why.
+        """
+        form, watch = self.rounded, run.watch
+        for _ in range(MOST_REPEATS):
+            run.states = self._states(run)
+            executable = self._executable(form, run)
+            if watch.deadline is not None:
+                watch.check()
+            if executable.needed_bytes >= LARGE_BYTES:
+                require(executable.needed_bytes)
+            fetches, found, good = self._transact(executable, run)
+            if watch.error is not None:
+                raise _ended(watch.error, *executable.loops[watch.loop])
+            if good:
+                results = self._as_numpy(fetches)
+                return self._settled(form, executable, found, results) if found else results
+            failed = executable.failed(found)
+            if self._learn(form, executable, found):
+                continue
+            if form.rounded:
+                form = self._made_exact(executable.counts(found))
+                continue
+            if self.check_nan and found[-1]:
+                interpreted.find_nan(self.plan, run, self.device)
+            raise _failure(*failed[0])
+        raise RunError("The histories of the run's loops kept outgrowing their buffers.")
+
+    def _as_numpy(self, fetches: list[Any]) -> list[Any]:
+        """What is fetched, for the user to keep: no memory that a later run takes over."""
+        results = list(map(np.asarray, fetches))
+        for at in self.shared:
+            results[at] = np.array(fetches[at])
+        return results
+
+    def _states(self, run: Run) -> dict[str, Any]:
+        """What the run reads of the scope: as it was at one moment, between two commits."""
+        states = self.plan.states
+        if not states:
+            return {}
+        if self.takes_turns:
+            return read_states(states, run.scope, run.given)
+        with run.scope.turn:
+            return read_states(states, run.scope, run.given)
+
+    @cached_property
+    def rounded(self) -> Form:
+        """The block for rounded sizes, where it has sizes that values decide.
+
+        A NaN is looked for in padding, too: then sizes are exact.
+        """
+        if not self.known.rows or self.check_nan:
+            return self.exact
+        plan, infos = self.plan, self.plan.body.vars
+        made, found = round_rows(ProgramDef(plan.body, plan.updates))
+        cuts = tuple(axes_of(infos[name].type, found) for name in plan.fetches)
+        return Form(made.main, find_sites(made.main), found, cuts) if found else self.exact
+
+    def _settled(
+        self, form: Form, executable: Executable, found: list[int], results: list[Any]
+    ) -> list[Any]:
+        """Results without padding; what the run told is taken note of.
+
+        Where exact sizes were what it took, the next runs have them at once.
+        """
+        self.rounded = form
+        counts = executable.counts(found) if executable.sizes else {}
+        self.known.settle(executable.needed(found), counts, form.rounded)
+        return form.cut(results, counts) if form.rounded else results
+
+    def _learn(self, form: Form, executable: Executable, found: list[int]) -> bool:
+        """Take over what a run told that was not as assumed; whether there was anything."""
+        failed = [site for site, _ in executable.failed(found)]
+        counts, needed = executable.counts(found), executable.needed(found)
+        lengths = {site.length for site in failed if site.length}
+        overflowed = {site.history for site in failed if site.history}
+        for name in lengths:
+            guessed = self.known.rows if name in form.rounded else self.known.guesses
+            guessed[name].correct(counts[name])
+        for name in overflowed:
+            self.known.rooms[name].grow(needed[name])
+        return bool(lengths or overflowed)
+
+    def _made_exact(self, counts: Mapping[str, int]) -> Form:
+        """The block for exact sizes, now that they are known."""
+        for name, count in counts.items():
+            self.known.guesses[name].correct(count)
+        return self.exact
+
+    def _transact(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
+        """Call and commit as one, also under Ctrl-C: donated buffers are gone then.
+
+        Where the run failed, it returned the values that they had before it.
+        """
+        if not self.updates and not executable.loops:
+            return self._compute(executable, run)
+        with Uninterrupted() as run.watch.held:
+            return self._compute(executable, run)
+
+    def _compute(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
+        try:
+            fetches, updates, status = self._call(executable, run)
+        except (ValueError, RuntimeError) as error:
+            if exhausted(error):
+                raise out_of_memory(str(error)) from None
+            with run.scope.turn:
+                taken = any(map(is_deleted, run.states.values()))
+            if not taken:
+                raise
+            raise _TakenError(
+                "Another thread ran with this scope meanwhile; this run changed nothing.",
+                fix="Let nothing but runs take over the arrays that variables hold.",
+            ) from None
+        # Where loops ask, the status is waited for though it be empty: only then `watch` knows.
+        found: list[int] = [] if status is None else np.asarray(status).tolist()
+        good = run.watch.error is None and (not found or executable.holds(found))
+        if not good:
+            updates = {name: updates[name] for name in self.plan.replaced}
+        if run.given:
+            updates = {name: value for name, value in updates.items() if name not in run.given}
+        if updates:
+            commit(updates, run.scope)
+        return fetches, found, good
+
+    def _call(self, executable: Executable, run: Run) -> Any:
+        arguments = self._arguments(run)
+        if not executable.wide and self.device is None:
+            return executable.call(*arguments)
+        with jax.enable_x64(True):
+            if self.device is not None:
+                arguments = jax.device_put(arguments, self.device)
+            return executable.call(*arguments)
+
+    def _arguments(self, run: Run) -> tuple[list[Any], ...]:
+        """What is called with: values that are replaced, values that stay, and data."""
+        replaced, fed = self.counts
+        states, data = list(run.states.values()), list(run.feeds.values())[:fed]
+        if self.asks:
+            data.append(self._ticket(run.watch))
+        return states[:replaced], states[replaced:], data
+
+    def _ticket(self, watch: Watch) -> Any:
+        """What the loops of this run show when they ask."""
+        mine = ticket()
+        mine.begin(watch)
+        return mine.array
+
+    def _executable(self, form: Form, run: Run) -> Executable:
+        """The code for what a run has: that of the run before, where all is alike."""
+        latest, now = self.latest, self._likeness(form, run)
+        if latest is not None and now is not None and latest[0] == now:
+            found = latest[2]
+        else:
+            key, found = self._found(form, run)
+            keep_on_device((n for n in self.plan.states if n not in self.plan.updates), run)
+            self.latest = self._likeness(form, run), key, found
+        found.used = self.recent.now()
+        return found
+
+    def _likeness(self, form: Form, run: Run) -> tuple[Any, ...] | None:
+        """Something that is equal where a run needs the same code, told fast; or `None`.
+
+        Runs of one executable leave arrays with the very same descriptions. What NumPy holds
+        has none; it is handed to JAX.
+        """
+        try:
+            states = list(map(_description, run.states.values()))
+        except AttributeError:
+            return None
+        feeds = list(map(_type, run.feeds.values()))
+        assumed = () if self.steady else self._assumed(form, run)
+        return states, feeds, list(run.feeds), assumed
+
+    def _assumed(self, form: Form, run: Run) -> tuple[Any, ...]:
+        """What code is made for beside the types of what it is given."""
+        timed = self.asks and run.watch.deadline is not None
+        return form.rounded, self.known.key(form.rounded), timed
+
+    def _found(self, form: Form, run: Run) -> tuple[Any, Executable]:
+        """The code for what a run has, made where there is none yet, and its key."""
+        key = (*run.feeds, *map(_type, run.values.values()), *self._assumed(form, run))
+        found = self.executables.get(key)
+        if found is None:
+            self.notice.compiling(run.values)
+            sizes = Sizes()
+            for name, array in run.feeds.items():
+                check_shape(self.plan.data[name], array, sizes)
+            check_states(self.plan.states, run.states, sizes)
+            self.recent.make_room()
+            found = self.executables[key] = self._compile(form, run, sizes)
+        return key, found
+
+    def forget(self, key: Any) -> None:
+        """Let an executable go."""
+        self.executables.pop(key, None)
+        if self.latest is not None and self.latest[1] == key:
+            self.latest = None
+
+    def _compile(self, form: Form, run: Run, sizes: Sizes) -> Executable:
+        plan, sites = self.plan, form.sites
+        names = (*plan.states, *plan.feeds)
+        rooms, told = self.known.capacities(), self.known.sizes(form.rounded)
+        lowerer = Lowerer(
+            sizes | told,
+            sites,
+            rooms,
+            self.check_nan,
+            infos={**plan.definition.main.vars, **form.body.vars},
+            timed=run.watch.deadline is not None,
+            rounded=frozenset(form.rounded),
+        )
+        flags = [*sites, NAN] if self.check_nan else list(sites)
+        limits = (*(form.limit(site, rooms, told) for site in sites.values()), 0)[: len(flags)]
+
+        def function(*groups: Any) -> Any:
+            given = [value for group in groups for value in group]
+            lowerer.ticket, lowerer.loops = given.pop() if self.asks else None, []
+            env = dict(zip(names, given, strict=True))
+            before = dict(env)
+            state = lowerer.run(form.body, env, "", start_state([*flags, STOP]))
+            after = {name: env[source] for name, source in plan.updates.items()}
+            fetches = [env[name] for name in plan.fetches]
+            if not flags and not lowerer.loops:
+                return fetches, after, None
+            status = jnp.stack([state.sites[flag] for flag in (*flags, STOP)])
+            good = jnp.all(status <= jnp.asarray((*limits, 0), "int32"))
+            committed = {n: jnp.where(good, v, before.get(n, v)) for n, v in after.items()}
+            return fetches, committed, status[: len(flags)]
+
+        call = jax.jit(function, donate_argnums=0)
+        arguments = self._arguments(run)
+        wide = any(x.dtype.itemsize >= WIDE_BYTES for group in arguments for x in group)
+        with ExitStack() as settings:
+            settings.enter_context(jax.enable_x64(True))
+            settings.enter_context(jax.threefry_partitionable(True))
+            if self.device is not None:
+                arguments = jax.device_put(arguments, self.device)
+            traced = call.trace(*arguments)
+            refuse_huge(traced.jaxpr, form.body.ops)
+            code = traced.lower().compile()
+        size_bytes = needed_bytes(code) if is_cpu(self.device) else 0
+        found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
+        return Executable(code, *found, wide)
+
+
+class _TakenError(RunError):
+    """A value that the run reads is gone: another run took its memory over."""
+
+
+def is_deleted(value: Any) -> bool:
+    """Whether a run took the buffer of this value over."""
+    return not isinstance(value, np.ndarray) and value.is_deleted()
+
+
+def _ended(error: BaseException, path: str, op: Op) -> BaseException:
+    """Why a run was ended, and in which loop."""
+    return error.located(place(path, op)) if isinstance(error, BracesError) else error
+
+
+def _failure(site: Site, told: int) -> BracesError:
+    path = block_path(site.path, site.op)
+    return site.definition.failure(site.op.attrs, told).located(place(path, site.op))

@@ -1,0 +1,315 @@
+"""Running programs in scopes, compiled or interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+
+from braces.build.program import Builder
+from braces.build.var import Var
+from braces.errors import DeviceError, FeedError, ProgramError
+from braces.hints import Hinted
+from braces.lower.interpreter import Listener, forget_kernels
+from braces.lower.watch import Watch
+from braces.passes.catalogue import DEFAULT
+from braces.passes.pipeline import Pass, as_passes
+from braces.runtime import interpreted
+from braces.runtime.compiled import CompiledPlan
+from braces.runtime.device import is_cpu, open_device, refuse_forked
+from braces.runtime.feeds import check_names, convert
+from braces.runtime.plan import Plan
+from braces.runtime.recent import MOST_EXECUTABLES, Notice, Recent
+from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
+from braces.scope import Scope
+
+MODES = ("compile", "interpret")
+
+
+class _Latest(NamedTuple):
+    """What ran last, which a training loop runs again."""
+
+    program: Callable[[], Builder | None]
+    version: tuple[int, int]
+    key: tuple[tuple[str, ...], bool, tuple[Pass, ...]]
+    plan: Callable[[], CompiledPlan | None]
+
+
+NOTHING_RUN = _Latest(lambda: None, (0, 0), ((), False, ()), lambda: None)
+
+
+class Executor(Hinted):
+    """Runs programs.
+
+    The first run tells JAX to compute on a CPU in the thread that calls
+    (`jax_cpu_enable_async_dispatch` off), which holds for all of the process, unless it has
+    computed with JAX before.
+
+    Args:
+        mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
+            runs operator by operator. Both give the same results.
+        device: `"cpu:0"`, `"gpu:0"`, …; the default device of JAX where it is `None`.
+        max_executables: How much compiled code is kept, over all programs: a program is
+            compiled for each set of shapes that it is fed, and what was used longest ago is
+            let go. The logger `"braces"` says once for each program (INFO) that it is compiled
+            again and for which shapes, and once (WARNING) that the limit is reached.
+        passes: What is made of each program before it runs, one after the other, in both modes;
+            see `br.passes`. With `()`, too, a run computes only what its fetches and updates
+            need. What a pass of your own makes is verified.
+
+    Raises:
+        DeviceError: There is no such device.
+        ProgramError: There is no such mode, `max_executables` is less than 1, or `passes` are
+            no passes.
+    """
+
+    def __init__(
+        self,
+        mode: str = "compile",
+        device: str | None = None,
+        *,
+        max_executables: int = MOST_EXECUTABLES,
+        passes: Sequence[Pass] = DEFAULT,
+    ) -> None:
+        if mode not in MODES:
+            raise ProgramError(
+                f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'."
+            )
+        self.mode = mode
+        self.passes = as_passes(passes)
+        self.device_name = device
+        self.device = open_device(device)
+        self.step_scopes: dict[str, Scope] = {}
+        if type(max_executables) is not int or max_executables < 1:
+            raise ProgramError(
+                f"max_executables={max_executables!r} is no number of executables.",
+                fix="Use an integer from 1.",
+            )
+        self._recent = Recent(max_executables)
+        self._latest = NOTHING_RUN
+        self._plans: WeakKeyDictionary[Builder, Any] = WeakKeyDictionary()
+
+    # ---- public ------------------------------------------------------------------------------
+
+    def init(
+        self, program: Builder, scope: Scope, seed: int = 0, *, missing_only: bool = False
+    ) -> None:
+        """Set every persistable variable of a program: run its startup program.
+
+        Args:
+            program: The program whose variables are set.
+            scope: Where they live.
+            seed: Each value is drawn from the seed and the variable's name.
+            missing_only: Leave alone what has a value already.
+
+        Raises:
+            ProgramError: The seed is not an integer of 32 bits.
+        """
+        startup, number = program.startup, check_seed(seed)
+        feed = {"seed": number} if "seed" in startup.vars else {}
+        before = {n: v.raw for n in startup.updates if missing_only and (v := _value(scope, n))}
+        self.run(startup, scope, feed=feed)
+        for name, raw in before.items():
+            scope.var(name).put(raw)
+
+    def run(
+        self,
+        program: Builder,
+        scope: Scope,
+        feed: Mapping[str, Any] | None = None,
+        fetch: Any = (),
+        *,
+        seed: int | None = None,
+        listeners: Sequence[Listener] = (),
+        keep_scopes: bool = False,
+        check_nan: bool = False,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Run what the fetches and all updates of a program need.
+
+        One run is one transaction: the updates are committed together at the end, and a run
+        that fails leaves the scope as it was.
+
+        Args:
+            program: What to run.
+            scope: Where persistable variables live.
+            feed: Name of a data variable, or the variable, to its value.
+            fetch: A variable or name, a sequence of them, or a dict with them as values.
+            seed: Draw what the first run after `init` with this seed draws; the random state of
+                the scope is neither read nor changed. Without it, each run draws anew.
+            listeners: Interpreting only: called after each operator with the path of its block,
+                the operator, and the values that it bound.
+            keep_scopes: Interpreting only: keep the scope of every trip and branch; they are in
+                `step_scopes` by path, as `"loop_0/body[2]"`.
+            check_nan: Fail at the first operator that produces a NaN, and say which one, its
+                source line, its block and its trip; in both modes.
+            timeout_s: How long the run may take, in seconds; compiling and waiting for other
+                threads count. Interpreting, the time is looked at between operators; compiled,
+                on a CPU, before the computation and every few milliseconds of a loop. One
+                operator is never interrupted, and a run that is done by then counts. The first
+                run with a limit compiles a program with loops anew. `braces run --timeout`
+                ends a process instead, whatever it does.
+
+        Returns:
+            NumPy arrays: one for a single fetch, a list for a sequence, a dict for a dict.
+
+        Raises:
+            FeedError: A feed is missing, unknown, or of another type.
+            UnknownNameError: A fetch does not exist.
+            UninitializedError: A persistable variable has no value yet.
+            NaNError: There is a NaN, and `check_nan` asked for it.
+            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` no time.
+            RunError: The run failed, or took longer than `timeout_s`.
+            DeviceError: `timeout_s` with a compiled run on another device than a CPU.
+        """
+        refuse_forked()
+        watch = Watch(timeout_s)
+        _check_order(program, scope)
+        if timeout_s is not None and self.mode == "compile" and not is_cpu(self.device):
+            raise DeviceError(
+                "timeout_s ends compiled runs on a CPU only.",
+                fix='Leave it out, or use br.Executor(mode="interpret").',
+            )
+        names, shape_up = read_fetch(fetch)
+        compiled_plan = self._plan(program, names, check_nan)
+        feeds = self._feeds(compiled_plan.plan, {} if feed is None else feed)
+        given = NONE_GIVEN if seed is None else seeded(compiled_plan.plan.random_states, seed)
+        run = Run(scope, feeds, watch, given)
+        if self.mode == "compile":
+            if listeners or keep_scopes:
+                raise ProgramError(
+                    "Listeners and kept scopes need interpreting.",
+                    fix='Use br.Executor(mode="interpret").',
+                )
+            return shape_up(compiled_plan.run(run))
+        with watch.turn(scope.turn):
+            results, self.step_scopes = interpreted.run(
+                compiled_plan.plan, run, self.device, listeners, keep_scopes, check_nan
+            )
+        return shape_up(results)
+
+    def clear(self) -> None:
+        """Let go of all compiled code, and of what runs told about the length of loops.
+
+        Values are in scopes and stay. The next run of each program compiles it again.
+        """
+        self._plans.clear()
+        self._latest = NOTHING_RUN
+        forget_kernels()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has the same settings, and compiles anew; so has one from another process."""
+        return _again, (self.mode, self.device_name, self._recent.limit, self.passes)
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def _plan(self, program: Builder, names: tuple[str, ...], check_nan: bool) -> CompiledPlan:
+        version, key = program.version, (names, check_nan, self.passes)
+        latest, found = self._latest, None
+        if latest.program() is program and latest.version == version and latest.key == key:
+            found = latest.plan()
+        if found is None:
+            found = self._planned(program, version, key)
+            self._latest = _Latest(ref(program), version, key, ref(found))
+        found.used = self._recent.now()
+        return found
+
+    def _planned(self, program: Builder, version: Any, key: Any) -> CompiledPlan:
+        """The plan of a program as it is, made where there is none yet."""
+        known, plans = self._plans.get(program, (None, {}))
+        if known != version:
+            plans = dict[Any, CompiledPlan]()
+            self._plans[program] = (version, plans)
+        found = plans.get(key)
+        if found is None:
+            names, check_nan, passes = key
+            plan = Plan.of(program.definition, names, passes)
+            notice = next((other.notice for other in plans.values()), Notice())
+            self._bound_plans()
+            found = CompiledPlan(plan, self.device, check_nan, self._recent, notice)
+            plans[key] = found
+        return found
+
+    def _bound_plans(self) -> None:
+        """Let the plan go that was used longest ago, where one more would be too many."""
+        kept = [
+            (plan.used, key, plans)
+            for _, plans in list(self._plans.values())
+            for key, plan in list(plans.items())
+        ]
+        if len(kept) >= self._recent.limit:
+            _, key, plans = min(kept, key=lambda one: one[0])
+            plans.pop(key, None)
+
+    def _feeds(self, plan: Plan, feed: Any) -> dict[str, Any]:
+        if type(feed) is not dict and not isinstance(feed, Mapping):
+            raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
+        more: Mapping[str, Any] = {}
+        if feed.keys() != plan.feeds.keys():
+            feed = {k.name if isinstance(k, Var) else k: v for k, v in feed.items()}
+            check_names(feed, plan.feeds, plan.data)
+            # not needed, but they tell the sizes of named dimensions
+            more = {n: convert(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds}
+        feeds: dict[str, Any] = {}
+        for name, dtype in plan.dtypes.items():
+            value = feed[name]
+            alike = type(value) is np.ndarray and value.dtype is dtype
+            feeds[name] = value if alike else convert(plan.feeds[name], value)
+        return {**feeds, **more} if more else feeds
+
+
+def _again(
+    mode: str, device: str | None, max_executables: int, passes: tuple[Pass, ...]
+) -> Executor:
+    """An executor with these settings."""
+    return Executor(mode, device, max_executables=max_executables, passes=passes)
+
+
+def _check_order(program: Any, scope: Any) -> None:
+    if not isinstance(program, Builder) or not isinstance(scope, Scope):
+        raise ProgramError(
+            "A run takes a program, then a scope.",
+            given=f"{type(program).__name__}, {type(scope).__name__}",
+            fix="Write exe.run(prog, scope, feed=..., fetch=...).",
+        )
+
+
+def _value(scope: Scope, name: str) -> Any:
+    variable = scope.find_var(name)
+    return variable if variable is not None and variable.initialized else None
+
+
+def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
+    """The names to fetch, and how the results are handed back."""
+    if type(fetch) is list or type(fetch) is tuple:
+        return tuple(map(_name, fetch)), list
+    if isinstance(fetch, dict):
+        keys = list(fetch)
+        return _names(fetch.values()), lambda results: dict(zip(keys, results, strict=True))
+    if isinstance(fetch, str | Var):
+        return (_name(fetch),), itemgetter(0)
+    several = isinstance(fetch, Iterable) or fetch is None
+    return _names((fetch or ()) if several else [fetch]), list
+
+
+def _names(fetches: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(_name, fetches))
+
+
+def _name(fetch: Any) -> str:
+    if isinstance(fetch, str):
+        return fetch
+    if not isinstance(fetch, Var):
+        raise ProgramError(
+            f"{fetch!r:.80} cannot be fetched.", fix="Fetch variables or their names."
+        )
+    if fetch.table.outside is not fetch.program.table:
+        raise ProgramError(
+            f"`{fetch.name}` is a variable of an inner block and has many values or none.",
+            fix="Return it with add_output, or look at it by name: keep_scopes=True when "
+            "interpreting.",
+        )
+    return fetch.name

@@ -1,0 +1,171 @@
+"""What a run is given: feeds as arrays of the declared types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.build.scalars import converted
+from braces.dtypes import TensorType, is_float, is_integer, short_name
+from braces.errors import FeedError, array_fix, suggest
+from braces.ir.records import VarInfo
+from braces.lower.attributes import Sizes, learn_sizes
+
+PYTHON = (bool, int, float, complex, list, tuple, np.generic)
+
+
+def check_names(
+    given: Iterable[str], needed: Mapping[str, VarInfo], declared: Mapping[str, VarInfo]
+) -> None:
+    """Refuse feeds that are missing or unknown.
+
+    Args:
+        given: The names that are fed.
+        needed: What the run reads.
+        declared: All data variables of the program.
+
+    Raises:
+        FeedError: It names the feed and what was declared.
+    """
+    given = list(given)
+    for name in given:
+        if name not in declared:
+            raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, declared))
+    missing = [info for name, info in needed.items() if name not in given]
+    if missing:
+        shown = ", ".join(f"`{info.name}`: {info.type}" for info in missing)
+        raise FeedError(
+            f"The run needs data that was not fed: {shown}.",
+            given=f"fed: {', '.join(given) or 'nothing'}",
+            fix=f"Pass feed={{{missing[0].name!r}: array, …}}.",
+        )
+
+
+def convert(info: VarInfo, value: Any) -> Any:
+    """A fed value as an array of the declared dtype.
+
+    Another dtype is converted where nothing is lost that a user must know: floats are rounded
+    to the declared float, integers must lie in the range of the declared integers, bools become
+    0 and 1. So do arrays, of NumPy and of JAX, numbers and lists; whole numbers that are
+    written as numbers or lists may stand for floats too, where those are exact. An array of
+    integers may not: it was meant for another name, or is to be scaled.
+
+    Raises:
+        FeedError: The value is no array, or does not become one of the declared dtype: floats
+            into integers, numbers into bools, complex into real numbers, an integer out of
+            range, a number that would become infinite.
+    """
+    declared = info.type
+    assert isinstance(declared, TensorType)
+    written = isinstance(value, PYTHON)
+    array = _of_python(info, value) if written else _as_array(info, value)
+    if array.dtype == declared.dtype:
+        return array
+    return _converted(info, declared, np.asarray(array), written)
+
+
+def _of_python(info: VarInfo, value: Any) -> Any:
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        raise _unreadable(info, f"{value!r:.80}", error) from None
+
+
+def _unreadable(info: VarInfo, shown: str, error: Exception) -> FeedError:
+    return FeedError(
+        f"Feed `{info.name}` cannot become {info.type}.",
+        given=f"{shown} ({error})",
+        fix=array_fix(error, "Feed a NumPy array of the declared dtype."),
+    )
+
+
+def _converted(info: VarInfo, declared: TensorType, array: Any, written: bool) -> Any:
+    dtype = declared.dtype
+    problem = _forbidden(array.dtype, dtype, written)
+    made = None if problem else _kept(array, dtype)
+    if made is None:
+        why = problem or f"a number does not fit into {dtype}"
+        raise FeedError(
+            f"Feed `{info.name}` cannot become {declared}: {why}.",
+            given=f"{info.name}: declared {declared}, fed {describe(array)}{_extremes(array)}",
+            fix=f"Convert it: array.astype({dtype.name!r}), or declare another dtype.",
+        )
+    return made
+
+
+def _kept(array: Any, dtype: Any) -> Any:
+    """The same numbers in another dtype, integers exactly; `None` where one does not fit."""
+    made = converted(array, dtype)
+    if made is None or not (is_integer(array.dtype) and is_float(dtype)):
+        return made
+    back = converted(made, array.dtype)
+    return made if back is not None and np.array_equal(back, array) else None
+
+
+def _forbidden(given: Any, declared: Any, written: bool) -> str:
+    """Why no value of a dtype may become another, or nothing."""
+    if given.kind not in "biu" and not is_float(given):
+        return "it holds no numbers"
+    if declared.kind == "b":
+        return "numbers are no bools"
+    if is_integer(declared) and is_float(given):
+        return "floats are no integers"
+    if is_integer(given) and is_float(declared) and not written:
+        return "an array of integers is not one of floats"
+    if given.kind == "c" and declared.kind != "c":
+        return "complex numbers are not real"
+    return ""
+
+
+def _extremes(array: Any) -> str:
+    """The smallest and the largest number, where there are any."""
+    if not array.size or array.dtype.kind not in "iuf":
+        return ""
+    return f", from {array.min()} to {array.max()}"
+
+
+def _as_array(info: VarInfo, value: Any) -> Any:
+    if isinstance(value, np.ma.MaskedArray):
+        raise FeedError(
+            f"Feed `{info.name}` is a masked array.",
+            given=f"{info.name}: declared {info.type}, fed {describe(value)}",
+            fix="Feed array.filled(value), and the mask as data of its own.",
+        )
+    if hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__"):
+        if type(value).__module__.startswith("jax"):
+            return value
+        try:
+            return np.asarray(value)
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise _unreadable(info, type(value).__name__, error) from None
+    raise FeedError(
+        f"Feed `{info.name}` is no array.",
+        given=f"{type(value).__name__}: {value!r:.60}",
+        fix=f"Feed a NumPy array of type {info.type}.",
+    )
+
+
+def check_shape(info: VarInfo, value: Any, sizes: Sizes) -> None:
+    """Learn the named dimensions of a feed.
+
+    Raises:
+        FeedError: The shape is not the declared one, or contradicts another feed.
+    """
+    problem = learn_sizes(info.type, value.shape, sizes)
+    if problem:
+        raise FeedError(
+            f"Feed `{info.name}` has the wrong shape: {problem}.",
+            given=f"{info.name}: declared {info.type}, fed {describe(value)}",
+            fix="Reshape it, or declare another shape with br.data.",
+        )
+
+
+def describe(value: Any) -> str:
+    """The type of an array in short."""
+    try:
+        dtype = short_name(np.dtype(value.dtype))
+    except KeyError:
+        dtype = str(value.dtype)
+    return f"{dtype}[{','.join(map(str, value.shape))}]"

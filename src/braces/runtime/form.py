@@ -1,0 +1,54 @@
+"""A block as it is compiled: with exact sizes, or with room for more rows than there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from braces.dims import Dim
+from braces.dtypes import TensorType, Type
+from braces.ir.records import Body
+from braces.lower.lowerer import Site
+
+
+@dataclass(frozen=True)
+class Form:
+    """A block to compile.
+
+    Attributes:
+        body: The block.
+        sites: What may fail in it, by path.
+        rounded: The dimensions for which it can be compiled with more room than there are rows.
+        cuts: For each result, its axes that are such dimensions.
+    """
+
+    body: Body
+    sites: dict[str, Site]
+    rounded: tuple[str, ...] = ()
+    cuts: tuple[dict[int, str], ...] = ()
+
+    def limit(self, site: Site, rooms: Mapping[str, int], sizes: Mapping[str, int]) -> int:
+        """What a site tells at most where nothing failed."""
+        if site.history:
+            return rooms[site.history]
+        return sizes[site.length] if site.length in self.rounded else 0
+
+    def cut(self, results: list[Any], counts: Mapping[str, int]) -> list[Any]:
+        """Results without padding."""
+        return [_cut(x, axes, counts) for x, axes in zip(results, self.cuts, strict=True)]
+
+
+def axes_of(type_: Type, rounded: tuple[str, ...]) -> dict[int, str]:
+    """The axes that are dimensions which may be larger than they are."""
+    assert isinstance(type_, TensorType)
+    names = [size.name if isinstance(size, Dim) else None for size in type_.shape]
+    return {axis: name for axis, name in enumerate(names) if name in rounded and name}
+
+
+def _cut(value: Any, axes: Mapping[int, str], counts: Mapping[str, int]) -> Any:
+    """The real rows; a copy, which does not keep the padding."""
+    if all(value.shape[axis] == counts[name] for axis, name in axes.items()):
+        return value
+    ends = [counts[axes[i]] if i in axes else None for i in range(value.ndim)]
+    return value[tuple(map(slice, ends))].copy()
