@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
 import pytest
 from lock import normal, wanted
 from packaging.requirements import Requirement
@@ -132,6 +133,14 @@ def test_the_contracts_report_a_planted_import(
     done = lint_imports(tmp_path, tmp_path / "src")
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"braces.{importer.replace('/', '.')} -> {found}" in done.stdout
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = grimp.build_graph("braces", cache_dir=None)
+    left = {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
+    while free := {module for module, imported in left.items() if not imported & left.keys()}:
+        left = {module: imported for module, imported in left.items() if module not in free}
+    assert not left, "each of these is in a circle, or imports one"
 
 
 def modules() -> list[str]:

@@ -32,7 +32,7 @@ PAIRS = [
     for name in case.symbols
 ]
 
-EXACT = {"cumprod", "cumsum", "glu", "roll", "scatter_nd_add"}
+EXACT = {"cumprod", "cumsum", "diag", "dropout", "glu", "roll", "scatter_nd_add"}
 """The operators that keep exact sizes in all their examples."""
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.runtime.compiled import CompiledPlan
 from braces.runtime.rooms import FIRST_ROOM, MOST_PATIENCE, PATIENCE, Room, rounded
 
 
@@ -37,7 +38,8 @@ def _latest(exe: br.Executor, prog: br.Program) -> Any:
 
 
 def _count(exe: br.Executor) -> int:
-    return sum(len(p.executables) for _, plans in exe._plans.values() for p in plans.values())
+    plans = [p for _, plans in exe._plans.values() for p in plans.values()]
+    return sum(len(p.executables) for p in plans if isinstance(p, CompiledPlan))
 
 
 # ---- room of histories -----------------------------------------------------------------------

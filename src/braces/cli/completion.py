@@ -14,15 +14,6 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS)
 
 
-def _run(options: Namespace) -> int:
-    # Only here: the table of commands holds this one.
-    from braces.cli.main import COMMANDS
-
-    words = {command.name: options_of(command) for command in COMMANDS}
-    print(script(options.shell, words, {c.name: c.summary for c in COMMANDS}), end="")
-    return YES
-
-
 def options_of(command: Command) -> list[str]:
     """The options of a command, as `--json`."""
     parser = ArgumentParser(command.name)
@@ -74,10 +65,20 @@ def _fish(words: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> s
     return "\n".join(lines) + "\n"
 
 
-COMMAND = Command(
-    "completion",
-    "print a script that lets a shell complete command lines",
-    "braces completion bash > ~/.local/share/bash-completion/completions/braces",
-    _arguments,
-    _run,
-)
+def completing(commands: Sequence[Command]) -> Command:
+    """The command, for these and for itself."""
+
+    def run(options: Namespace) -> int:
+        every = (*commands, made)
+        words = {command.name: options_of(command) for command in every}
+        print(script(options.shell, words, {c.name: c.summary for c in every}), end="")
+        return YES
+
+    made = Command(
+        "completion",
+        "print a script that lets a shell complete command lines",
+        "braces completion bash > ~/.local/share/bash-completion/completions/braces",
+        _arguments,
+        run,
+    )
+    return made

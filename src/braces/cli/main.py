@@ -17,7 +17,7 @@ from braces.cli.terminal import Style
 from braces.errors import BracesError, visible_lines
 from braces.ir.files import NotAFileError
 
-COMMANDS: tuple[Command, ...] = (
+_COMMANDS: tuple[Command, ...] = (
     demo.COMMAND,
     show.COMMAND,
     params.COMMAND,
@@ -27,8 +27,8 @@ COMMANDS: tuple[Command, ...] = (
     grad.COMMAND,
     run.COMMAND,
     ops.COMMAND,
-    completion.COMMAND,
 )
+COMMANDS = (*_COMMANDS, completion.completing(_COMMANDS))
 """All commands, in the order of the help."""
 
 _STOPPED, _PIPE_CLOSED = 130, 141

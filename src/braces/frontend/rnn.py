@@ -12,23 +12,21 @@ from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located, outer_var
 from braces.frontend.random import sizes_of
-from braces.frontend.step_guard import guard
+from braces.frontend.step_guard import GuardedBlock, guard
 from braces.ir.views import LoopView, Row
 from braces.ops.control.building import Carried, Cut, build_loop
 from braces.ops.rules import axis_index
 from braces.passes.segments import Segments, check_trips
 
 
-class StepNet(LoopBlock):
+class StepNet(GuardedBlock):
     """The block of one step; `with rnn.stepnet() as net`."""
 
     def __init__(self, rnn: Rnn) -> None:
-        super().__init__("rnn")
+        super().__init__("rnn", rnn.lengths)
         self.rnn = rnn
-        self.inputs: list[tuple[Var, Var]] = []
         self.output_axes: list[int] = []
         self.steps: Size | None = rnn.steps
-        self.stop: Var | None = None
 
     @says_where
     def add_input(self, x: Any, axis: int = 0) -> Var:
@@ -179,7 +177,7 @@ class StepNet(LoopBlock):
                 "The rnn has neither a memory nor an output.", fix="Call net.add_output(...)."
             )
         table, rows = self.table, [var.name for var in self.outputs]
-        if self.rnn.lengths is not None or self.stop is not None:
+        if self.lengths is not None or self.stop is not None:
             guarded = guard(self, memories)
             table, memories, rows = guarded.table, guarded.memories, guarded.outputs
         loop = LoopView(

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from braces.build.table import SymbolTable
 from braces.build.var import Var, one, tensor_type, var_of, visible_var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ShapeError
+from braces.frontend.construct import LoopBlock
 from braces.frontend.fixed_rows import captured_rows
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.walk import rename_op
@@ -26,8 +26,21 @@ from braces.ops.control.rows import blank_columns, mask_rows
 from braces.ops.row_rules import ADVICE
 from braces.ops.rules import zeros_of
 
-if TYPE_CHECKING:
-    from braces.frontend.rnn import StepNet
+
+class GuardedBlock(LoopBlock):
+    """The block of one step, which may not run for everybody.
+
+    Attributes:
+        inputs: The variables that are cut into steps, each with its slice.
+        lengths: How many steps each row has.
+        stop: The condition of stopping, read after the step.
+    """
+
+    def __init__(self, kind: str, lengths: Var | None) -> None:
+        super().__init__(kind)
+        self.inputs: list[tuple[Var, Var]] = []
+        self.lengths = lengths
+        self.stop: Var | None = None
 
 
 @dataclass
@@ -45,26 +58,26 @@ class Guarded:
     outputs: list[str]
 
 
-def guard(net: StepNet, memories: Sequence[Carried]) -> Guarded:
+def guard(net: GuardedBlock, memories: Sequence[Carried]) -> Guarded:
     """Wrap a step block that is complete.
 
     Args:
         net: The step block.
         memories: Its memories.
     """
-    stop, lengths = net.stop, net.rnn.lengths
+    stop, lengths = net.stop, net.lengths
     body = _outer_body(net, memories)
     if lengths is None and stop is not None and not stop.ndim:
         return _by_switch(net, body, stop, memories)
     return _by_rows(net, body, memories)
 
 
-def _given(net: StepNet, memories: Sequence[Carried]) -> list[str]:
+def _given(net: GuardedBlock, memories: Sequence[Carried]) -> list[str]:
     """What the step gets from the loop, the index aside."""
     return [*(memory.param for memory in memories), *(inner.name for _, inner in net.inputs)]
 
 
-def _outer_body(net: StepNet, memories: Sequence[Carried]) -> SymbolTable:
+def _outer_body(net: GuardedBlock, memories: Sequence[Carried]) -> SymbolTable:
     """A table around the step's, with the same parameters."""
     body = SymbolTable(parent=net.outer)
     body.trip_index = net.step.name
@@ -75,7 +88,7 @@ def _outer_body(net: StepNet, memories: Sequence[Carried]) -> SymbolTable:
     return body
 
 
-def _running(net: StepNet, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[Var, Var]:
+def _running(net: GuardedBlock, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[Var, Var]:
     """A memory that says who goes on: its initial value and its parameter."""
     with net.program.building(net.outer):
         start = one("full", shape=shape, value=1.0, dtype=BOOL)
@@ -85,7 +98,7 @@ def _running(net: StepNet, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[
 
 
 def _by_switch(
-    net: StepNet, body: SymbolTable, stop: Var, memories: Sequence[Carried]
+    net: GuardedBlock, body: SymbolTable, stop: Var, memories: Sequence[Carried]
 ) -> Guarded:
     start, running = _running(net, body, ())
     inner = net.table
@@ -110,7 +123,7 @@ def _by_switch(
     return Guarded(body, kept, [var.name for var in out[n:]])
 
 
-def _by_rows(net: StepNet, body: SymbolTable, memories: Sequence[Carried]) -> Guarded:
+def _by_rows(net: GuardedBlock, body: SymbolTable, memories: Sequence[Carried]) -> Guarded:
     total = _row_count(net)
     step = _by_row(net, total, memories)
     start: Var | None = None
@@ -158,7 +171,7 @@ class _Step:
         return isinstance(self.rows, Dim) and self.rows.name is not None
 
 
-def _by_row(net: StepNet, total: Size, memories: Sequence[Carried]) -> _Step:
+def _by_row(net: GuardedBlock, total: Size, memories: Sequence[Carried]) -> _Step:
     """Take captures that have a row for each row of the batch as parameters.
 
     As captures they would be whole in the gradient of the step, which meets rows of them that
@@ -182,7 +195,7 @@ def _by_row(net: StepNet, total: Size, memories: Sequence[Carried]) -> _Step:
     )
 
 
-def _leading(net: StepNet, total: Size, results: Sequence[str]) -> list[str]:
+def _leading(net: GuardedBlock, total: Size, results: Sequence[str]) -> list[str]:
     """The captures whose leading axis is as long as the batch."""
     inner = net.table
     read = [*(name for op in inner.ops for name in op.reads()), *results]
@@ -195,14 +208,14 @@ def _leading(net: StepNet, total: Size, results: Sequence[str]) -> list[str]:
     ]
 
 
-def _sources(net: StepNet) -> dict[str, int]:
+def _sources(net: GuardedBlock) -> dict[str, int]:
     """What tells rows outside of the step: each variable with its axis of rows."""
     found = {outer.name: 1 for outer, _ in net.inputs}
-    inits = [*(init for memory in net.memories for init in memory.inits), net.rnn.lengths]
+    inits = [*(init for memory in net.memories for init in memory.inits), net.lengths]
     return found | {init.name: 0 for init in inits if init is not None}
 
 
-def _case(net: StepNet, step: _Step) -> Body:
+def _case(net: GuardedBlock, step: _Step) -> Body:
     """The step block on its rows, which leaves those out that do not run."""
     inner, results = net.table, list(step.results)
     if step.stop is not None:
@@ -219,14 +232,14 @@ def _case(net: StepNet, step: _Step) -> Body:
     return Body(names, tuple(results), dict(inner.vars), tuple(inner.ops))
 
 
-def _row_count(net: StepNet) -> Size:
-    if net.rnn.lengths is not None:
-        return net.rnn.lengths.shape[0]
+def _row_count(net: GuardedBlock) -> Size:
+    if net.lengths is not None:
+        return net.lengths.shape[0]
     assert net.stop is not None
     return net.stop.shape[0]
 
 
-def _row_stop(net: StepNet, name: str, rows: Size) -> str:
+def _row_stop(net: GuardedBlock, name: str, rows: Size) -> str:
     """The condition of stopping, one entry a row."""
     stop = visible_var(net.program, net.table, name)
     if stop.ndim:
@@ -235,12 +248,12 @@ def _row_stop(net: StepNet, name: str, rows: Size) -> str:
         return one("broadcast_to", stop, shape=(rows,)).name
 
 
-def _active(net: StepNet, body: SymbolTable) -> Var | None:
+def _active(net: GuardedBlock, body: SymbolTable) -> Var | None:
     """Whose sequences have not ended at this step."""
-    if net.rnn.lengths is None:
+    if net.lengths is None:
         return None
     step = var_of(net.program, body, net.step.name)
-    return step < one("cast", net.rnn.lengths, dtype="int64")
+    return step < one("cast", net.lengths, dtype="int64")
 
 
 def _kept(active: Var, new: Var, old: Var) -> Var:
@@ -248,7 +261,7 @@ def _kept(active: Var, new: Var, old: Var) -> Var:
     return one("where", one("reshape", active, shape=shape), new, old)
 
 
-def _check_leads(net: StepNet, name: str, whats: Sequence[str], step: _Step) -> None:
+def _check_leads(net: GuardedBlock, name: str, whats: Sequence[str], step: _Step) -> None:
     found = net.table.type_of(name)
     shape = found.shape if isinstance(found, TensorType) else ()
     leads = bool(shape) and net.table.unifier.unify(shape[0], step.rows) is not None

@@ -20,6 +20,7 @@ from braces.runtime.compiled import CompiledPlan
 from braces.runtime.device import open_device
 from braces.runtime.feeds import check_shape, convert
 from braces.runtime.plan import Plan
+from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run, commit
 from braces.scope import Scope
 
@@ -95,7 +96,9 @@ class BlockRunner:
             }
             body = Body((), (), {**self.body.vars, **inputs}, self.body.ops)
             plan = Plan.of(ProgramDef(body, {}), names)
-            self._prepared[names, device] = CompiledPlan(plan, open_device(device))
+            self._prepared[names, device] = CompiledPlan(
+                plan, open_device(device), False, Recent(), Notice()
+            )
         return self._prepared[names, device]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.errors import BracesError, RunError
+from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax, jnp
 from braces.lower.asking import ticket
@@ -103,7 +103,7 @@ class Executable:
 
 
 class CompiledPlan:
-    """A plan on a device, compiled once for each set of types.
+    """A plan on a device, compiled once for each set of types; see `braces.runtime.backend`.
 
     Attributes:
         plan: What is run.
@@ -118,9 +118,9 @@ class CompiledPlan:
         self,
         plan: Plan,
         device: Any,
-        check_nan: bool = False,
-        recent: Recent | None = None,
-        notice: Notice | None = None,
+        check_nan: bool,
+        recent: Recent,
+        notice: Notice,
     ) -> None:
         compute_in_calling_thread()
         self.plan = plan
@@ -132,9 +132,9 @@ class CompiledPlan:
         sites = self.exact.sites.values()
         lengths = dict.fromkeys(site.length for site in sites if site.length)
         self.known = Known(histories(sites), lengths)
-        self.recent = recent or Recent()
+        self.recent = recent
         self.recent.own(self)
-        self.notice = notice or Notice()
+        self.notice = notice
         self.used = 0
         names = (*plan.states, *plan.updates, *plan.updates.values())
         self.shared = [i for i, name in enumerate(plan.fetches) if name in names]
@@ -145,7 +145,22 @@ class CompiledPlan:
         self.steady = not (self.asks or self.known.rooms or self.known.rows)
 
     def run(self, run: Run) -> list[Any]:
-        """Run and commit; what updates anything, or hands a state out, waits for its turn."""
+        """Run and commit; what updates anything, or hands a state out, waits for its turn.
+
+        Raises:
+            ProgramError: Something looks at single operators.
+            DeviceError: The run has a limit, and the device cannot be interrupted.
+        """
+        if run.listeners or run.kept is not None:
+            raise ProgramError(
+                "Listeners and kept scopes need interpreting.",
+                fix='Use br.Executor(mode="interpret").',
+            )
+        if run.watch.deadline is not None and not is_cpu(self.device):
+            raise DeviceError(
+                "timeout_s ends compiled runs on a CPU only.",
+                fix='Leave it out, or use br.Executor(mode="interpret").',
+            )
         if not self.takes_turns:
             try:
                 return self._run(run)

@@ -11,22 +11,24 @@ import numpy as np
 
 from braces.build.program import Builder
 from braces.build.var import Var
-from braces.errors import DeviceError, FeedError, ProgramError
+from braces.errors import FeedError, ProgramError
 from braces.hints import Hinted
 from braces.lower.interpreter import Listener, forget_kernels
 from braces.lower.watch import Watch
 from braces.passes.catalogue import DEFAULT
 from braces.passes.pipeline import Pass, as_passes
-from braces.runtime import interpreted
+from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import is_cpu, open_device, refuse_forked
+from braces.runtime.device import open_device, refuse_forked
 from braces.runtime.feeds import check_names, convert
+from braces.runtime.interpreted import InterpretedPlan
 from braces.runtime.plan import Plan
 from braces.runtime.recent import MOST_EXECUTABLES, Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
 from braces.scope import Scope
 
-MODES = ("compile", "interpret")
+BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
+"""How plans are run, by the mode of an executor."""
 
 
 class _Latest(NamedTuple):
@@ -35,7 +37,7 @@ class _Latest(NamedTuple):
     program: Callable[[], Builder | None]
     version: tuple[int, int]
     key: tuple[tuple[str, ...], bool, tuple[Pass, ...]]
-    plan: Callable[[], CompiledPlan | None]
+    plan: Callable[[], Runnable | None]
 
 
 NOTHING_RUN = _Latest(lambda: None, (0, 0), ((), False, ()), lambda: None)
@@ -74,7 +76,7 @@ class Executor(Hinted):
         max_executables: int = MOST_EXECUTABLES,
         passes: Sequence[Pass] = DEFAULT,
     ) -> None:
-        if mode not in MODES:
+        if mode not in BACKENDS:
             raise ProgramError(
                 f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'."
             )
@@ -168,27 +170,13 @@ class Executor(Hinted):
         refuse_forked()
         watch = Watch(timeout_s)
         _check_order(program, scope)
-        if timeout_s is not None and self.mode == "compile" and not is_cpu(self.device):
-            raise DeviceError(
-                "timeout_s ends compiled runs on a CPU only.",
-                fix='Leave it out, or use br.Executor(mode="interpret").',
-            )
         names, shape_up = read_fetch(fetch)
-        compiled_plan = self._plan(program, names, check_nan)
-        feeds = self._feeds(compiled_plan.plan, {} if feed is None else feed)
-        given = NONE_GIVEN if seed is None else seeded(compiled_plan.plan.random_states, seed)
-        run = Run(scope, feeds, watch, given)
-        if self.mode == "compile":
-            if listeners or keep_scopes:
-                raise ProgramError(
-                    "Listeners and kept scopes need interpreting.",
-                    fix='Use br.Executor(mode="interpret").',
-                )
-            return shape_up(compiled_plan.run(run))
-        with watch.turn(scope.turn):
-            results, self.step_scopes = interpreted.run(
-                compiled_plan.plan, run, self.device, listeners, keep_scopes, check_nan
-            )
+        runnable = self._runnable(program, names, check_nan)
+        feeds = self._feeds(runnable.plan, {} if feed is None else feed)
+        given = NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
+        kept = dict[str, Scope]() if keep_scopes else None
+        results = runnable.run(Run(scope, feeds, watch, given, listeners, kept))
+        self.step_scopes = kept or {}
         return shape_up(results)
 
     def clear(self) -> None:
@@ -206,7 +194,7 @@ class Executor(Hinted):
 
     # ---- steps -------------------------------------------------------------------------------
 
-    def _plan(self, program: Builder, names: tuple[str, ...], check_nan: bool) -> CompiledPlan:
+    def _runnable(self, program: Builder, names: tuple[str, ...], check_nan: bool) -> Runnable:
         version, key = program.version, (names, check_nan, self.passes)
         latest, found = self._latest, None
         if latest.program() is program and latest.version == version and latest.key == key:
@@ -217,11 +205,11 @@ class Executor(Hinted):
         found.used = self._recent.now()
         return found
 
-    def _planned(self, program: Builder, version: Any, key: Any) -> CompiledPlan:
+    def _planned(self, program: Builder, version: Any, key: Any) -> Runnable:
         """The plan of a program as it is, made where there is none yet."""
         known, plans = self._plans.get(program, (None, {}))
         if known != version:
-            plans = dict[Any, CompiledPlan]()
+            plans = dict[Any, Runnable]()
             self._plans[program] = (version, plans)
         found = plans.get(key)
         if found is None:
@@ -229,7 +217,8 @@ class Executor(Hinted):
             plan = Plan.of(program.definition, names, passes)
             notice = next((other.notice for other in plans.values()), Notice())
             self._bound_plans()
-            found = CompiledPlan(plan, self.device, check_nan, self._recent, notice)
+            backend = BACKENDS[self.mode]
+            found = backend(plan, self.device, check_nan, self._recent, notice)
             plans[key] = found
         return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,33 +10,50 @@ import numpy as np
 from braces.errors import NaNError
 from braces.lazy import jax
 from braces.lower.attributes import Sizes
-from braces.lower.interpreter import Interpreter, Listener
+from braces.lower.interpreter import Interpreter
 from braces.lower.signals import Uninterrupted
 from braces.lower.watch import Watch
+from braces.runtime.device import compute_in_calling_thread
 from braces.runtime.feeds import check_shape
 from braces.runtime.plan import Plan
+from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import Run, check_states, commit, read_states
-from braces.scope import Scope
 
 
-def run(
-    plan: Plan,
-    run: Run,
-    device: Any,
-    listeners: Sequence[Listener],
-    keep_scopes: bool,
-    check_nan: bool = False,
-) -> tuple[list[Any], dict[str, Scope]]:
-    """Interpret a plan; the fetched values, and the step scopes where they are kept."""
-    sizes = Sizes()
+class InterpretedPlan:
+    """A plan that the interpreter reads anew in each run; see `braces.runtime.backend`."""
+
+    def __init__(
+        self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
+    ) -> None:
+        del recent  # nothing is compiled but kernels, which all plans share
+        compute_in_calling_thread()
+        self.plan = plan
+        self.device = device
+        self.check_nan = check_nan
+        self.notice = notice
+        self.used = 0
+
+    def run(self, run: Run) -> list[Any]:
+        """Interpret and commit; every run waits for its turn."""
+        with run.watch.turn(run.scope.turn):
+            return interpret(self.plan, run, self.device, self.check_nan)
+
+
+def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
+    """Interpret a plan; the fetched values."""
+    sizes, kept = Sizes(), run.kept
     for name, array in run.feeds.items():
         check_shape(plan.data[name], array, sizes)
     run.states = read_states(plan.states, run.scope, run.given)
     check_states(plan.states, run.states, sizes)
-    kept = {"": run.scope.new_scope()} if keep_scopes else None
+    if kept is not None:
+        kept[""] = run.scope.new_scope()
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in run.values.items()}
-        interpreter = Interpreter(sizes, listeners, kept, check_nan=check_nan, watch=run.watch)
+        interpreter = Interpreter(
+            sizes, run.listeners, kept, check_nan=check_nan, watch=run.watch
+        )
         interpreter.run(plan.body, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {name: env[source] for name, source in plan.updates.items()}
@@ -45,7 +61,7 @@ def run(
     interpreter.keep("", env)
     with Uninterrupted():
         commit({name: v for name, v in updates.items() if name not in run.given}, run.scope)
-    return results, kept or {}
+    return results
 
 
 def find_nan(plan: Plan, failed: Run, device: Any) -> None:
@@ -55,5 +71,5 @@ def find_nan(plan: Plan, failed: Run, device: Any) -> None:
         NaNError: It names operator, source line, block and trip.
     """
     again = Run(failed.scope, failed.feeds, Watch(), failed.given)
-    run(replace(plan, updates={}), again, device, (), False, check_nan=True)
+    interpret(replace(plan, updates={}), again, device, check_nan=True)
     raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from braces.errors import ProgramError, ShapeError, UninitializedError
 from braces.ir.records import VarInfo
 from braces.lazy import jax
 from braces.lower.attributes import Sizes, learn_sizes
+from braces.lower.interpreter import Listener
 from braces.lower.watch import Watch
 from braces.runtime.feeds import describe
 from braces.scope import Scope
@@ -29,6 +30,8 @@ class Run:
         feeds: The data, by name.
         watch: What may end it.
         given: What stands in place of persistable variables, which are left alone.
+        listeners: Called after each operator; interpreting only.
+        kept: Where the scopes of trips and branches are kept, if at all; interpreting only.
         states: The persistable variables that it reads, by name.
     """
 
@@ -36,6 +39,8 @@ class Run:
     feeds: Mapping[str, Any]
     watch: Watch
     given: Mapping[str, Any]
+    listeners: Sequence[Listener] = ()
+    kept: dict[str, Scope] | None = None
     states: dict[str, Any] = field(init=False)
 
     @property

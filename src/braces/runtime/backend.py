@@ -1,0 +1,45 @@
+"""What an executor asks of a way to run: to make a plan ready, and then to run it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from braces.runtime.plan import Plan
+from braces.runtime.recent import Notice, Recent
+from braces.runtime.states import Run
+
+
+class Runnable(Protocol):
+    """A plan that is ready to run.
+
+    Attributes:
+        plan: What is run.
+        notice: Says that the program is compiled for other shapes.
+        used: When it was used last, by the clock of the executor.
+    """
+
+    plan: Plan
+    notice: Notice
+    used: int
+
+    def run(self, run: Run) -> list[Any]:
+        """Run, commit the next values of persistable variables, and return what is fetched."""
+        ...
+
+
+class Backend(Protocol):
+    """Makes a plan ready for a device of JAX, or its default one."""
+
+    def __call__(
+        self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
+    ) -> Runnable:
+        """A plan that is ready to run.
+
+        Args:
+            plan: What is to run.
+            device: A device of JAX, or `None` for its default.
+            check_nan: Whether a NaN fails the run.
+            recent: Keeps the number of executables bounded, over all plans of an executor.
+            notice: Says that the program is compiled for other shapes.
+        """
+        ...
