@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from agree import check_gradients, check_values, read_needed
 from generate import feeds_of, generate
@@ -42,8 +43,22 @@ def test_both_modes_refuse_what_the_text_refuses(error: type[br.RunError]) -> No
     assert check_values(seed, size=2)
 
 
-def test_a_step_whose_rows_have_all_ended_looks_for_no_case() -> None:
-    assert check_values(20_006_944, size=6)  # with other feeds one has not, and there is none
+def test_a_step_whose_rows_have_all_ended_looks_for_no_case(mode: str) -> None:
+    with br.Program() as prog:
+        x, k = br.data("x", [3, 2], dtype="float64"), br.data("k", [], dtype="int32")
+        rnn = br.create_rnn(lengths=br.data("n", [2], dtype="int64"))
+        with rnn.stepnet() as net:
+            xt, h = net.add_input(x), net.add_memory(init=br.zeros([2], "float64"))
+            chosen = br.create_switch(k)
+            with chosen.case(0) as case:
+                case.add_output(h + xt)
+            h.update(chosen())
+        end = rnn.final(h)
+    feeds = {"x": np.ones((3, 2)), "k": np.int32(7), "n": np.zeros(2, "int64")}
+    (found,) = br.Executor(mode).run(prog, br.Scope(), feed=feeds, fetch=[end])
+    np.testing.assert_array_equal(found, read(str(prog), feeds, end.name))
+    with pytest.raises(Refused):
+        read(str(prog), feeds | {"n": np.array([0, 1])}, end.name)
 
 
 def refusal_of(seed: int, size: int) -> type[br.RunError] | None:
