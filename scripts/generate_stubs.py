@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from braces.dims import Dim
-from braces.build.var import Operand, Var
+from braces.builder.var import Operand, Var
 from braces.define.decorator import OpDef
 
 class OperatorFunction:

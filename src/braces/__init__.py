@@ -3,7 +3,7 @@
 import typing as _typing
 
 from braces import dtypes as dtypes, errors as errors, passes as passes
-from braces.build.var import Var as Var
+from braces.builder.var import Var as Var
 from braces.define.decorator import (
     Indices as Indices,
     Learned as Learned,

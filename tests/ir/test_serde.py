@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.ir.generated import bodies, exact, programs
 
 import braces as br
-from braces.build.table import SymbolTable
+from braces.builder.table import SymbolTable
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType, parse_type
 from braces.errors import FileFormatError, ProgramError, ShapeError

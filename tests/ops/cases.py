@@ -14,7 +14,7 @@ import numpy as np
 from references import SIZES, Reference, Values, collect, is_float, numbers
 
 import braces.ops  # noqa: F401 - registers the operators
-from braces.build.var import Var, apply
+from braces.builder.var import Var, apply
 from braces.define.decorator import OPS, OpDef
 from braces.dims import Dim, Size, parse_size, substitute
 from braces.dtypes import FLOAT64, DType, TensorType, parse_type

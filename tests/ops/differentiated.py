@@ -20,7 +20,7 @@ from cases import (
 )
 from references import is_float
 
-from braces.build.var import Var, apply
+from braces.builder.var import Var, apply
 from braces.passes.backward import gradients
 from braces.runtime.executor import Executor
 

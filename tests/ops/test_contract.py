@@ -36,7 +36,7 @@ from cases import (
 from differentiated import STEP, Differentiated, floats, together
 from references import is_float
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.define.decorator import OPS, OpDef
 from braces.dtypes import SHORT_NAMES, TensorType
 from braces.errors import DTypeError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType
 from braces.errors import DTypeError, ProgramError, ShapeError

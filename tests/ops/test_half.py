@@ -15,7 +15,7 @@ import pytest
 from cases import Built, Case, build_together, cases, number, run_together, with_floats
 from references import is_float
 
-from braces.build.var import tensor_type
+from braces.builder.var import tensor_type
 from braces.define.axes import Notation
 from braces.dtypes import FLOAT64, SHORT_NAMES
 from braces.passes.backward import gradients

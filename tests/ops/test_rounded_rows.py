@@ -15,7 +15,7 @@ import pytest
 from cases import Case, build_together, differentiable_cases, run_together, tangled
 from differentiated import Differentiated
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, INT64, TensorType
 from braces.errors import ProgramError

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from cases import Built, Case, build, build_together, cases, run_together, tangled
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ProgramError

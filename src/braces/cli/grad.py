@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.cli.command import YES, Command
 from braces.cli.programs import add_file, add_output, read_picked, split_names, write_program
 from braces.frontend import optimizer

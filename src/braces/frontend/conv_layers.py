@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.build.var import Operand, Var, call
+from braces.builder.var import Operand, Var, call
 from braces.define.decorator import Padding
 from braces.errors import ShapeError
 from braces.frontend import init as initializers

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from braces.build.table import SymbolTable
+from braces.builder.table import SymbolTable
 from braces.define.axes import shape_of
 from braces.define.decorator import OPS
 from braces.dtypes import Type

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
-from braces.build.program import current_program
-from braces.build.source import says_where, user_line
-from braces.build.var import Var, program_of
+from braces.builder.program import current_program
+from braces.builder.source import says_where, user_line
+from braces.builder.var import Var, program_of
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.frontend.tree import values
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from braces.build.var import Operand, Var, as_var, one
+from braces.builder.var import Operand, Var, as_var, one
 from braces.dtypes import is_float, is_integer
 from braces.errors import DTypeError, ShapeError
 from braces.frontend import init as initializers

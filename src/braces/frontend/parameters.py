@@ -7,8 +7,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.build.program import current_program
-from braces.build.var import Operand, Var, one, tensor_type, var_of
+from braces.builder.program import current_program
+from braces.builder.var import Operand, Var, one, tensor_type, var_of
 from braces.define.decorator import OPS
 from braces.dtypes import DType
 from braces.errors import (

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from braces.build.table import SymbolTable
-from braces.build.var import Var, one, tensor_type, var_of, visible_var
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, one, tensor_type, var_of, visible_var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ShapeError

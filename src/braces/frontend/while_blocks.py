@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.build.source import says_where
-from braces.build.var import Var, apply, as_var, shown, tensor_type
+from braces.builder.source import says_where
+from braces.builder.var import Var, apply, as_var, shown, tensor_type
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.define.inference import Translation
 from braces.dims import Shape
 from braces.dtypes import DType, TensorType

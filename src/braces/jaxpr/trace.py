@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.define.inference import Translation
 from braces.define.traced import innermost_line
 from braces.dtypes import TensorType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
-from braces.build.var import Var, call, one, tensor_type
+from braces.builder.var import Var, call, one, tensor_type
 from braces.define.axes import (
     Attrs,
     AxisMap,

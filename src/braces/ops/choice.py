@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
 from braces.define.offence import offence

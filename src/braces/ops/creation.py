@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.build.scalars import literal
+from braces.builder.scalars import literal
 from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shaped
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.axes import all_mixed
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from braces.build.var import Var, apply, one, tensor_type
+from braces.builder.var import Var, apply, one, tensor_type
 from braces.define.axes import Attrs, AxisMap, Types, mapped, shape_of
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context

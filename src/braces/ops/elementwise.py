@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
 from braces.dtypes import DType, TensorType, is_float

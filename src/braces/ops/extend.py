@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
-from braces.build.scalars import literal
-from braces.build.var import Var, one
+from braces.builder.scalars import literal
+from braces.builder.var import Var, one
 from braces.define.axes import (
     Attrs,
     AxisMap,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.dtypes import is_float
 from braces.lazy import jnp, lax

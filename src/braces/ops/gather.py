@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.axes import Attrs, AxisMap, Names, Types, first_rank, mapped, numbered
 from braces.define.decorator import Indices, Tensor, op
 from braces.define.inference import Context

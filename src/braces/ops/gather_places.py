@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.axes import (
     Attrs,
     AxisMap,

@@ -22,8 +22,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.build.source import user_source
-from braces.build.var import INDEXING, Var, as_var, one
+from braces.builder.source import user_source
+from braces.builder.var import INDEXING, Var, as_var, one
 from braces.dims import Dim, Size, call, never_negative
 from braces.dtypes import is_integer
 from braces.errors import (

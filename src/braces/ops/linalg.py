@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.build.var import Var, one, tensor_type
+from braces.builder.var import Var, one, tensor_type
 from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from braces.build.var import Var, apply
+from braces.builder.var import Var, apply
 from braces.define.axes import shaped
 from braces.define.decorator import Capacity, History, OpDef, Tensor, op
 from braces.define.inference import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.axes import Attrs, AxisMap, Types, along_axis, reduced_mixing
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context

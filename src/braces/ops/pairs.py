@@ -6,7 +6,7 @@ are where no derivative exists is said at each.
 
 from __future__ import annotations
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.dtypes import FLOAT32, is_float
 from braces.lazy import jnp

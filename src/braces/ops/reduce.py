@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.build.var import Var, apply, one, tensor_type
+from braces.builder.var import Var, apply, one, tensor_type
 from braces.define.axes import HIGHEST, LOWEST, of_exponentials, operated_axes, reduced_mixing
 from braces.define.decorator import Axes, Tensor, op
 from braces.define.inference import Context

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.build.var import Var, one, tensor_type
+from braces.builder.var import Var, one, tensor_type
 from braces.define.inference import Context
 from braces.dims import Shape, Size
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.axes import (
     Attrs,
     AxisMap,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from braces.build.var import Var, apply, one
+from braces.builder.var import Var, apply, one
 from braces.define.decorator import OpDef
 from braces.dtypes import FLOAT32
 from braces.ops.elementwise import in_dtype

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from braces.build.var import Var, one, tensor_type
+from braces.builder.var import Var, one, tensor_type
 from braces.define.axes import (
     Attrs,
     AxisMap,

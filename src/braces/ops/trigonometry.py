@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from braces.build.var import Var, one
+from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax, jnp, lax
 from braces.ops.elementwise import real_function

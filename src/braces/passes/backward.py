@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TypeAlias, TypeVar, cast
 
-from braces.build.program import Builder
-from braces.build.source import says_where
-from braces.build.table import SymbolTable
-from braces.build.var import (
+from braces.builder.program import Builder
+from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
+from braces.builder.var import (
     Operand,
     Var,
     apply,

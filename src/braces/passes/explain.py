@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from braces.build.program import Builder
+from braces.builder.program import Builder
 from braces.errors import visible_lines
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from braces.build.program import Builder
+from braces.builder.program import Builder
 from braces.define.decorator import OPS
 from braces.ir.records import Body, Op, ProgramDef
 from braces.passes.draws import random_states

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence, Set
 
-from braces.build.program import Builder
-from braces.build.source import says_where
-from braces.build.table import SymbolTable
-from braces.build.var import Operand, Var, apply, as_var, shown, visible_var
+from braces.builder.program import Builder
+from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
+from braces.builder.var import Operand, Var, apply, as_var, shown, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import Op, VarInfo

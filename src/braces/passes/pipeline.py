@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
-from braces.build.program import Builder
+from braces.builder.program import Builder
 from braces.errors import BracesError, ProgramError
 from braces.ir.records import VALUE, ProgramDef
 from braces.passes.verify import check

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from braces.build.program import Builder
+from braces.builder.program import Builder
 from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import Body, ProgramDef

@@ -30,9 +30,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from braces.build.program import Builder
-from braces.build.table import SymbolTable
-from braces.build.var import Var, var_of
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of
 from braces.errors import ProgramError
 from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, map_bodies, rename_op, resolve_body, with_captures

@@ -25,8 +25,8 @@ does it by itself, where it compiles.
 
 from __future__ import annotations
 
-from braces.build.program import Builder
-from braces.build.var import apply, one, var_of
+from braces.builder.program import Builder
+from braces.builder.var import apply, one, var_of
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import TensorType

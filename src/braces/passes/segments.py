@@ -46,10 +46,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from braces.build.program import Builder
-from braces.build.source import says_where
-from braces.build.table import SymbolTable
-from braces.build.var import Var, one, var_of, visible_var
+from braces.builder.program import Builder
+from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, one, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, ListType, TensorType, Type
 from braces.errors import ProgramError

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
 
-from braces.build.program import Builder
-from braces.build.table import SymbolTable
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
 from braces.dims import Dim, Unifier
 from braces.dtypes import ListType, Type, is_float, too_large, unifies
 from braces.errors import VerifyError, suggest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from braces.build.table import SymbolTable
+from braces.builder.table import SymbolTable
 from braces.ir import serde, text
 from braces.ir.records import Body, Op, VarInfo
 from braces.runtime.block import BlockRunner

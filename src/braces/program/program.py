@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 from braces import hints
-from braces.build import program as building
-from braces.build.program import Builder
-from braces.build.var import Var, main_var
+from braces.builder import program as building
+from braces.builder.program import Builder
+from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
 from braces.ir import serde, text
 from braces.ir.parser import parse_program

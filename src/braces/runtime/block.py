@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.dims import Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import UninitializedError, UnknownNameError, suggest

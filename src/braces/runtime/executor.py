@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from braces.build.program import Builder
-from braces.build.var import Var
+from braces.builder.program import Builder
+from braces.builder.var import Var
 from braces.errors import FeedError, ProgramError
 from braces.hints import Hinted
 from braces.lower.interpreter import Listener, forget_kernels

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.build.scalars import converted
+from braces.builder.scalars import converted
 from braces.dtypes import TensorType, is_float, is_integer, short_name
 from braces.errors import FeedError, array_fix, suggest
 from braces.ir.records import VarInfo

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.dtypes import TensorType
 from braces.errors import (
     FeedError,

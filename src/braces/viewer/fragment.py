@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping
 
-from braces.build.program import Builder
+from braces.builder.program import Builder
 from braces.ir.records import Body, Op, VarInfo
 from braces.viewer.payload import counted, defaults_in, facts, source_line
 from braces.viewer.values import plain_attrs

@@ -14,7 +14,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-from braces.build.program import Builder
+from braces.builder.program import Builder
 from braces.viewer.curve import Curve, curve_figures
 from braces.viewer.fragment import fragment
 from braces.viewer.library import HINT, layout_library

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from braces.build.program import Builder
+from braces.builder.program import Builder
 from braces.define.decorator import OPS
 from braces.define.kinds import normalise
 from braces.dtypes import TensorType, Type

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.build.source import says_where
+from braces.builder.source import says_where
 from braces.errors import ProgramError
 from braces.frontend.optimizer.minimize import Optimizer
 from braces.frontend.optimizer.parts import (

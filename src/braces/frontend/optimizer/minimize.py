@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from braces.build.program import Builder
-from braces.build.source import says_where, user_source
-from braces.build.var import Var, var_of
+from braces.builder.program import Builder
+from braces.builder.source import says_where, user_source
+from braces.builder.var import Var, var_of
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.errors import GradientError, ProgramError
 from braces.frontend.optimizer.parts import Part

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from braces.build.var import Var
+from braces.builder.var import Var
 from braces.define.kinds import KINDS
 from braces.errors import DTypeError, ProgramError
 from braces.ir.names import check_name

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from braces.build.source import says_where
-from braces.build.var import Operand, Var, as_var
+from braces.builder.source import says_where
+from braces.builder.var import Operand, Var, as_var
 from braces.define.kinds import held
 from braces.dtypes import dtype_of, is_float, is_integer
 from braces.errors import DTypeError, ProgramError

@@ -17,8 +17,8 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from braces.build.program import Builder
-from braces.build.var import Var, one, var_of
+from braces.builder.program import Builder
+from braces.builder.var import Var, one, var_of
 from braces.dtypes import INT32, DType, TensorType
 from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
 from braces.frontend.optimizer.parts import Given, Part

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
-from braces.build.program import Builder
-from braces.build.table import SymbolTable
-from braces.build.var import Var
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var
 from braces.dtypes import TensorType
 from braces.ir.records import Body, Op
 from braces.ops.control.keeping import Lists

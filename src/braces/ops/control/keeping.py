@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from braces.build.table import SymbolTable
+from braces.builder.table import SymbolTable
 from braces.define.decorator import OPS
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op, VarInfo

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from braces.build.table import SymbolTable
+from braces.builder.table import SymbolTable
 from braces.define.inference import Context
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type

@@ -30,8 +30,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from braces.build.table import SymbolTable
-from braces.build.var import Var, var_of
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of
 from braces.dtypes import TensorType
 from braces.ir.records import Body
 from braces.ir.views import Operand, Output, PartitionView

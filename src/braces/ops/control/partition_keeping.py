@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from braces.build.table import SymbolTable
+from braces.builder.table import SymbolTable
 from braces.define.decorator import OPS
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from braces.build.program import Builder
-from braces.build.table import SymbolTable
-from braces.build.var import Var, one, var_of
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, one, var_of
 from braces.define.axes import HIGHEST, LOWEST, Fills, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Size

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from braces.build.table import SymbolTable
-from braces.build.var import Var, call, var_of, visible_var
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, call, var_of, visible_var
 from braces.ir.records import ARGUMENT
 from braces.ir.views import BlockView, LoopView, Memory, Output, Row, Slice, SwitchView
 from braces.ops.control.cotangents import differentiable, zeros_like

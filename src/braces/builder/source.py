@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from braces.errors import BracesError
-from braces.build.program import current_program
-from braces.ir.records import Source
+from braces.builder.program import current_program
 from braces.define.kinds import KINDS, held
+from braces.errors import BracesError
+from braces.ir.records import Source
 
 P = ParamSpec("P")
 R = TypeVar("R")

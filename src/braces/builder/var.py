@@ -13,19 +13,26 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from braces.dims import Shape
-from braces.dtypes import DType, ListType, TensorType, Type, is_float
-from braces.errors import BracesError, DTypeError, ProgramError, suggest, SymbolicValueError, UnknownNameError
-from braces.build.program import Builder, current_program, program_in_with
-from braces.ir.records import CAPTURES, Literal, Op, Source, VarInfo
-from braces.build.table import SymbolTable
-from braces.ir.walk import captures_of
-from braces.build.arithmetic import Arithmetic
-from braces.build.numpy_calls import NumPyCalls, no_attribute
+from braces.builder.arithmetic import Arithmetic
+from braces.builder.numpy_calls import NumPyCalls, no_attribute
+from braces.builder.program import Builder, current_program, program_in_with
+from braces.builder.scalars import as_array
+from braces.builder.source import innermost_line, user_line
+from braces.builder.table import SymbolTable
 from braces.define.decorator import OPS, OpDef
 from braces.define.inference import Context, infer
-from braces.build.scalars import as_array
-from braces.build.source import innermost_line, user_line
+from braces.dims import Shape
+from braces.dtypes import DType, ListType, TensorType, Type, is_float
+from braces.errors import (
+    BracesError,
+    DTypeError,
+    ProgramError,
+    SymbolicValueError,
+    UnknownNameError,
+    suggest,
+)
+from braces.ir.records import CAPTURES, Literal, Op, Source, VarInfo
+from braces.ir.walk import captures_of
 
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from braces.build.source import user_line
+from braces.builder.source import user_line
 from braces.define.decorator import OPS, OpDef
 from braces.define.signature import call_signature
 from braces.errors import SymbolicValueError, suggest
@@ -40,7 +40,7 @@ class NumPyCalls:
         """What `np.UFUNC(*inputs)` appends.
 
         Raises:
-            SymbolicValueError: There is no such operator, or it is asked for more than a result.
+            SymbolicValueError: There is no such operator, or more than a result is wanted.
         """
         name: str = ufunc.__name__
         known = _UFUNCS.get(name, ALIASES.get(name, name))

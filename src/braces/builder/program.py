@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self
 
+from braces.builder.table import SymbolTable
 from braces.errors import ProgramError
 from braces.ir.records import ProgramDef, Source, VarInfo
-from braces.build.table import SymbolTable
 from braces.ir.walk import all_bodies, resolve_body
 
 _stack: ContextVar[tuple[Builder, ...]] = ContextVar("braces_programs", default=())
@@ -227,6 +227,7 @@ class Builder:
         else:
             self._startup = None
         self.table.touch()
+
 
 def program_in_with() -> Builder | None:
     """The program of the innermost `with`, or `None` outside of all."""

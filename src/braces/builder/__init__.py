@@ -1,0 +1,1 @@
+"""Programs being written: the tables of their blocks, variables, and appending operators."""
