@@ -179,6 +179,8 @@ def replaced(sample: Sample) -> bool:
 
 def is_mixed(sample: Sample, index: str) -> bool:
     """Whether an axis is nothing better than mixed."""
+    if any(index in one for one in sample.axes.inputs.get("state", ())):
+        return True  # a random state is two numbers: part of it is none
     for other in renamed(sample, index):
         if is_permuted(sample, index, other) and is_each_on_its_own(sample, index, other):
             return False

@@ -47,6 +47,7 @@ def verify(
         VerifyError: The first rule that is broken, unless `all`; see `CODES`.
 
     Example:
+        >>> import braces as br
         >>> from braces.ir.parser import parse_program
         >>> bad = br.Program(parse_program("program { data x: f32[4]  y: f32[4] = tanh(x=z) }"))
         >>> [error.code for error in verify(bad, all=True)]
