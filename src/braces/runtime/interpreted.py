@@ -47,6 +47,8 @@ def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
         check_shape(plan.data[name], array, sizes)
     run.states = read_states(plan.states, run.scope, run.given)
     check_states(plan.states, run.states, sizes)
+    for name in plan.learned:  # a case that does not run tells none; the others give no rows
+        sizes.setdefault(name, 0)
     if kept is not None:
         kept[""] = run.scope.new_scope()
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):

@@ -10,6 +10,7 @@ from braces.dtypes import DType
 from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
+from braces.lower.lowerer import find_sites
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
 from braces.passes.eliminate import ELIMINATE
@@ -87,6 +88,12 @@ class Plan:
     def replaced(self) -> tuple[str, ...]:
         """The persistable variables that the run reads and gives new values."""
         return tuple(name for name in self.updates if name in self.reads)
+
+    @cached_property
+    def learned(self) -> tuple[str, ...]:
+        """The sizes that only a run tells."""
+        sites = find_sites(self.body).values()
+        return tuple(dict.fromkeys(site.length for site in sites if site.length))
 
     @cached_property
     def random_states(self) -> set[str]:
