@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from battery_cases import case, counted, trips, vectors
-from checking import constant, integer
+from checking import Feeds, constant, integer
 
 import braces as br
 
@@ -195,3 +195,67 @@ def same_value_into_two_memories_and_two_outputs(x: br.Var, w: br.Var) -> br.Var
         net.add_output(value, value)
     one, other = rnn()
     return br.sum(one * other) + br.sum(rnn.final(a) * rnn.final(b))
+
+
+# ---- rows of a while in a case ---------------------------------------------------------------
+
+
+def _collected(x: br.Var, w: br.Var, n: br.Var) -> tuple[br.Var, br.Var]:
+    """The rows of a while of `n` trips, and where it ends."""
+    loop = br.create_while()
+    with loop.block() as body:
+        i, h = body.add_memory(init=integer(0)), body.add_memory(init=x)
+        body.set_condition(i < n)
+        h.update(br.tanh(h * w + x))
+        i.update(i + 1)
+        body.add_output(h * h)
+    return loop(), loop.final(h)
+
+
+def _collecting(index: int, n: int) -> Feeds:
+    return {**vectors("x", "w"), "k": trips(index), "n": trips(n)}
+
+
+@case(_collecting(0, 3), _collecting(5, 3), _collecting(0, 0), _collecting(0, 1))
+def rows_of_a_while_in_a_case(x: br.Var, w: br.Var, k: br.Var, n: br.Var) -> br.Var:
+    chooser = br.create_switch(k)
+    with chooser.case(0) as a:
+        rows, end = _collected(x, w, n)
+        a.add_output(br.sum(br.sin(rows), axis=0) * end)
+    with chooser.default() as c:
+        c.add_output(x * w)
+    return br.sum(chooser() ** 2 * w)
+
+
+@case(_collecting(1, 2), _collecting(0, 3), _collecting(1, 0), _collecting(0, 0))
+def rows_of_a_while_on_both_sides(x: br.Var, w: br.Var, k: br.Var, n: br.Var) -> br.Var:
+    choice = br.create_if_else(k < 1)
+    with choice.true_block() as t:
+        rows, _ = _collected(x, w, n)
+        t.add_output(br.sum(br.sin(rows), axis=0))
+    with choice.false_block() as f:
+        rows, end = _collected(w, x, n + 1)
+        f.add_output(br.sum(rows * rows, axis=0) + end)
+    return br.sum(choice() ** 2 * w)
+
+
+@case(_collecting(0, 3), _collecting(1, 3), _collecting(0, 9), _collecting(0, 0))
+def rows_of_two_kinds_in_a_switch_in_a_branch_in_a_block(
+    x: br.Var, w: br.Var, k: br.Var, n: br.Var
+) -> br.Var:
+    with br.block("outer"):
+        choice = br.create_if_else(n < 9)
+        with choice.true_block() as t:
+            chooser = br.create_switch(k)
+            with chooser.case(0) as a:
+                with counted(3, x) as (loop, h):
+                    h.update(br.tanh(h * w + x))
+                    loop.body.add_output(h * h, br.sum(h) * w)
+                rows, others = loop()
+                a.add_output(br.sum(rows * others, axis=0))
+            with chooser.default() as c:
+                c.add_output(x * w)
+            t.add_output(chooser() * x)
+        choice.pass_through(w)
+        made = choice()
+    return br.sum(made**2 * w)

@@ -221,6 +221,32 @@ def test_rows_of_a_while_change_in_number_from_run_to_run(mode: str) -> None:
         near(found[2], np.sum(slope, axis=0) if count else np.zeros(3), 1e-12, "gradient")
 
 
+def test_rows_that_a_case_collects_have_no_slope_where_another_case_runs(mode: str) -> None:
+    with br.Program() as program:
+        x, k = br.data("x", [], dtype="float64"), br.data("k", [], dtype="int32")
+        choice = br.create_if_else(k > 0)
+        with choice.true_block() as t:
+            loop = br.create_while()
+            with loop.block() as body:
+                i, h = body.add_memory(init=integer(0)), body.add_memory(init=x)
+                body.set_condition(i < k)
+                h.update(h * x)
+                i.update(i + 1)
+                body.add_output(h)
+            t.add_output(br.sum(loop() ** 2))
+        with choice.false_block() as f:
+            f.add_output(x**3)
+        y = choice()
+        (grad,) = br.gradients([y], [x])
+        (second,) = br.gradients([grad], [x])
+    executor, scope = br.Executor(mode=mode), br.Scope()
+    for count, wanted in [(0, (8, 12, 12)), (2, (20, 36, 50)), (0, (8, 12, 12))]:
+        found = executor.run(
+            program, scope, feed={"x": 2.0, "k": count}, fetch=[y, grad, second]
+        )
+        near(np.array(found), np.array(wanted, "float64"), 1e-12, f"after {count} trips")
+
+
 # ---- branches not taken ----------------------------------------------------------------------
 
 

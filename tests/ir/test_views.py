@@ -134,7 +134,8 @@ def test_the_condition_of_a_loop_has_its_memories() -> None:
 
 def test_a_loop_names_where_its_outputs_come_from(program: br.Program) -> None:
     view = LoopView.of(construct(program, "loop"))
-    assert view.sources("loop_0.final.1") == [(None, "x")]
+    (memory,) = (one for one in view.memories if one.final == "loop_0.final.1")
+    assert view.sources("loop_0.final.1") == [(None, "x"), (view.body, memory.next)]
     assert view.sources("loop_0.stacked") == [(view.body, "add_0")]
 
 

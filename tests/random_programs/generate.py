@@ -166,7 +166,7 @@ class _Writer(Functional):
             count.update(count + 1)
             self.updates(inner, memories)
             self.discrete_updates(inner, integers, flags)
-            if not place.looped and not place.rows and place.depth == 0:
+            if not place.looped and not place.rows:
                 kind = self.kind(inner)
                 rows.append((kind, self.pick(inner, kind)))
                 body.add_output(rows[0][1])

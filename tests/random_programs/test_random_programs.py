@@ -12,6 +12,7 @@ from oracle import Refused, read
 
 import braces as br
 from braces.ir.parser import parse_program
+from braces.ir.walk import all_ops
 
 pytestmark = pytest.mark.unoptimized
 
@@ -30,6 +31,20 @@ def test_gradients_are_those_of_the_text_in_both_modes(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2000, 2012))
 def test_second_order_forward_over_reverse_is_reverse_over_reverse(seed: int) -> None:
     assert compared(seed, size=2, second=True, modes=["interpret"], again=True)
+
+
+def test_rows_that_a_while_collects_in_a_case_have_both_orders() -> None:
+    seeds = [seed for seed in range(5000, 5050) if collects_in_a_case(seed, size=2)]
+    assert len(seeds) > 1
+    for seed in seeds:
+        assert check_gradients(seed, size=2, second=True, modes=["interpret"], again=True)
+
+
+def collects_in_a_case(seed: int, size: int) -> bool:
+    main = generate(seed, size).program.definition.main
+    switches = [op for _, op in all_ops(main) if op.type == "switch"]
+    bodies = [body for op in switches for body in op.bodies().values()]
+    return any(op.type == "list_stack" for body in bodies for _, op in all_ops(body))
 
 
 def compared(seed: int, **options: Any) -> bool:

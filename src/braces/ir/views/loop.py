@@ -195,8 +195,11 @@ class LoopView:
         return self.origin.captures()
 
     def sources(self, name: str) -> list[Origin]:
-        """Where an output comes from: a memory from its initial value, a row from the body."""
-        found: list[Origin] = [(None, m.init) for m in self.memories if m.final == name]
+        """Where an output comes from: a memory from its start or the body, a row from that."""
+        found: list[Origin] = []
+        for memory in self.memories:
+            if memory.final == name:
+                found += [(None, memory.init), (self.body, memory.next)]
         return found + [(self.body, row.result) for row in self.rows if row.stacked == name]
 
     @property

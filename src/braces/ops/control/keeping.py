@@ -140,21 +140,29 @@ def _collect(
 def history_of(table: SymbolTable, name: str) -> str | None:
     """The loop whose trips a list records, found by following it back to where it began.
 
-    `None` where it comes from outside of the blocks that are seen from here.
+    A list that began as the rows of an array does not say it; the loop that pops them does.
+    `None` where the list comes from outside of the blocks that are seen from here.
     """
-    return _traced([outer.ops for outer in table.chain()], name)
+    return _traced([*table.chain()], name)
 
 
-def _traced(blocks: list[Sequence[Op]], name: str) -> str | None:
-    found = next((op for ops in blocks for op in ops if name in op.binds()), None)
+def _traced(blocks: Sequence[SymbolTable | Body], name: str) -> str | None:
+    found = _maker(blocks, name)
     if found is None:
         return None
     role, view = OPS.get(found.type).roles.get("History"), view_of(found)
     if role is not None:
         return str(found.attrs[role])
     sources = [] if view is None else view.sources(name)
-    inner = (_traced([body.ops, *blocks] if body else blocks, name) for body, name in sources)
+    inner = (_traced([body, *blocks] if body else blocks, name) for body, name in sources)
     return next((history for history in inner if history is not None), None)
+
+
+def _maker(blocks: Sequence[SymbolTable | Body], name: str) -> Op | None:
+    """The operator that binds a name, seen from the first block; parameters have none."""
+    block = next((block for block in blocks if name in block.vars), None)
+    ops = () if block is None else block.ops
+    return next((op for op in ops if name in op.binds()), None)
 
 
 class Lists:
