@@ -129,9 +129,7 @@ class CompiledPlan:
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
         self.exact = Form(plan.body, find_sites(plan.body))
-        sites = self.exact.sites.values()
-        lengths = dict.fromkeys(site.length for site in sites if site.length)
-        self.known = Known(histories(sites), lengths)
+        self.known = Known(histories(self.exact.sites.values()), plan.learned)
         self.recent = recent
         self.recent.own(self)
         self.notice = notice
