@@ -20,7 +20,7 @@ import pytest
 from cases import Case, cases, differentiable_cases, numbered, sizes_in
 from references import is_float
 
-from braces.define.axes import HIGHEST, LOWEST, AxisMap, Fills, Indices
+from braces.define.axes import HIGHEST, LOWEST, AxisMap, Fate, Fills, Indices
 from braces.define.decorator import OPS, OpDef
 from braces.dtypes import FLOAT64, TensorType
 from braces.lazy import jax
@@ -332,3 +332,39 @@ def test_axes_of_derivatives_are_what_they_do(op: str) -> None:
     for case in of(op, FIRST):
         for sample in derivatives(case):
             check(sample)
+
+
+def axes_of(op: str, *shapes: tuple[int, ...], **attrs: Any) -> AxisMap:
+    """The axes of an operator for arrays of these shapes, the output's last."""
+    rule, names = OPS.get(op).axes_rule, ["x", "y"][: len(shapes) - 1]
+    assert rule is not None
+    return rule(
+        {n: (TensorType(FLOAT64, s),) for n, s in zip([*names, "out"], shapes, strict=True)},
+        attrs,
+    )
+
+
+@pytest.mark.parametrize(
+    ("axes", "fates"),
+    [
+        (
+            axes_of("matmul", (2, 1, 3), (2, 3, 5), (2, 1, 5)),
+            [
+                Fate("mapped", (("out", 0, 0),)),
+                Fate("mapped", (("out", 0, 1),)),
+                Fate("contracted", (), {"x": 0, "y": 0}),
+            ],
+        ),
+        (
+            axes_of("cumsum", (2, 3), (2, 3), axis=1, reverse=False),
+            [Fate("mapped", (("out", 0, 0),)), Fate("mixed")],
+        ),
+        (
+            axes_of("add", (1, 3), (4, 3), (4, 3)),
+            [Fate("absent"), Fate("mapped", (("out", 0, 1),))],
+        ),
+    ],
+    ids=["matmul", "cumsum", "add"],
+)
+def test_an_operator_says_what_becomes_of_an_axis(axes: AxisMap, fates: list[Fate]) -> None:
+    assert [axes.fate("x", axis) for axis in range(len(fates))] == fates
