@@ -10,6 +10,8 @@ import inspect
 import sys
 from pathlib import Path
 
+from generated import write_or_check
+
 from braces.frontend import functions
 from braces.frontend.functions import ALIASES, FUNCTIONS, OperatorFunction
 
@@ -93,15 +95,5 @@ def stub() -> str:
     return HEAD + "\n".join([*lines, "", "__all__ = [", *listed, "]", ""])
 
 
-def main() -> int:
-    """Write or check."""
-    if "--check" in sys.argv[1:]:
-        same = STUB.exists() and STUB.read_text(encoding="utf-8") == stub()
-        print(f"{STUB.name} is " + ("up to date" if same else "out of date: make stubs"))
-        return 0 if same else 1
-    STUB.write_text(stub(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(STUB, stub()))

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from generated import write_or_check
+
 import braces
 
 SNAPSHOT = Path(__file__).resolve().parents[1] / "tests/public_names.txt"
@@ -33,15 +35,5 @@ def names() -> str:
     return "".join(f"{line}\n" for line in lines())
 
 
-def main() -> int:
-    """Write or check."""
-    if "--check" in sys.argv[1:]:
-        same = SNAPSHOT.exists() and SNAPSHOT.read_text(encoding="utf-8") == names()
-        print(f"{SNAPSHOT.name} is " + ("up to date" if same else "out of date"))
-        return 0 if same else 1
-    SNAPSHOT.write_text(names(), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(SNAPSHOT, names()))

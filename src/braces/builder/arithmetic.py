@@ -106,6 +106,7 @@ class Arithmetic:
 
     # ---- comparison and logic ----------------------------------------------------------------
 
+    # Elementwise, as the array API has them; Python's own give a bool.
     def __eq__(self, other: object) -> Self:  # type: ignore[override]
         return self.op("equal", self, other)
 

@@ -348,6 +348,19 @@ def numbered(rank: int, stem: str = "axis") -> Names:
     return tuple(f"{stem}{i}" for i in range(rank))
 
 
+def led_by(index: str, types: Sequence[Type], stem: str = "") -> tuple[Indices, ...]:
+    """The axes of variables that all begin with the same one.
+
+    Args:
+        index: The first axis of each.
+        types: Of the variables.
+        stem: What the other axes are called; where it is empty, nothing is said of them.
+    """
+    ranks = [len(shape_of(type_)) - 1 for type_ in types]
+    others = [numbered(r, f"{stem}{i}.") if stem else (None,) * r for i, r in enumerate(ranks)]
+    return tuple((index, *found) for found in others)
+
+
 def operated_axes(axis: Any, rank: int) -> list[int]:
     """The axes that an attribute says, in their order; all of them where it is `None`."""
     if axis is None or not rank:

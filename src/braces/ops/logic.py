@@ -47,10 +47,20 @@ def logical(context: Context, *types: TensorType, **attrs: Any) -> TensorType:
     return broadcast_types(context, *types)
 
 
+def of_pairs(infer: Any, examples: tuple[str, ...]) -> Any:
+    """What defines an operator that says a bool of each pair of elements."""
+    return op(
+        infer=infer, axes="..., ... -> ...", differentiable=False, cheap=True, examples=examples
+    )
+
+
+equates, orders = of_pairs(equality, COMPARED), of_pairs(comparison, COMPARED)
+combines = of_pairs(logical, LOGICAL)
+
 # ---- comparison ------------------------------------------------------------------------------
 
 
-@op(infer=equality, axes="..., ... -> ...", differentiable=False, cheap=True, examples=COMPARED)
+@equates
 def equal(x: Tensor, y: Tensor) -> Tensor:
     """Whether two numbers are equal, element by element; NaN equals nothing.
 
@@ -69,7 +79,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
     return jnp.equal(*promoted(x, y))
 
 
-@op(infer=equality, axes="..., ... -> ...", differentiable=False, cheap=True, examples=COMPARED)
+@equates
 def not_equal(x: Tensor, y: Tensor) -> Tensor:
     """Whether two numbers differ, element by element; NaN differs from all.
 
@@ -88,13 +98,7 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
     return jnp.not_equal(*promoted(x, y))
 
 
-@op(
-    infer=comparison,
-    axes="..., ... -> ...",
-    differentiable=False,
-    cheap=True,
-    examples=COMPARED,
-)
+@orders
 def less(x: Tensor, y: Tensor) -> Tensor:
     """Whether one number is less than the other, element by element.
 
@@ -114,13 +118,7 @@ def less(x: Tensor, y: Tensor) -> Tensor:
     return jnp.less(*promoted(x, y))
 
 
-@op(
-    infer=comparison,
-    axes="..., ... -> ...",
-    differentiable=False,
-    cheap=True,
-    examples=COMPARED,
-)
+@orders
 def less_equal(x: Tensor, y: Tensor) -> Tensor:
     """Whether one number is at most the other, element by element.
 
@@ -140,13 +138,7 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
     return jnp.less_equal(*promoted(x, y))
 
 
-@op(
-    infer=comparison,
-    axes="..., ... -> ...",
-    differentiable=False,
-    cheap=True,
-    examples=COMPARED,
-)
+@orders
 def greater(x: Tensor, y: Tensor) -> Tensor:
     """Whether one number is greater than the other, element by element.
 
@@ -166,13 +158,7 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
     return jnp.greater(*promoted(x, y))
 
 
-@op(
-    infer=comparison,
-    axes="..., ... -> ...",
-    differentiable=False,
-    cheap=True,
-    examples=COMPARED,
-)
+@orders
 def greater_equal(x: Tensor, y: Tensor) -> Tensor:
     """Whether one number is at least the other, element by element.
 
@@ -195,7 +181,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
 # ---- logic -----------------------------------------------------------------------------------
 
 
-@op(infer=logical, axes="..., ... -> ...", differentiable=False, cheap=True, examples=LOGICAL)
+@combines
 def logical_and(x: Tensor, y: Tensor) -> Tensor:
     """Whether both are true, element by element.
 
@@ -215,7 +201,7 @@ def logical_and(x: Tensor, y: Tensor) -> Tensor:
     return jnp.logical_and(x, y)
 
 
-@op(infer=logical, axes="..., ... -> ...", differentiable=False, cheap=True, examples=LOGICAL)
+@combines
 def logical_or(x: Tensor, y: Tensor) -> Tensor:
     """Whether at least one is true, element by element.
 
@@ -235,7 +221,7 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
     return jnp.logical_or(x, y)
 
 
-@op(infer=logical, axes="..., ... -> ...", differentiable=False, cheap=True, examples=LOGICAL)
+@combines
 def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     """Whether exactly one is true, element by element.
 

@@ -16,7 +16,7 @@ from braces.define.decorator import Capacity, History, Learned, Tensor, op
 from braces.define.inference import Context
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import INT64, DType, ListType, TensorType
-from braces.errors import RunError, ShapeError
+from braces.errors import ShapeError
 from braces.ir.records import Op
 from braces.lazy import jnp
 from braces.ops.lists import (
@@ -31,10 +31,6 @@ from braces.ops.lists import (
 )
 from braces.ops.row_rules import RowView
 from braces.ops.rules import Backward
-
-
-class RowCountError(RunError):
-    """A number of rows other than assumed; the executor repeats the run with the right one."""
 
 
 def stacked_places(types: Types, attrs: Attrs) -> AxisMap:

@@ -32,7 +32,7 @@ from typing import TypeAlias
 
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, var_of
+from braces.builder.var import Var, visible_var
 from braces.errors import ProgramError
 from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, map_bodies, rename_op, resolve_body, with_captures
@@ -124,9 +124,7 @@ class Place:
 
     def var(self, name: str) -> Var:
         """A visible variable, to build with."""
-        owner = self.table.table_of(name)
-        assert owner is not None, name
-        return var_of(self.program, owner, name)
+        return visible_var(self.program, self.table, name)
 
     @contextmanager
     def building(self) -> Generator[SymbolTable]:

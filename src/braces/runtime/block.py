@@ -42,14 +42,13 @@ class BlockRunner:
     def __init__(self, body: Body, infos: Mapping[str, VarInfo]) -> None:
         self.body = body
         self.infos = infos
-        self.bound = {name for op in body.ops for name in op.binds()}
+        self.bound = dict.fromkeys(name for op in body.ops for name in op.binds())
         self._prepared: dict[Any, CompiledPlan] = {}
 
     def run(self, scope: Scope, device: str) -> None:
         """Run all operators; every array that they bind is in the scope afterwards."""
-        bound = [name for op in self.body.ops for name in op.binds()]
-        types = {name: self.body.vars[name].type for name in bound}
-        names = [name for name in bound if isinstance(types[name], TensorType)]
+        known = self.body.vars
+        names = [name for name in self.bound if isinstance(known[name].type, TensorType)]
         commit_locally(dict(zip(names, self._run(names, scope, device), strict=True)), scope)
 
     def eval(

@@ -128,8 +128,8 @@ class CompiledPlan:
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
-        self.exact = Form(plan.body, find_sites(plan.body))
-        self.known = Known(histories(self.exact.sites.values()), plan.learned)
+        self.exact = Form(plan.body, plan.sites)
+        self.known = Known(histories(plan.sites.values()), plan.learned)
         self.recent = recent
         self.recent.own(self)
         self.notice = notice

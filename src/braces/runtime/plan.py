@@ -10,7 +10,7 @@ from braces.dtypes import DType
 from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
-from braces.lower.lowerer import find_sites
+from braces.lower.lowerer import Site, find_sites
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
 from braces.passes.eliminate import ELIMINATE
@@ -90,10 +90,14 @@ class Plan:
         return tuple(name for name in self.updates if name in self.reads)
 
     @cached_property
+    def sites(self) -> dict[str, Site]:
+        """What may fail, by path."""
+        return find_sites(self.body)
+
+    @cached_property
     def learned(self) -> tuple[str, ...]:
         """The sizes that only a run tells."""
-        sites = find_sites(self.body).values()
-        return tuple(dict.fromkeys(site.length for site in sites if site.length))
+        return tuple(dict.fromkeys(s.length for s in self.sites.values() if s.length))
 
     @cached_property
     def random_states(self) -> set[str]:

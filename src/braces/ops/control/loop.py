@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TypeAlias, final
 
-from braces.define.axes import AxisMap, numbered, shape_of
+from braces.define.axes import AxisMap, led_by
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.inference import Context
 from braces.dims import Size
@@ -51,12 +51,9 @@ from braces.ops.lists import INDEX_TYPE
 def axes_of_loop(types: Types, attrs: Attrs) -> AxisMap:
     """Trips depend on each other; all else goes through the body."""
     del attrs
-    sliced = (
-        ("trip", *numbered(len(shape_of(t)) - 1, f"slice{i}."))
-        for i, t in enumerate(types.get("sliced", ()))
-    )
-    stacked = (("trip", *(None,) * (len(shape_of(t)) - 1)) for t in types.get("stacked", ()))
-    return AxisMap({"sliced": tuple(sliced)}, {"stacked": tuple(stacked)}, frozenset({"trip"}))
+    sliced = led_by("trip", types.get("sliced", ()), "slice")
+    stacked = led_by("trip", types.get("stacked", ()))
+    return AxisMap({"sliced": sliced}, {"stacked": stacked}, frozenset({"trip"}))
 
 
 @final

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
-from braces.define.axes import AxisMap, numbered, shape_of
+from braces.define.axes import AxisMap, led_by
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.inference import Context
 from braces.dims import Dim, Size
@@ -60,14 +60,9 @@ from braces.ops.control.reached import cases_reached
 def axes_of_partition(types: Types, attrs: Attrs) -> AxisMap:
     """Rows are kept; no case has padding among its rows. All else goes through the cases."""
     del attrs
-    rows = (
-        ("row", *numbered(len(shape_of(t)) - 1, f"row{i}."))
-        for i, t in enumerate(types.get("rows", ()))
-    )
-    masks = (("row",),) * len(types.get("masks", ()))
-    out = (("row", *(None,) * (len(shape_of(t)) - 1)) for t in types.get("out", ()))
-    inputs = {"masks": masks, "rows": tuple(rows)}
-    return AxisMap(inputs, {"out": tuple(out)}, fills={"row": {"masks": False}})
+    masks, rows, out = (types.get(slot, ()) for slot in ("masks", "rows", "out"))
+    inputs = {"masks": led_by("row", masks), "rows": led_by("row", rows, "row")}
+    return AxisMap(inputs, {"out": led_by("row", out)}, fills={"row": {"masks": False}})
 
 
 @final
