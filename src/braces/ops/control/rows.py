@@ -20,7 +20,7 @@ from braces.dims import Size
 from braces.dtypes import Type, is_float
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies, with_captures
-from braces.ops.control.tracking import Known, Tracked, Tracker
+from braces.ops.control.tracking import Known, Site, Sites, Tracked, Tracker, Types
 from braces.ops.row_rules import FIRST, refused
 
 
@@ -56,9 +56,9 @@ def mask_rows(
         name: tuple("rows" if i in axes else "other" for i in range(_rank(types[name])))
         for name, axes in places.items()
     }
-    known = dict(begun)
-    tracker.follow(table.ops, types, known)
-    masks.put(table, types, begun)
+    known, sites = dict(begun), dict[str, Site]()
+    tracker.follow(table.ops, types, known, sites)
+    masks.put(table, types, begun, sites)
     return known
 
 
@@ -85,23 +85,18 @@ class Masks:
     valid: str
     count: str
 
-    def put(self, table: SymbolTable, types: Mapping[str, Type], known: Known) -> None:
+    def put(self, table: SymbolTable, types: Types, known: Known, sites: Sites) -> None:
         """Leave padding out of a block, of whose parameters `known` tells where rows are."""
         known, done = dict(known), list[Op]()
         pending, table.ops = table.ops, done
         for op in pending:
-            found = self.tracker.track(op, types, known)
-            known |= self.tracker.bound(found, types)
-            if op.bodies():
-                self.tracker.follow_blocks(op, types, known)
-            done.extend(self._masked(table, found, types))
+            found = self.tracker.step(op, types, known, sites)
+            inner = self._inside(table, op, known, sites[op.name]) if op.bodies() else op
+            done.extend(self._masked(table, found, inner))
         table.touch()
 
-    def _masked(
-        self, table: SymbolTable, found: Tracked, types: Mapping[str, Type]
-    ) -> list[Op]:
-        """The operators that take the place of one operator."""
-        op = self._inside(table, found.op, types)
+    def _masked(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
+        """The operators that take the place of one operator, whose blocks are masked."""
         definition = OPS.get(op.type)
         if self.count and definition.rounded_rule is not None:
             return [definition.rounded_rule(found.view(self.tracker.rows), self.count)]
@@ -165,15 +160,18 @@ class Masks:
     def _var(self, table: SymbolTable, name: str) -> Var:
         return var_of(self.program, _owner(table, name), name)
 
-    def _inside(self, table: SymbolTable, op: Op, types: Mapping[str, Type]) -> Op:
+    def _inside(self, table: SymbolTable, op: Op, known: Known, site: Site) -> Op:
         """The operator with its sub-blocks masked."""
+        labels = iter(op.bodies())
 
         def change(body: Body) -> Body:
+            label = next(labels)
             inner = SymbolTable(parent=table).thaw(body)
-            self.put(inner, self.tracker.within(body, types), self.tracker.inside[id(body)])
+            begun = {**known, **site.params[label]}
+            self.put(inner, site.scopes[label], begun, site.sites[label])
             return inner.freeze(body.results)
 
-        return with_captures(map_bodies(op, change)) if op.bodies() else op
+        return with_captures(map_bodies(op, change))
 
 
 def _owner(table: SymbolTable, name: str) -> SymbolTable:

@@ -10,7 +10,7 @@ it meets them, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from braces.define.axes import AxisMap, Index, shape_of
@@ -26,6 +26,8 @@ What: TypeAlias = Literal["rows", "same", "other"]
 Known: TypeAlias = "dict[str, tuple[What, ...]]"
 """What the axes of variables are; all of those of others are anything else."""
 Types: TypeAlias = "Mapping[str, Type]"
+Sites: TypeAlias = "dict[str, Site]"
+"""The constructs of one block, by name."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,30 @@ class Tracked:
 
 
 @dataclass
+class Site:
+    """A construct: what is known at the parameters of its blocks, which only ever grows.
+
+    So it is kept while what is around is followed again, and each block is followed as often as
+    something new is known of it, however deep it is.
+
+    Attributes:
+        links: The values that it hands to its blocks and gets from them.
+        scopes: By block, the types that are visible in it; under `""` those outside.
+        params: By block, what is known at its parameters.
+        ends: By block, what is known where it ends; under `""`, outside.
+        sites: By block, the constructs in it.
+        followed: What was known, outside and at parameters, when it was followed last.
+    """
+
+    links: tuple[Link, ...]
+    scopes: dict[str, Types]
+    params: dict[str, Known]
+    ends: dict[str, Known]
+    sites: dict[str, Sites]
+    followed: tuple[Known, dict[str, Known]] | None = None
+
+
+@dataclass
 class Tracker:
     """Follows rows through blocks.
 
@@ -85,50 +111,81 @@ class Tracker:
         resolve: What is known of an unnamed size.
         rounded: Whether there is room for more rows than there are, which replacements of
             operators see to.
-        inside: What is known where a sub-block begins, by its identity.
     """
 
     rows: Size
     resolve: Callable[[Size], Size]
     rounded: bool = False
-    inside: dict[int, Known] = field(default_factory=dict[int, Known])
 
-    def follow(self, ops: Iterable[Op], types: Types, known: Known) -> None:
+    def follow(self, ops: Iterable[Op], types: Types, known: Known, sites: Sites) -> None:
         """Add what operators bind to what is known.
+
+        Args:
+            ops: Operators of a block, in order.
+            types: Of all that is visible there.
+            known: What is known; more is added.
+            sites: The constructs among the operators, by name; more are added.
 
         Raises:
             ProgramError: An operator mixes rows, or may do so.
         """
         for op in ops:
-            known |= self.bound(self.track(op, types, known), types)
-            if op.bodies():
-                self.follow_blocks(op, types, known)
+            self.step(op, types, known, sites)
 
-    def within(self, body: Body, types: Types) -> dict[str, Type]:
+    def step(self, op: Op, types: Types, known: Known, sites: Sites) -> Tracked:
+        """Add what one operator binds to what is known; where rows are in it.
+
+        Raises:
+            ProgramError: It mixes rows, or may do so.
+        """
+        found = self.track(op, types, known)
+        known |= self.bound(found, types)
+        if op.bodies():
+            self._follow_blocks(op, types, known, sites)
+        return found
+
+    # ---- sub-blocks --------------------------------------------------------------------------
+
+    def _follow_blocks(self, op: Op, types: Types, known: Known, sites: Sites) -> None:
+        """Follow rows through sub-blocks until what goes around in them changes nothing."""
+        site = sites.get(op.name)
+        if site is None:
+            site = sites[op.name] = self._begun(op, types)
+        site.ends[""] = known
+        self._hand_on(op, site, "", inwards=True)
+        read = {name: known[name] for name in op.reads() if name in known}
+        while site.followed != (now := (read, site.params)):
+            site.followed = read, {label: dict(given) for label, given in now[1].items()}
+            for label, body in op.bodies().items():
+                site.ends[label] = inner = {**known, **site.params[label]}
+                self.follow(body.ops, site.scopes[label], inner, site.sites[label])
+                self._hand_on(op, site, label, inwards=True)
+        for label in site.ends:
+            self._hand_on(op, site, label, inwards=False)
+
+    def _begun(self, op: Op, types: Types) -> Site:
+        """A construct of which nothing is known."""
+        bodies = op.bodies()
+        scopes = {"": types} | {n: self._within(body, types) for n, body in bodies.items()}
+        return Site(
+            links_of(op),
+            scopes,
+            {label: {} for label in bodies},
+            {},
+            {label: {} for label in bodies},
+        )
+
+    def _within(self, body: Body, types: Types) -> Types:
         """The types that are visible in a sub-block."""
         own = {n: info.type.map_sizes(self.resolve) for n, info in body.vars.items()}
         return {**types, **own}
 
-    # ---- sub-blocks --------------------------------------------------------------------------
-
-    def follow_blocks(self, op: Op, types: Types, known: Known) -> None:
-        """Follow rows through sub-blocks until what goes around in them changes nothing."""
-        links, bodies = links_of(op), op.bodies()
-        scopes = {"": types} | {n: self.within(body, types) for n, body in bodies.items()}
-        params: dict[str, Known] = {label: {} for label in bodies} | {"": known}
-        for link in links:
-            if not link.origin:
-                self._join(op, link, known, params[link.block], scopes)
-        before = None
-        while params != before:
-            before = {label: dict(given) for label, given in params.items()}
-            for label, body in bodies.items():
-                inner = {**known, **params[label]}
-                self.inside[id(body)] = dict(inner)
-                self.follow(body.ops, scopes[label], inner)
-                for link in links:
-                    if link.origin == label:
-                        self._join(op, link, inner, params[link.block], scopes)
+    def _hand_on(self, op: Op, site: Site, label: str, inwards: bool) -> None:
+        """Hand on what is known in a block, to parameters or to what is bound outside."""
+        for link in site.links:
+            if link.origin == label and bool(link.block) == inwards:
+                target = site.params[link.block] if inwards else site.ends[""]
+                self._join(op, link, site.ends[label], target, site.scopes)
 
     def _join(
         self, op: Op, link: Link, source: Known, target: Known, scopes: Mapping[str, Types]

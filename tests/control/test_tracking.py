@@ -1,0 +1,70 @@
+"""How often rows are followed through blocks: about once for each thing that is new there."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.ops.control.tracking import Tracker
+
+pytestmark = pytest.mark.unoptimized
+
+
+def nested(rows: br.Var, depth: int) -> br.Var:
+    """Loops in each other, each with a memory of rows and one that becomes rows inside."""
+    if not depth:
+        return br.tanh(rows)
+    start = br.full(rows.shape, 0.0)
+    _, found, met = br.while_loop(
+        lambda carry: carry[0] < 2,
+        lambda carry: (carry[0] + 1, nested(carry[1], depth - 1), carry[2] + carry[1]),
+        (br.constant(0), rows, start),
+    )
+    return found + met - br.sum(found, axis=0)
+
+
+def built(depth: int) -> tuple[br.Program, br.Var]:
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        choice = br.create_if_else(x[:, 0] > 0.0)
+        with choice.true_block() as block:
+            block.add_output(nested(block.add_input(x), depth))
+        choice.pass_through(x)
+        out = choice()
+    return program, out
+
+
+def followed(depth: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many operators are looked at while loops of this depth are built."""
+    calls, track = [0], Tracker.track
+
+    def counting(self: Tracker, *given: Any) -> Any:
+        calls[0] += 1
+        return track(self, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracker, "track", counting)
+        built(depth)
+    return calls[0]
+
+
+def test_a_loop_that_is_deeper_is_followed_no_more_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts = [followed(depth, monkeypatch) for depth in range(1, 7)]
+    more = [b - a for a, b in pairwise(counts)]
+    assert len(set(more[1:])) == 1, counts  # as many more operators with each level
+
+
+def test_rows_that_a_deep_loop_sums_are_masked() -> None:
+    program, out = built(3)
+    values = np.random.default_rng(0).normal(size=(9, 3)).astype("float32")
+    found = [
+        br.Executor(mode=mode).run(program, br.Scope(), feed={"x": values}, fetch=out)
+        for mode in ("compile", "interpret")
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
