@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.ir.walk import all_ops, names_bound
 from braces.lazy import jax
 
 ONES = np.ones((2, 4), "f4")
@@ -48,6 +48,33 @@ def test_names_inside_begin_with_the_names_of_the_blocks() -> None:
     ]  # fmt: skip
     assert (q.name, r.name, model.name) == ("model/layer/q", "model/layer_1/r", "model")
     assert [op.name for op in prog.block(1).ops] == ["model/layer", "model/layer_1"]
+
+
+def test_what_masks_and_derivatives_add_inside_a_block_begins_with_its_name_too() -> None:
+    with br.Program() as prog:
+        x, w = br.data("x", ["b", 4]), br.data("w", [4, 4])
+        choice = br.create_if_else(x[:, 0] > 0.0)
+        with choice.true_block() as rows:
+            given = rows.add_input(x)
+            with br.block("outer"):
+                h = br.tanh(given @ w)
+                with br.block("inner", recompute=True):
+                    k = h - br.sum(h * given, axis=0)  # padding is left out of it
+                z = br.tanh(k @ w)
+            rows.add_output(z)
+        choice.pass_through(x)
+        loss = br.sum(choice() ** 2)
+        br.gradients([loss], [w])
+        br.jvp([loss], [w], [br.ones_like(w)])
+    inside = [
+        (op.name.partition("_grad")[0], name)
+        for _, op in all_ops(prog.definition.main)
+        if op.type == "block"
+        for body in op.bodies().values()
+        for name in names_bound(body)
+    ]
+    assert {block for block, _ in inside} == {"outer", "outer/inner"}
+    assert [one for one in inside if not one[1].startswith(f"{one[0]}/")] == []
 
 
 def test_a_block_in_a_program_that_was_read_gets_a_number_too() -> None:

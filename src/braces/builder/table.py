@@ -16,7 +16,7 @@ from braces.errors import (
 )
 from braces.ir import inside, limits, serde
 from braces.ir.names import Names
-from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, Slots, Source, VarInfo
+from braces.ir.records import ARGUMENT, BLOCK, VALUE, Attr, Body, Op, Slots, Source, VarInfo
 from braces.ir.walk import resolve_vars
 
 
@@ -64,6 +64,13 @@ class SymbolTable:
     def touch(self) -> None:
         """Say that something changed, so that frozen copies are made anew."""
         self.root.version += 1
+
+    def within(self, op: Op) -> SymbolTable:
+        """An empty table for a sub-block of one of the operators.
+
+        In a plain block, names that are made up begin with its own.
+        """
+        return SymbolTable(parent=self, block=op.name if op.type == BLOCK else "")
 
     # ---- defining ----------------------------------------------------------------------------
 

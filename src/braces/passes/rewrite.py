@@ -100,7 +100,9 @@ class Place:
         self.outer = outer
         self.owner = owner
         self.label = label
-        self.table = program.table if outer is None else SymbolTable(outer.table)
+        self.table: SymbolTable = program.table
+        if outer is not None and owner is not None:
+            self.table = outer.table.within(owner)
         self.table.vars, self.table.ops = dict(body.vars), []
         self.names: dict[str, str] = {}
         self._op: Op | None = None

@@ -142,7 +142,7 @@ def _differentiate(
         if isinstance(d.host.type_of(out.name), ListType) and out.name not in grads:
             grads[out.name] = d.zero_list(out.name)
     # The cotangents are variables of the block being built, which stands inside the host.
-    forwards = [SymbolTable(parent=d.program.current).thaw(body) for body in view.cases]
+    forwards = [d.program.current.within(d.op).thaw(body) for body in view.cases]
     halves = [_half(d, view, k, forward, grads, wanted) for k, forward in enumerate(forwards)]
     given = [one for one in wanted if any(one.inner in half.grads for half in halves)]
     if not given:
@@ -196,7 +196,7 @@ def _run_again(
     fenced = [name for name in read if not d.var(name).persistable] or read
     if not gates or not fenced:
         return body
-    table = SymbolTable(parent=d.program.current)
+    table = d.program.current.within(d.op)
     gate = visible_var(d.program, table, gates[0])
     with d.program.building(table):
         names = {name: call(FENCE, gate, d.var(name)).name for name in fenced}

@@ -166,7 +166,7 @@ class Masks:
 
         def change(body: Body) -> Body:
             label = next(labels)
-            inner = SymbolTable(parent=table).thaw(body)
+            inner = table.within(op).thaw(body)
             begun = {**known, **site.params[label]}
             self.put(inner, site.scopes[label], begun, site.sites[label])
             return inner.freeze(body.results)

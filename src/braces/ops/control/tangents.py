@@ -103,7 +103,7 @@ def _cases_jvp(d: Pushing, view: SwitchView | BlockView, tangents: Mapping[str, 
         name: call("identity", tangent) if tangent.name in bound else tangent
         for name, tangent in tangents.items()
     }
-    tables = [SymbolTable(parent=d.host).thaw(body) for body in view.cases]
+    tables = [d.host.within(d.op).thaw(body) for body in view.cases]
     pushed = list[Mapping[str, Var]]()
     for table in tables:
         with d.program.building(table):
