@@ -33,7 +33,8 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "random_programs"))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "random_programs")]
 
 SHARES = {"compiled": 0.05, "gradient": 0.05, "interpreted": 0.1, "second": 0.02, "again": 0.05}
 QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"

@@ -8,9 +8,11 @@ import sys
 import zlib
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.comparing import TALLY, count
 from tests.surviving import Noted
 
 from braces.define.decorator import OPS
@@ -31,6 +33,28 @@ os.environ.setdefault("BRACES_VERIFY_PASSES", "1")
 
 # `from references import Reference` in tests and in the references themselves.
 sys.path.insert(0, str(Path(__file__).parent / "ops"))
+
+
+def pytest_configure() -> None:
+    """What tests compare is counted, in each worker of xdist for itself."""
+    count()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker tells what it counted."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["compared"] = (TALLY.comparisons, TALLY.values)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker counted is added; one that died tells nothing."""
+    TALLY.add(*getattr(node, "workeroutput", {}).get("compared", (0, 0)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A run says how much it compared."""
+    terminalreporter.write_line(str(TALLY))
 
 
 @pytest.fixture(params=["compile", "interpret"])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from tests.comparing import TALLY, differences, near
 
 ROOT = Path(__file__).parent
 CHECKS = ("assert", "check", "raises", "refus", "warns", "fail", "expect", "same", "hold")
@@ -112,3 +115,28 @@ INNER = "def test_x():\n    def inner():\n        return 1\n    assert inner()"
 def test_the_rules_find_what_they_are_for(code: str, early: bool, away: bool) -> None:
     (test,) = in_module(ast.parse(code))
     assert (ends_early(test), looks_away(test)) == (early, away)
+
+
+def test_what_is_compared_is_counted() -> None:
+    before = (TALLY.comparisons, TALLY.values)
+    np.testing.assert_array_equal(np.ones((2, 3)), 1)
+    assert np.allclose(1.0, [1.0, 1.0])
+    near([1.0, 2.0, 3.0], np.array([1.0, 2.0, 3.0]), 0.0, "numbers")
+    assert (TALLY.comparisons, TALLY.values) == (before[0] + 3, before[1] + 11)
+
+
+@pytest.mark.parametrize("found", [1.1, np.nan, [1.0, 1.1]])
+def test_what_is_not_near_is_told(found: Any) -> None:
+    with pytest.raises(AssertionError, match="numbers"):
+        near(found, np.ones(1), 1e-3, "numbers")
+
+
+def test_differences_are_taken_along_every_number() -> None:
+    def powers(given: Mapping[str, Any]) -> dict[str, Any]:
+        return {"y": np.sum(given["x"] ** 3) * given["c"], "other": 0.0}
+
+    values = {"x": np.array([[1.0, 2.0], [3.0, 4.0]]), "c": 2.0}
+    found = differences(powers, values, "x", ["y", "missing"])
+    near(found["y"], 6 * values["x"] ** 2, 1e-9, "slopes")
+    assert found.keys() == {"y", "missing"}
+    assert not found["missing"].any()

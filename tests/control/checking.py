@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from tests.comparing import differences, near
 
 import braces as br
 from braces.passes.forward import jvp
@@ -22,7 +23,6 @@ from braces.passes.forward import jvp
 Feeds = Mapping[str, Any]
 Build = Callable[..., br.Var]
 
-STEP = 1e-5
 TOLERANCE = 2e-6
 
 
@@ -151,10 +151,11 @@ def compare(checked: Checked, feeds: Feeds, tolerance: float = TOLERANCE) -> Non
                 if checked.has("h", n))  # fmt: skip
     near(compiled.get("s", inner), inner, 1e-8, "jvp of gradient against second order")
     for name in checked.inputs:
-        first, other = differences(checked, feeds, name)
+        slopes = differences(checked.run, feeds, name, ("y", "z")) if name in feeds else {}
+        first, second = (slopes.get(key, np.zeros(())) for key in ("y", "z"))
         near(compiled.get(f"g {name}", 0.0), first, tolerance, f"gradient of {name}")
         if checked.has("h", name) or "s" in checked.fetches:
-            near(compiled.get(f"h {name}", 0.0), other, tolerance, f"second order of {name}")
+            near(compiled.get(f"h {name}", 0.0), second, tolerance, f"second order of {name}")
 
 
 def _used(checked: Checked, feeds: Feeds) -> dict[str, Any]:
@@ -163,29 +164,6 @@ def _used(checked: Checked, feeds: Feeds) -> dict[str, Any]:
 
     plan = Plan.of(checked.program.definition, [v.name for v in checked.fetches.values()])
     return {name: value for name, value in feeds.items() if name in plan.feeds}
-
-
-def differences(checked: Checked, feeds: Feeds, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Central differences of `y` and of `z` with respect to an input."""
-    if name not in feeds:
-        return np.zeros(()), np.zeros(())
-    value = feeds[name]
-    first, second = np.zeros(value.shape), np.zeros(value.shape)
-    for place in np.ndindex(*value.shape):
-        step = np.zeros(value.shape)
-        step[place] = STEP
-        more, less = (checked.run({**feeds, name: value + d}) for d in (step, -step))
-        first[place] = (more["y"] - less["y"]) / (2 * STEP)
-        if "z" in more:
-            second[place] = (more["z"] - less["z"]) / (2 * STEP)
-    return first, second
-
-
-def near(found: Any, wanted: Any, tolerance: float, what: str) -> None:
-    """Compare arrays, relative to the largest value."""
-    scale = 1.0 + np.max(np.abs(wanted), initial=0.0)
-    worst = np.max(np.abs(np.asarray(found) - wanted), initial=0.0)
-    assert worst <= tolerance * scale, f"{what}: {worst:.3g} beside {scale:.3g}"
 
 
 def reread(checked: Checked, feeds: Feeds) -> None:

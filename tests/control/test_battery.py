@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from battery import CASES
-from checking import check, derive, near, reread
+from checking import check, derive, reread
+from tests.comparing import near
 
 import braces as br
 from braces.ir.parser import parse_program

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checking import constant, integer, near
+from checking import constant, integer
+from tests.comparing import near
 
 import braces as br
 from braces.errors import NoMatchError, TripLimitError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.comparing import differences
 
 import braces as pd
 from braces import create_rnn
@@ -21,21 +22,6 @@ def run(mode: str, prog: pd.Program, values: Arrays, fetch: Any, feed: Any = Non
     for name, value in values.items():
         scope.var(name).set(value)
     return exe.run(prog, scope, feed=feed or {}, fetch=fetch)
-
-
-def finite_difference(
-    loss: Callable[[Arrays], float], values: dict[str, np.ndarray[Any, Any]], name: str
-) -> np.ndarray[Any, Any]:
-    """The gradient of `loss` with respect to one array, by central differences."""
-    step, grad = 1e-5, np.zeros_like(values[name])
-    for index in np.ndindex(grad.shape):
-        near = {sign: values[name].copy() for sign in (1, -1)}
-        for sign, moved in near.items():
-            moved[index] += sign * step
-        grad[index] = (loss(values | {name: near[1]}) - loss(values | {name: near[-1]})) / (
-            2 * step
-        )
-    return grad
 
 
 # ---- RNNOp -----------------------------------------------------------------------------------
@@ -118,16 +104,16 @@ def test_the_gradient_of_the_rnn_agrees_with_finite_differences(
         loss = pd.sum(acts * acts) + pd.sum(hs * acts)
         grads = pd.gradients([loss], [pd.get_variable(name) for name in names])
 
-    def reading(given: Arrays) -> float:
+    def reading(given: Arrays) -> dict[str, float]:
         a, h = recurrent_in_numpy(given)
-        return float(np.sum(a * a) + np.sum(h * a))
+        return {"loss": float(np.sum(a * a) + np.sum(h * a))}
 
     values = draw(rng, steps, "float64")
     cast = {name: value.astype(dtype) for name, value in values.items()}
     parameters, feed = split(cast)
     got = run(mode, prog, parameters, grads, feed)
     for name, grad in zip(names, got, strict=True):
-        want = finite_difference(reading, values, name)
+        want = differences(reading, values, name, ["loss"])["loss"]
         np.testing.assert_allclose(grad, want, atol=tolerance, rtol=tolerance, err_msg=name)
 
 

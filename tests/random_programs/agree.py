@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from generate import Generated, feeds_of, generate
 from oracle import Reading, Refused
+from tests.comparing import near
 
 import braces as br
 from braces.ir.parser import parse_program
@@ -24,14 +25,6 @@ class Disagreement(AssertionError):
 
 _TRIP = re.compile(r"(body|cases\[\d+\])\[\d+\]")
 """Which run of a block it was; only interpreted."""
-
-
-def near(found: Any, wanted: Any, tolerance: float, what: str) -> None:
-    """Raise unless two numbers agree."""
-    scale = 1.0 + np.max(np.abs(wanted), initial=0.0)
-    error = np.max(np.abs(np.asarray(found) - wanted), initial=0.0)
-    if not error <= tolerance * scale:
-        raise Disagreement(f"{what}: {found} and {wanted}")
 
 
 EXECUTORS = {mode: br.Executor(mode=mode) for mode in ("interpret", "compile")}

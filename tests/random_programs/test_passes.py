@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from agree import differentiate, near, scope_of
+from agree import differentiate, scope_of
 from generate import feeds_of, generate
+from tests.comparing import near
 
 import braces as br
 from braces.passes.catalogue import PASSES

@@ -1,0 +1,103 @@
+"""How tests compare numbers, and how many numbers they compared in all.
+
+    compared 1,234,567 values in 23,456 comparisons
+
+The end of a run says so: a suite that is made faster still compares what it compared. What
+counts are the assertions of NumPy, `np.array_equal` and `np.allclose`, and `near`; a plain
+`assert a == b`, and what a process of its own compares, does not.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+COUNTED = {
+    np: ("array_equal", "allclose"),
+    np.testing: ("assert_array_equal", "assert_allclose"),
+}
+"""What is counted of NumPy: functions of two arrays."""
+
+
+@dataclass
+class Tally:
+    """What was compared so far.
+
+    Attributes:
+        comparisons: How often two arrays were held against each other.
+        values: How many numbers that were.
+    """
+
+    comparisons: int = 0
+    values: int = 0
+
+    def add(self, comparisons: int, values: int) -> None:
+        """Count what was compared, here or in another process."""
+        self.comparisons += comparisons
+        self.values += values
+
+    def __str__(self) -> str:
+        return f"compared {self.values:,} values in {self.comparisons:,} comparisons"
+
+
+TALLY = Tally()
+
+
+def counted(compare: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of two arrays count what it compares."""
+
+    @functools.wraps(compare)
+    def comparing(found: Any, wanted: Any, *args: Any, **options: Any) -> Any:
+        TALLY.add(1, max(np.size(found), np.size(wanted)))
+        return compare(found, wanted, *args, **options)
+
+    return comparing
+
+
+def count() -> None:
+    """From now on, what NumPy compares counts."""
+    for module, names in COUNTED.items():
+        for name in names:
+            setattr(module, name, counted(getattr(module, name)))
+
+
+@counted
+def near(found: Any, wanted: Any, tolerance: float, what: str) -> None:
+    """Compare arrays, relative to the largest value."""
+    scale = 1.0 + np.max(np.abs(wanted), initial=0.0)
+    worst = np.max(np.abs(np.asarray(found) - wanted), initial=0.0)
+    assert worst <= tolerance * scale, f"{what}: {found} and {wanted} differ by {worst:.3g}"
+
+
+def differences(
+    function: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    values: Mapping[str, Any],
+    name: str,
+    wanted: Sequence[str],
+    step: float = 1e-5,
+) -> dict[str, np.ndarray]:
+    """The slopes of scalars along every number of an array, by central differences.
+
+    Args:
+        function: From arrays by name to scalars by name.
+        values: The arrays.
+        name: Which of them moves.
+        wanted: Which scalars; what the function does not give has a slope of 0.
+        step: How far it moves, either way.
+
+    Returns:
+        For each scalar an array like the one that moved.
+    """
+    value = np.asarray(values[name])
+    slopes = {key: np.zeros(value.shape) for key in wanted}
+    for place in np.ndindex(*value.shape):
+        move = np.zeros(value.shape)
+        move[place] = step
+        ahead, behind = (function({**values, name: value + d}) for d in (move, -move))
+        for key in slopes.keys() & ahead.keys():
+            slopes[key][place] = (ahead[key] - behind[key]) / (2 * step)
+    return slopes
