@@ -76,6 +76,10 @@ class AtOperator:
         """All that depends on these names of a block."""
         return reachable(body, names)
 
+    def eliminate(self, body: Body, results: Sequence[str]) -> Body:
+        """A block with only what these results need."""
+        return eliminate(body, results)
+
     def replace(self, op: Op) -> None:
         """Put another operator in the place of this one, which is `op` from then on."""
         self._op = self._host.replace(self._op, op)
@@ -106,10 +110,6 @@ class OpDifferentiation(AtOperator):
     def asked_for(self, name: str) -> bool:
         """Whether the cotangent of this output is one that the whole is to give."""
         return name in self._backprop.wanted
-
-    def eliminate(self, body: Body, results: Sequence[str]) -> Body:
-        """A block with only what these results need."""
-        return eliminate(body, results)
 
     def backprop(
         self, forward: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]

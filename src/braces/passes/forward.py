@@ -1,6 +1,6 @@
 """Forward mode as a program.
 
-`push_forward` walks the operators of one block in order and gives each output the tangent that
+`PushForward` walks the operators of one block in order and gives each output the tangent that
 follows from those of the inputs. Operators that own blocks carry tangents through their bodies.
 """
 
@@ -11,13 +11,21 @@ from collections.abc import Container, Mapping, Sequence, Set
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
-from braces.builder.var import Operand, Var, apply, as_var, shown, visible_var
+from braces.builder.var import (
+    Operand,
+    Var,
+    apply,
+    as_var,
+    check_visible,
+    shown,
+    visible_var,
+)
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
-from braces.ir.records import Op, VarInfo
-from braces.ir.walk import ancestors, producers
+from braces.ir.records import Op, Slots, VarInfo
+from braces.ir.walk import ancestors, producers, rename_slots
 from braces.ops.control.base import BlockOp
-from braces.ops.control.cotangents import differentiable, zeros_like
+from braces.ops.control.cotangents import add, differentiable, zeros_like
 from braces.passes.backward import (
     AtOperator,
     OneOrMore,
@@ -25,7 +33,6 @@ from braces.passes.backward import (
     differentiable_vars,
     moving,
     open_blocks,
-    reachable,
 )
 from braces.passes.verify import verified_at_end
 
@@ -33,120 +40,152 @@ from braces.passes.verify import verified_at_end
 class OpPushing(AtOperator):
     """An operator that owns blocks; `braces.ops.control.derivatives.Pushing`."""
 
-    def __init__(self, program: Builder, host: SymbolTable, op: Op, tangents: dict[str, Var]):
-        super().__init__(program, host, op)
-        self._tangents = tangents
+    def __init__(self, push: PushForward, op: Op) -> None:
+        super().__init__(push.program, push.host, op)
+        self._push = push
+        self._into = push.program.current
+        self._apart = self._into is not push.host or not push.sources.isdisjoint(op.binds())
 
     @property
     def tangents(self) -> Mapping[str, Var]:
         """The tangents of all that moves before it."""
-        return self._tangents
+        return self._push.tangents
+
+    @property
+    def apart(self) -> bool:
+        """Whether the tangents belong into an operator of their own."""
+        return self._apart
 
     def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
         """The tangents of all that moves in a block that is being built."""
-        return push_forward(self.program, body, dict(tangents))
+        return PushForward(self.program, body, dict(tangents)).run()
 
     def declare(self, name: str) -> str:
         """A new output: the tangent of this output."""
-        made = self.host.names.unique(f"{name}_tangent")
-        self.host.new_var(made, self.host.type_of(name))
-        self._tangents[name] = self.var(made)
+        made = self._into.names.unique(f"{name}_tangent")
+        self._into.new_var(made, self.host.type_of(name))
+        self._push.tangents[name] = self.var(made)
         return made
 
+    def widen(self, op: Op) -> None:
+        """Put the operator with tangents in the place of this one, or apart beside it."""
+        if not self._apart:
+            self.replace(op)
+            return
+        into = self._into
+        names = {name: into.names.unique(name) for name in self.op.binds()}
+        for name, new in names.items():
+            into.new_var(new, self.host.type_of(name))
+        again = into.names.unique(f"{op.name}_tangent")
+        into.append(op.with_(name=again, outputs=rename_slots(op.outputs, names)))
 
-def push_forward(
-    program: Builder,
-    host: SymbolTable,
-    tangents: dict[str, Var],
-    needed: Container[str] | None = None,
-) -> dict[str, Var]:
-    """The tangents of all that moves in a block, which is the one being built.
+    def var(self, name: str) -> Var:
+        """The handle of a variable that is visible where tangents are built."""
+        return visible_var(self.program, self._into, name)
 
-    Where `needed` is given, operators that bind none of these names are passed over.
+
+class PushForward:
+    """Forward mode over one block, building into the program's current block.
+
+    That is the block itself, or one inside of it. A tangent may be computed from what an
+    operator with blocks binds: then the operator cannot give tangents that follow from it, and
+    one more operator does.
+
+    Attributes:
+        tangents: Those that are given, and then of all that moves.
+        sources: The names of the block that the given tangents are computed from.
     """
-    for op in list(host.ops):
-        definition = OPS.get(op.type)
-        if not any(name in tangents for name in moving(op, definition)):
-            continue
-        if needed is not None and not any(name in needed for name in op.binds()):
-            continue
-        with program.at(op.source):
-            if isinstance(definition, BlockOp):
-                definition.build_jvp(OpPushing(program, host, op, tangents))
-            elif definition.differentiable:
-                _push_plain(program, host, definition, op, tangents)
-    in_order(host)
-    return tangents
 
+    def __init__(
+        self,
+        program: Builder,
+        host: SymbolTable,
+        tangents: dict[str, Var],
+        sources: Set[str] = frozenset(),
+    ) -> None:
+        self.program = program
+        self.host = host
+        self.tangents = tangents
+        self.sources = sources
 
-def _push_plain(
-    program: Builder, host: SymbolTable, definition: OpDef, op: Op, tangents: dict[str, Var]
-) -> None:
-    outs = {
-        slot: names
-        for slot, names in op.outputs.items()
-        if names and differentiable(host.type_of(names[0]))
-    }
-    if not outs:
-        return
-    values = {
-        slot: tuple(visible_var(program, host, n) for n in ns) for slot, ns in op.inputs.items()
-    }
-    moves = {slot: _slot_tangents(given, tangents) for slot, given in values.items()}
-    if definition.jvp_rule is not None:
-        results = {
-            slot: tuple(visible_var(program, host, n) for n in ns)
-            for slot, ns in op.outputs.items()
+    def run(self, needed: Container[str] | None = None) -> dict[str, Var]:
+        """The tangents of all that moves.
+
+        Where `needed` is given, operators that bind none of these names are passed over.
+        """
+        for op in list(self.host.ops):
+            definition = OPS.get(op.type)
+            if not any(name in self.tangents for name in moving(op, definition)):
+                continue
+            if needed is None or any(name in needed for name in op.binds()):
+                with self.program.at(op.source):
+                    self._step(op, definition)
+        if self.program.current is self.host:
+            in_order(self.host)
+        return self.tangents
+
+    def _step(self, op: Op, definition: OpDef) -> None:
+        given = {name: self.tangents[name] for name in op.binds() if name in self.tangents}
+        if isinstance(definition, BlockOp):
+            definition.build_jvp(OpPushing(self, op))
+        elif definition.differentiable:
+            self._push_plain(definition, op)
+        if not definition.transparent:  # else it adds them up inside
+            for name, tangent in given.items():
+                if (found := self.tangents[name]) is not tangent:
+                    self.tangents[name] = add(tangent, found)
+
+    def _vars(self, slots: Slots) -> dict[str, tuple[Var, ...]]:
+        return {
+            slot: tuple(visible_var(self.program, self.host, name) for name in names)
+            for slot, names in slots.items()
         }
-        found: Mapping[str, Sequence[Var]] = definition.jvp_rule(
-            values | results, moves, op.attrs
+
+    def _push_plain(self, definition: OpDef, op: Op) -> None:
+        outs = {
+            slot: names
+            for slot, names in op.outputs.items()
+            if names and differentiable(self.host.type_of(names[0]))
+        }
+        if not outs:
+            return
+        values = self._vars(op.inputs)
+        moves = {slot: self._of_slot(given) for slot, given in values.items()}
+        if definition.jvp_rule is not None:
+            known = values | self._vars(op.outputs)
+            found: Mapping[str, Sequence[Var]] = definition.jvp_rule(known, moves, op.attrs)
+        else:
+            derived = OPS.get(f"{definition.type}.jvp")
+            operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}
+            slots = [slot + derived.suffix for slot in outs]
+            made = apply(derived, operands, op.attrs, wanted=slots)
+            found = {slot.removesuffix(derived.suffix): vs for slot, vs in made.items()}
+        for slot, names in outs.items():
+            self.tangents.update(zip(names, found.get(slot, ()), strict=False))
+
+    def _of_slot(self, values: tuple[Var, ...]) -> tuple[Var, ...]:
+        """The tangents of one slot: all of them, or none where nothing moves or can move."""
+        if not any(var.name in self.tangents for var in values):
+            return ()
+        return tuple(
+            self.tangents[var.name] if var.name in self.tangents else zeros_like(var)
+            for var in values
         )
-    else:
-        derived = OPS.get(f"{definition.type}.jvp")
-        operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}
-        slots = [slot + derived.suffix for slot in outs]
-        made = apply(derived, operands, op.attrs, wanted=slots)
-        found = {slot.removesuffix(derived.suffix): vs for slot, vs in made.items()}
-    for slot, names in outs.items():
-        tangents.update(zip(names, found.get(slot, ()), strict=False))
-
-
-def _slot_tangents(values: tuple[Var, ...], tangents: dict[str, Var]) -> tuple[Var, ...]:
-    """The tangents of one slot: all of them, or none where nothing moves or can move."""
-    if not any(var.name in tangents for var in values):
-        return ()
-    return tuple(
-        tangents[var.name] if var.name in tangents else zeros_like(var) for var in values
-    )
 
 
 def in_order(host: SymbolTable) -> None:
-    """Sort the operators of a block so that each comes after what it reads; stable.
-
-    Raises:
-        GradientError: A tangent depends on the loop, branch or block that it is pushed through.
-    """
+    """Sort the operators of a block so that each comes after what it reads; stable."""
     made, done, order = producers(host.ops), set[int](), list[Op]()
     for start in host.ops:
         stack: list[tuple[Op, bool]] = [(start, False)]
-        path: set[int] = set()
         while stack:
-            op, visited = stack.pop()
-            if visited:
-                path.discard(id(op))
-                if id(op) not in done:
-                    done.add(id(op))
-                    order.append(op)
-                continue
+            op, ready = stack.pop()
             if id(op) in done:
                 continue
-            if id(op) in path:
-                raise GradientError(
-                    "A tangent depends on the loop, branch or block that it is pushed through.",
-                    given=op.describe(),
-                    fix="Compute the tangents from something else.",
-                )
-            path.add(id(op))
+            if ready:
+                done.add(id(op))
+                order.append(op)
+                continue
             stack.append((op, True))
             needed = [made[n] for n in op.reads() if n in made and id(made[n]) not in done]
             stack.extend((one, False) for one in reversed(needed))
@@ -182,27 +221,27 @@ def jvp(
     program = ends[0].program
     with verified_at_end(program) as host:
         ends, starts = list(map(shown, ends)), list(map(shown, starts))
+        for var in (*ends, *starts):
+            check_visible(program, var)
         moves: dict[str, Var] = {}
         for var, tangent in zip(starts, given, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
-        needed = ancestors(host.ops, [target.name for target in ends])
-        _check_inside(host, moves.keys(), needed)
-        pushed = push_forward(program, host, moves, needed)
-        return [pushed.get(target.name) for target in ends]
+        sources = ancestors(host.ops, [tangent.name for tangent in moves.values()])
+        for table, needed in _tables_around(host, {target.name for target in ends}):
+            moves = PushForward(program, table, moves, sources).run(needed)
+        return [moves.get(target.name) for target in ends]
 
 
-def _check_inside(host: SymbolTable, moves: Set[str], needed: Set[str]) -> None:
-    """Refuse to move what an open block reads and does not compute: it stands before it."""
-    moved = set(moves)
-    for table in reversed(open_blocks(host)[1:]):
-        moved = reachable(table, moved)
-    outside = sorted((moved - moves) & needed)
-    if outside:
-        raise GradientError(
-            f"`{outside[0]}` moves, and is computed outside of the block that is being built.",
-            given=f"{outside[0]}: {host.type_of(outside[0])}",
-            fix="Call br.jvp after the `with` of the block.",
-        )
+def _tables_around(host: SymbolTable, wanted: set[str]) -> list[tuple[SymbolTable, set[str]]]:
+    """The block that is being built, and those that it is plainly part of, from the outside in.
+
+    Each with what is wanted in it, and all that this is computed from.
+    """
+    found = list[tuple[SymbolTable, set[str]]]()
+    for table in open_blocks(host):
+        wanted = ancestors(table.ops, wanted)
+        found.append((table, wanted))
+    return found[::-1]
 
 
 def _check_tangent(var: Var, tangent: Var) -> Var:

@@ -44,6 +44,10 @@ class Derivative(Protocol):
         """All that depends on these names of a block, as gradients follow it."""
         ...
 
+    def eliminate(self, body: Body, results: Sequence[str]) -> Body:
+        """A block with only what these results need."""
+        ...
+
     def replace(self, op: Op) -> None:
         """Put another operator in the place of this one, which is `op` from then on."""
         ...
@@ -92,10 +96,6 @@ class Differentiation(Derivative, Protocol):
         """An empty history, made just before the operator; returns its name."""
         ...
 
-    def eliminate(self, body: Body, results: Sequence[str]) -> Body:
-        """A block with only what these results need."""
-        ...
-
 
 class Pushing(Derivative, Protocol):
     """An operator that owns blocks, as its directional derivative sees it."""
@@ -105,10 +105,23 @@ class Pushing(Derivative, Protocol):
         """The tangents of all that moves before it."""
         ...
 
+    @property
+    def apart(self) -> bool:
+        """Whether the tangents belong into an operator of their own.
+
+        So it is where one of them is computed from what this operator binds, and where it
+        stands in a block around the one that is being built.
+        """
+        ...
+
     def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
         """The tangents of all that moves in a block that is being built."""
         ...
 
     def declare(self, name: str) -> str:
         """A new output: the tangent of this output."""
+        ...
+
+    def widen(self, op: Op) -> None:
+        """Put the operator with tangents in the place of this one, or apart beside it."""
         ...

@@ -139,10 +139,11 @@ def partition_jvp(d: Pushing) -> None:
     """Let every case return the tangents of its results too."""
     view = PartitionView.of(d.op)
     moving_rows = [row for row in view.rows if row.source in d.tangents]
+    captured = captured_tangents(d)
     tables, pushed, params = list[SymbolTable](), list[Mapping[str, Var]](), list[list[str]]()
     for k, body in enumerate(view.bodies):
-        table = SymbolTable(parent=d.host).thaw(body)
-        tangents = captured_tangents(d)
+        table = SymbolTable(parent=d.program.current).thaw(body)
+        tangents = dict(captured)
         for row in moving_rows:
             name = row.params[k]
             tangents[name] = _param(d, table, f"{name}_tangent", name)
@@ -173,4 +174,4 @@ def partition_jvp(d: Pushing) -> None:
         outs=(*view.outs, *tangents[:split]),
         sums=(*view.sums, *tangents[split:]),
     )
-    d.replace(wider.to_op())
+    d.widen(wider.to_op())
