@@ -14,7 +14,7 @@ import golden
 from braces.define.decorator import OPS
 from braces.dtypes import SHORT_NAMES, ListType
 from braces.ir.proto import program_pb2 as pb
-from braces.ir.records import KINDS, Attr, Body
+from braces.ir.records import VARIABLE_KINDS, Attr, Body
 from braces.ir.walk import all_bodies
 from braces.storage.tensors import open_tensors
 
@@ -152,7 +152,7 @@ def test_all_of_the_language_is_in_the_files(path: Path) -> None:
         SHORT_NAMES.values()
     )
     assert any(isinstance(info.type, ListType) for info in infos)
-    assert {info.kind for info in infos} == set(KINDS)
+    assert {info.kind for info in infos} == set(VARIABLE_KINDS)
     attrs = {kind for op in ops for value in op.attrs.values() for kind in kinds(value)}
     plain = {"NoneType", "bool", "int", "float", "str", "tuple", "Dim", "Literal", "Body"}
     assert plain <= attrs

@@ -14,8 +14,8 @@ from braces.dtypes import SHORT_NAMES, ListType, TensorType
 from braces.ir.records import (
     ARGUMENT,
     CAPTURES,
-    KINDS,
     VALUE,
+    VARIABLE_KINDS,
     Attr,
     Body,
     Literal,
@@ -90,7 +90,10 @@ labels = st.sampled_from(["body", "cases", "captures", "program", "as", "update"
 slots = st.dictionaries(
     st.sampled_from(["out", "x", "captures", "rows"]), name_tuples, max_size=3
 ).map(_capturing_once)
-infos = st.builds(VarInfo, names, types, st.sampled_from(KINDS), st.booleans(), unknowns)
+kinds = st.sampled_from(VARIABLE_KINDS)
+infos = st.builds(
+    VarInfo, names, types, st.sampled_from(VARIABLE_KINDS), st.booleans(), unknowns
+)
 
 
 tuples = st.recursive(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.offence import offence, told, worst
+from braces.define.offence import decode_offender, max_code, offender_code
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 7, -128, 2**30 - 3, 3 - 2**30])
@@ -15,20 +15,25 @@ def test_a_value_that_is_wrong_is_told_as_it_is(value: int) -> None:
     small = ("int8",) if abs(value) < 129 else ()
     for dtype in (*small, "int32", "int64"):
         with jax.enable_x64(True):
-            found = offence(np.array([False, True]), np.array([5, value], dtype))
-            assert told(int(worst(found))) == str(value)
+            found = offender_code(np.array([False, True]), np.array([5, value], dtype))
+            assert decode_offender(int(max_code(found))) == str(value)
+
+
+def told(value: np.generic) -> str | None:
+    """What a check says of a value that is wrong."""
+    return decode_offender(int(max_code(offender_code(np.True_, value))))
 
 
 def test_values_that_are_too_far_away_are_told_as_such() -> None:
     with jax.enable_x64(True):
         for value, text in ((2**62, "1073741822 or more"), (-(2**62), "-1073741822 or less")):
-            assert told(int(worst(offence(np.True_, np.int64(value))))) == text
-        assert told(int(worst(offence(np.True_, np.uint64(2**63))))) == "1073741822 or more"
+            assert told(np.int64(value)) == text
+        assert told(np.uint64(2**63)) == "1073741822 or more"
 
 
 def test_bools_tell_that_something_is_wrong_and_no_value() -> None:
-    assert int(worst(np.array([False, False]))) == int(worst(np.zeros(0, bool))) == 0
-    assert told(int(worst(np.array([False, True])))) is None
+    assert int(max_code(np.array([False, False]))) == int(max_code(np.zeros(0, bool))) == 0
+    assert decode_offender(int(max_code(np.array([False, True])))) is None
 
 
 def test_of_several_failures_the_first_is_told(mode: str) -> None:

@@ -40,7 +40,7 @@ def test_every_method_that_completes_an_operator_of_ours_completes_one_of_a_user
 
     made: Any = own(kernel)
     methods = [name for name in vars(Completing) if not name.startswith("_")]
-    assert {"vjp", "jvp", "gradient", "settled", "learned", "checked"} <= set(methods)
+    assert {"vjp", "jvp", "gradient", "resolved", "learned", "checked"} <= set(methods)
     for name in methods:
         assert getattr(made, name).__func__ is getattr(OpDef, name)
         assert made.definition is made.definition.definition
@@ -105,7 +105,7 @@ def test_an_attribute_becomes_definite_before_it_is_stored(mode: str) -> None:
     def users_turned(x: br.Tensor, *, by: tuple[int, ...] = (-1,)) -> br.Tensor:
         return jnp.roll(x, by, axis=tuple(range(len(by))))
 
-    @users_turned.settled
+    @users_turned.resolved
     def rule(x: TensorType, *, by: tuple[int, ...]) -> dict[str, Any]:
         return {"by": (*by, *[0] * (x.rank - len(by)))}
 

@@ -68,7 +68,7 @@ def test_room_that_shrinks_in_vain_becomes_patient() -> None:
         room.grow(5000)
         runs = 0
         while room.size == rounded(5000):
-            room.settle(9)
+            room.record(9)
             runs += 1
         cycles.append(runs)
     assert cycles[:4] == [PATIENCE, 2 * PATIENCE, 4 * PATIENCE, 8 * PATIENCE]
@@ -79,10 +79,10 @@ def test_room_stays_where_it_is_used_now_and_then() -> None:
     room = Room()
     room.grow(5000)
     for i in range(1000):
-        room.settle(3000 if i % PATIENCE == 0 else 9)
+        room.record(3000 if i % PATIENCE == 0 else 9)
     assert room.size == rounded(5000)
     for _ in range(PATIENCE):
-        room.settle(300)
+        room.record(300)
     assert room.size == rounded(300) > FIRST_ROOM
 
 

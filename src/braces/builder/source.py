@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from braces.builder.program import current_program
-from braces.define.kinds import KINDS, held
+from braces.define.kinds import KINDS, coerce_argument
 from braces.errors import BracesError
 from braces.ir.records import Source
 
@@ -57,7 +57,7 @@ def user_line() -> str | None:
 def says_where(function: Callable[P, R]) -> Callable[P, R]:
     """A public function that checks its arguments, and whose errors say the user's line.
 
-    An argument is held to its annotation where that is a kind that attributes have: `int`,
+    An argument is coerced to its annotation where that is a kind that attributes have: `int`,
     `str | None` and the like. Errors that say a place already keep it.
     """
     kinds: dict[str, str] = {
@@ -69,7 +69,11 @@ def says_where(function: Callable[P, R]) -> Callable[P, R]:
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
 
     def hold(name: str, value: Any) -> Any:
-        return held(function.__name__, name, kinds[name], value) if name in kinds else value
+        return (
+            coerce_argument(function.__name__, name, kinds[name], value)
+            if name in kinds
+            else value
+        )
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> R:

@@ -403,8 +403,8 @@ def _inferred(
     slots: tuple[str, ...],
 ) -> tuple[dict[str, Any], dict[str, tuple[Type, ...]]]:
     """The attributes, made definite, and the types of the outputs."""
-    if definition.settle_rule is not None:
-        attrs = {**attrs, **definition.settle_rule(*definition.arrange(types), **attrs)}
+    if definition.resolve_rule is not None:
+        attrs = {**attrs, **definition.resolve_rule(*definition.arrange(types), **attrs)}
     outer: Mapping[str, Type] = {}
     if definition.owns_blocks:
         names = (var.name for var in operands[CAPTURES])

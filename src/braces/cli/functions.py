@@ -78,7 +78,7 @@ def spelling_of(op_type: str) -> str | None:
     return f"br.{op_type}" if named else None
 
 
-def told(function: Function, style: Style) -> Iterator[str]:
+def described(function: Function, style: Style) -> Iterator[str]:
     """All of a function, line by line."""
     yield style.bold(function.name + function.signature)
     yield ""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from braces.cli.command import YES, Command
-from braces.cli.functions import find_function, plain, spelling_of, told
+from braces.cli.functions import described, find_function, plain, spelling_of
 from braces.cli.terminal import Style, columns
 from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
 from braces.frontend.functions import FUNCTIONS
@@ -28,7 +28,7 @@ def _run(options: Namespace) -> int:
         function = find_function(options.name)
     if function is None:
         return _operators(options)
-    lines = told(function, Style(sys.stdout))
+    lines = described(function, Style(sys.stdout))
     print(json.dumps(plain(function), indent=2) if options.json else "\n".join(lines))
     return YES
 

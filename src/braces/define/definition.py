@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from braces.define.axes import AxisRule, derived_rule
-from braces.define.kinds import PLAIN, held, normalise
-from braces.define.offence import told
+from braces.define.kinds import PLAIN, coerce_argument, normalise
+from braces.define.offence import decode_offender
 from braces.define.signature import REQUIRED, AttrSpec, Slot, read_signature
 from braces.define.traced import reads_values
 from braces.dtypes import Type
@@ -33,7 +33,7 @@ class Check:
 
     Attributes:
         kernel: Same parameters as the operator's kernel; gives a bool array, true where wrong,
-            or what `braces.define.offence.offence` makes of that and of the values.
+            or what `braces.define.offence.offender_code` makes of that and of the values.
         error: The class of the error.
         message: Its text.
         fix: The way out.
@@ -144,7 +144,7 @@ class Completing:
         self.definition.jvp_rule = rule
         return rule
 
-    def settled(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    def resolved(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
         """Write the attributes that become definite: `rule(*types, **attrs)` gives them.
 
         What it gives stands in the program in place of what was given.
@@ -154,7 +154,7 @@ class Completing:
             >>> @br.op
             ... def ending(x: br.Tensor, *, axis: int = -1) -> br.Tensor:
             ...     return x.max(axis)
-            >>> @ending.settled
+            >>> @ending.resolved
             ... def _(x, *, axis):
             ...     return {"axis": axis % x.rank}
             >>> with br.Program() as program:
@@ -162,7 +162,7 @@ class Completing:
             >>> program.definition.main.ops[0].attrs["axis"]
             1
         """
-        self.definition.settle_rule = rule
+        self.definition.resolve_rule = rule
         return rule
 
     def learned(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
@@ -261,7 +261,7 @@ class OpDef(Completing):
         vjp_rule: A written gradient kernel, as an operator of its own.
         gradient_rule: A gradient written as a program; wins over kernels.
         jvp_rule: A directional derivative written as a program.
-        settle_rule: Attributes made definite from the types of the inputs.
+        resolve_rule: Attributes made definite from the types of the inputs.
         learn_rule: Sizes that only values tell: from inputs and attributes to numbers by the
             names of dimensions.
         axes_rule: How the axes of inputs map to those of outputs; `None` says nothing.
@@ -293,7 +293,7 @@ class OpDef(Completing):
     vjp_rule: OpDef | None = None
     gradient_rule: Callable[..., Any] | None = None
     jvp_rule: Callable[..., Any] | None = None
-    settle_rule: Callable[..., dict[str, Any]] | None = None
+    resolve_rule: Callable[..., dict[str, Any]] | None = None
     learn_rule: Callable[..., dict[str, Any]] | None = None
     axes_rule: AxisRule | None = None
     masked_rule: Callable[..., Op] | None = None
@@ -384,7 +384,7 @@ class OpDef(Completing):
         del attrs
         check = self.check
         assert check is not None
-        return check.error(check.message, given=told(found), fix=check.fix)
+        return check.error(check.message, given=decode_offender(found), fix=check.fix)
 
     def infer_blocks(
         self, context: Any, types: Types, attrs: Attrs, outer: Mapping[str, Type]
@@ -408,7 +408,7 @@ class OpDef(Completing):
             kind = specs[name].kind
             plain = PLAIN.get(kind)
             alike = plain is not None and type(value) is plain
-            bound[name] = value if alike else held(self.type, name, kind, value)
+            bound[name] = value if alike else coerce_argument(self.type, name, kind, value)
         for name, value in bound.items():
             if value is REQUIRED:
                 raise ProgramError(

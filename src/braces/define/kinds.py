@@ -139,7 +139,7 @@ def normalise(kind: str, value: Any) -> Any:
     return KINDS[kind.removesuffix(" | None")](value)
 
 
-def held(what: str, name: str, kind: str, value: Any) -> Any:
+def coerce_argument(what: str, name: str, kind: str, value: Any) -> Any:
     """An argument brought to its kind.
 
     Raises:

@@ -20,7 +20,7 @@ _FURTHEST = 2**30 - 2
 """Values further from zero are told as being so, for numbers of 32 bits hold no more."""
 
 
-def offence(wrong: Any, value: Any) -> Any:
+def offender_code(wrong: Any, value: Any) -> Any:
     """For checks: what tells the integer `value` where it is `wrong`."""
     info = np.iinfo(value.dtype)
     low, high = max(info.min, -_FURTHEST), min(info.max, _FURTHEST)
@@ -28,12 +28,12 @@ def offence(wrong: Any, value: Any) -> Any:
     return jnp.where(wrong, jnp.where(near < 0, 1 - 2 * near, 2 * near + 2), 0)
 
 
-def worst(found: Any) -> Any:
-    """The one number that is told of what a check gives: bools, or what `offence` made."""
+def max_code(found: Any) -> Any:
+    """The one number that is told of what a check gives: bools, or codes of offenders."""
     return jnp.max(jnp.asarray(found).astype(jnp.int32), initial=0)
 
 
-def told(code: int) -> str | None:
+def decode_offender(code: int) -> str | None:
     """The value that was told, as text."""
     if code < 2:
         return None

@@ -9,13 +9,13 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from braces.demo.train import Report
+from braces.demo.train import Reporting
 
 _LINES = 8
 
 
 @contextmanager
-def shown_progress(stream: TextIO, epochs: int) -> Generator[Report]:
+def shown_progress(stream: TextIO, epochs: int) -> Generator[Reporting]:
     """Inside, each report of an epoch is shown on the stream."""
     if stream.isatty():
         with _bar(stream, epochs) as report:
@@ -25,7 +25,7 @@ def shown_progress(stream: TextIO, epochs: int) -> Generator[Report]:
 
 
 @contextmanager
-def _bar(stream: TextIO, epochs: int) -> Generator[Report]:
+def _bar(stream: TextIO, epochs: int) -> Generator[Reporting]:
     columns = (
         TextColumn("epoch"),
         MofNCompleteColumn(),
@@ -42,7 +42,7 @@ def _bar(stream: TextIO, epochs: int) -> Generator[Report]:
         yield report
 
 
-def _lines(stream: TextIO, epochs: int) -> Report:
+def _lines(stream: TextIO, epochs: int) -> Reporting:
     every = max(1, epochs // _LINES)
 
     def report(epoch: int, loss: float, accuracy: float) -> None:

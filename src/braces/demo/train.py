@@ -16,7 +16,7 @@ from braces.passes.prune import prune
 LOSS, ACCURACY = "training loss", "training accuracy, with noise"
 """What the curve shows."""
 
-Report = Callable[[int, float, float], None]
+Reporting = Callable[[int, float, float], None]
 """Called after each epoch: its number from 1, the mean loss, and the mean accuracy."""
 
 
@@ -44,7 +44,7 @@ class Trained:
         )
 
 
-def train(net: Net, images: Images, settings: Settings, report: Report) -> Trained:
+def train(net: Net, images: Images, settings: Settings, report: Reporting) -> Trained:
     """Train a net; the same settings give the same parameters."""
     trained = Trained(net, br.Scope(), br.Executor(), {LOSS: [], ACCURACY: []})
     trained.executor.init(net.program, trained.scope, seed=settings.seed)

@@ -19,7 +19,7 @@ that whatever can be built can be read.
 
 from braces.dims.reading import parse_size
 from braces.dims.size import (
-    FUNCTIONS,
+    SIZE_FUNCTIONS,
     Call,
     Dim,
     Shape,
@@ -34,9 +34,9 @@ from braces.dims.text import LARGEST_NUMBER, LONGEST_TEXT
 from braces.dims.unifier import Unifier
 
 __all__ = [
-    "FUNCTIONS",
     "LARGEST_NUMBER",
     "LONGEST_TEXT",
+    "SIZE_FUNCTIONS",
     "Call",
     "Dim",
     "Shape",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from braces.dims.size import FUNCTIONS, Dim, Size, Terms, call, product
+from braces.dims.size import SIZE_FUNCTIONS, Dim, Size, Terms, call, product
 from braces.dims.text import DEEPEST_NESTING, HIGHEST_POWER, LARGEST_NUMBER, LONGEST_TEXT
 from braces.errors import FileFormatError
 
@@ -96,7 +96,7 @@ class _Reader:
             return inside
         if token in "-+*^),":
             raise self.error()
-        if self.peek() == "(" and token in FUNCTIONS:
+        if self.peek() == "(" and token in SIZE_FUNCTIONS:
             return self.call(token, depth)
         return Dim.named(token)
 

@@ -29,7 +29,7 @@ Size: TypeAlias = "int | Dim"
 Shape: TypeAlias = "tuple[Size, ...]"
 Monomial: TypeAlias = "tuple[Atom, ...]"
 
-FUNCTIONS: dict[str, Callable[[int, int], int]] = {
+SIZE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "floordiv": lambda a, b: a // b,
     "mod": lambda a, b: a % b,
     "max": max,
@@ -265,7 +265,7 @@ def call(name: str, left: Size, right: Size) -> Size:
     if right == 0 and name in ("floordiv", "mod"):
         raise ShapeError(f"Cannot compute {name}({left}, {right}).")
     if isinstance(left, int) and isinstance(right, int):
-        return FUNCTIONS[name](left, right)
+        return SIZE_FUNCTIONS[name](left, right)
     return _SIMPLE[name](left, right)
 
 
@@ -372,7 +372,7 @@ def _extreme(name: str, sign: int, left: Size, right: Size) -> Size:
         case (Call(name=inside, arguments=(inner, int(limit))), 1, more) if (
             inside == name and isinstance(right, int)
         ):
-            return call(name, inner + more, FUNCTIONS[name](limit + more, right))
+            return call(name, inner + more, SIZE_FUNCTIONS[name](limit + more, right))
         case _:
             return _atom(name, left, right)
 

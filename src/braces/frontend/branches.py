@@ -12,7 +12,7 @@ from braces.builder.var import Var, as_var, one, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType, Type, is_integer
 from braces.errors import BracesError, ProgramError, ShapeError
-from braces.frontend.construct import SubBlock, located, outer_var, same_type
+from braces.frontend.construct import SubBlock, located, outer_var, types_agree
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
 from braces.ops.control.building import build_partition, build_switch
@@ -230,7 +230,9 @@ def _passed(missing: Branch, value: Any, output: Var) -> Var:
         with missing.program.building(missing.outer):
             value = as_var(value, beside)
     given = missing.take(value, "pass_through")
-    if not same_type(missing, _of_a_row(missing, given.type), _of_a_row(missing, output.type)):
+    if not types_agree(
+        missing, _of_a_row(missing, given.type), _of_a_row(missing, output.type)
+    ):
         raise ShapeError(
             f"`{value.name}` passes through in place of an output of another type.",
             given=f"{value.name}: {value.type}   output {output.name}: {output.type}",

@@ -218,7 +218,7 @@ class Memory(Var):
                 self.block.what,
             )
         new = as_var(value, self.dtype)
-        if not same_type(self.block, self.type, new.type):
+        if not types_agree(self.block, self.type, new.type):
             raise located(
                 ShapeError(
                     f"Memory `{self.name}` is updated to another type.",
@@ -231,7 +231,7 @@ class Memory(Var):
         self.next = new
 
 
-def same_type(block: SubBlock, left: Any, right: Any) -> bool:
+def types_agree(block: SubBlock, left: Any, right: Any) -> bool:
     """Whether two types are one, unnamed dimensions unified."""
     return unifies(left, right, block.table.unifier)
 
@@ -256,7 +256,7 @@ class LoopBlock(SubBlock):
         given = cast("tuple[Any, ...]", init) if isinstance(init, tuple) else (init,)
         inits = tuple(outer_var(self, value, "add_memory(init=)") for value in given)
         for other in inits[1:]:
-            if not same_type(self, inits[0].type, other.type):
+            if not types_agree(self, inits[0].type, other.type):
                 raise located(
                     ShapeError(
                         "The initial values of one memory differ in type.",

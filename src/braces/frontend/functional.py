@@ -13,7 +13,7 @@ from typing import Any, cast
 from braces.builder.var import Var, as_var, tensor_type
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.branches import Branch, create_if_else, create_switch
-from braces.frontend.construct import LoopBlock, Memory, same_type
+from braces.frontend.construct import LoopBlock, Memory, types_agree
 from braces.frontend.guard import building
 from braces.frontend.rnn import create_rnn
 from braces.frontend.tree import leaves, match, rebuild, values
@@ -69,7 +69,7 @@ def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> No
     given = match(init, after, "carry", "init", giver)
     for (path, _), memory, value in zip(leaves(init, "carry"), memories, given, strict=True):
         new = as_var(value, memory.dtype)
-        if not same_type(memory.block, memory.type, new.type):
+        if not types_agree(memory.block, memory.type, new.type):
             error = ShapeError if memory.dtype == new.dtype else DTypeError
             raise error(
                 f"`{path}` changes its type from one trip to the next.",

@@ -143,9 +143,9 @@ class Recall:
             )
         for left, right in zip(before.shape, after.shape, strict=False):
             if isinstance(left, Dim) and left.name is not None and before.rank == after.rank:
-                self._learn(left.name, right, now)
+                self._bind_size(left.name, right, now)
 
-    def _learn(self, size: str, now: Size, var: Var) -> None:
+    def _bind_size(self, size: str, now: Size, var: Var) -> None:
         known = self._sizes.setdefault(size, now)
         if self.program.current.unifier.unify(known, now) is None:
             raise ShapeError(

@@ -151,13 +151,17 @@ complex64, complex128 = SHORT_NAMES["c64"], SHORT_NAMES["c128"]
 MODULES = ("dtypes", "errors", "init", "layers", "optimizer", "passes", "random")
 """The modules that users see; the others are how it is done."""
 
+SECOND = (*UNLISTED, "Variable")
+"""Second spellings, which work like the first ones. `Variable` makes a parameter; in a list it
+would stand between `Var`, what all operators give, and `var`, the variance."""
+
 
 def listed(names: Mapping[str, Any]) -> list[str]:
     """What `dir(br)` shows of all that is in the package: one spelling of all that users need.
 
     Errors work as `br.ShapeError` and are listed in `br.errors`; only their root is here.
     """
-    hidden = {*UNLISTED, *dir(errors)} - {"BracesError"}
+    hidden = {*SECOND, *dir(errors)} - {"BracesError"}
     return sorted(
         name
         for name, value in names.items()
@@ -174,7 +178,7 @@ def missing(name: str) -> NoReturn:
         AttributeError: Always.
     """
     hint = HINTS.get(name.lower()) if not name.startswith("_") else None
-    known = [*dir(sys.modules["braces"]), *UNLISTED, *dir(errors)]
+    known = [*dir(sys.modules["braces"]), *SECOND, *dir(errors)]
     near = suggest(name, known)
     fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(braces)."
     raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from braces.dims import FUNCTIONS, LARGEST_NUMBER, Size, parse_size
+from braces.dims import LARGEST_NUMBER, SIZE_FUNCTIONS, Size, parse_size
 from braces.dtypes import HIGHEST_RANK, LARGEST_ARRAY, DType, Type, parse_type, room
 from braces.errors import BracesError, FileFormatError, ProgramError, ShapeError
 from braces.ir.names import check_name
@@ -106,7 +106,7 @@ def readable_type(text: str) -> Type:
 def _check_expressions(text: str) -> None:
     """Refuse sums in parentheses: `str` never writes them, and their powers have no bound."""
     groups = _GROUP.findall(text)
-    if any(name not in FUNCTIONS for name in groups):
+    if any(name not in SIZE_FUNCTIONS for name in groups):
         raise FileFormatError(f"`{text:.80}` is not a dimension.", fix="Write as `2*b + 1`.")
 
 

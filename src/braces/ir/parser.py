@@ -58,8 +58,8 @@ from braces.ir.files import stored_path
 from braces.ir.records import (
     ARGUMENT,
     CAPTURES,
-    KINDS,
     VALUE,
+    VARIABLE_KINDS,
     Attr,
     Body,
     Literal,
@@ -159,7 +159,7 @@ class _Parser(Tokens):
             if into.unknown:
                 raise self.error("The unknown fields of a block are given once.", first)
             into.unknown = self.unknown(Body)
-        elif second.kind == "name" and first.text in KINDS:
+        elif second.kind == "name" and first.text in VARIABLE_KINDS:
             self.declaration(into)
         elif second.kind == "name" and first.text == "update":
             self.update(updates)

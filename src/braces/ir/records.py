@@ -37,7 +37,7 @@ BLOCK = "block"
 """The type of the operator that is a plain block: a brace without a `for`."""
 
 VALUE, DATA, PARAMETER, STATE, ARGUMENT = "value", "data", "parameter", "state", "argument"
-KINDS = (VALUE, DATA, PARAMETER, STATE, ARGUMENT)
+VARIABLE_KINDS = (VALUE, DATA, PARAMETER, STATE, ARGUMENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def _concrete(value: Attr, sizes: Mapping[str, int]) -> Any:
     return value
 
 
-def learn_sizes(declared: Type, shape: tuple[int, ...], sizes: Sizes) -> str | None:
+def bind_sizes(declared: Type, shape: tuple[int, ...], sizes: Sizes) -> str | None:
     """Learn the named dimensions of one array; returns the conflict, where there is one."""
     assert isinstance(declared, TensorType)
     if len(shape) != declared.rank:

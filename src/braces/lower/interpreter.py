@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from braces.define.decorator import OPS, OpDef
-from braces.define.offence import worst
+from braces.define.offence import max_code
 from braces.errors import BracesError, NaNError
 from braces.ir.records import Body, Op
 from braces.lazy import jax
@@ -123,9 +123,9 @@ def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]
     if found is None:
         return
     wrong = found.kernel(*definition.arrange(values), **attrs)
-    told = 0 if wrong is False else int(worst(wrong))
-    if told:
-        raise definition.failure(attrs, told)
+    code = 0 if wrong is False else int(max_code(wrong))
+    if code:
+        raise definition.failure(attrs, code)
 
 
 def compute(
@@ -187,6 +187,6 @@ class OpFrame:
         self.interpreter.keep(here, {n: v for n, v in env.items() if n in body.vars})
         return [env[name] for name in body.results]
 
-    def learn(self, size: Any, value: int) -> None:
+    def set_size(self, size: Any, value: int) -> None:
         """Say what a dimension of the sub-blocks is."""
         self.interpreter.sizes[str(size)] = value

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from braces.define.decorator import OPS, OpDef
-from braces.define.offence import worst
+from braces.define.offence import max_code
 from braces.dims import Dim
 from braces.dtypes import is_float
 from braces.errors import BracesError
@@ -138,7 +138,7 @@ class Lowerer:
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
         if definition.learn_rule is not None:
             found = definition.learn_rule(*definition.arrange(values), **op.attrs)
-            state = self._learn(found, here, state)
+            state = self._check_sizes(found, here, state)
         attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
             wrong = definition.check.kernel(*definition.arrange(values), **attrs)
@@ -175,7 +175,7 @@ class Lowerer:
                 for site in islice(begun, 1):
                     yield site, value
 
-    def _learn(self, found: Mapping[str, Any], here: str, state: State) -> State:
+    def _check_sizes(self, found: Mapping[str, Any], here: str, state: State) -> State:
         """Hold the sizes that values tell against those that were assumed."""
         for name, size in found.items():
             size, assumed = jnp.asarray(size, "int32"), self.sizes.setdefault(name, 0)
@@ -208,9 +208,9 @@ def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> N
 
 def note(state: State, site: str, wrong: Any) -> State:
     """The state with what a site found; loops stop where it is something."""
-    told = worst(wrong)
-    sites = state.sites | {site: jnp.maximum(state.sites[site], told)}
-    return State(state.running & (told == 0), sites)
+    code = max_code(wrong)
+    sites = state.sites | {site: jnp.maximum(state.sites[site], code)}
+    return State(state.running & (code == 0), sites)
 
 
 def fail(state: State, site: str, wrong: Any) -> State:

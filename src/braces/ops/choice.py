@@ -7,7 +7,7 @@ import numpy as np
 from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
-from braces.define.offence import offence
+from braces.define.offence import offender_code
 from braces.dtypes import INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, NoMatchError, ProgramError
 from braces.lazy import jnp
@@ -139,7 +139,7 @@ def infer_case_of(
 def case_of_nothing(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> Tensor:
     """The indices that are none of the cases."""
     position = case_of.kernel(index, cases=cases)
-    return offence((position == len(cases)) & (not default), index)
+    return offender_code((position == len(cases)) & (not default), index)
 
 
 @op(infer=ordered, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))

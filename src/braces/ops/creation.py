@@ -15,12 +15,12 @@ from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
 from braces.ir.records import Literal, Op
 from braces.lazy import jnp
-from braces.ops.row_rules import RowView, told
+from braces.ops.row_rules import RowView, counts_rows
 
 # ---- constants -------------------------------------------------------------------------------
 
 
-def held_places(types: Types, attrs: Attrs) -> AxisMap:
+def literal_places(types: Types, attrs: Attrs) -> AxisMap:
     """Numbers differ from place to place."""
     value = attrs["value"]
     assert isinstance(value, Literal)
@@ -29,7 +29,7 @@ def held_places(types: Types, attrs: Attrs) -> AxisMap:
 
 
 @op(
-    axes=held_places,
+    axes=literal_places,
     differentiable=False,
     cheap=True,
     function=False,
@@ -199,7 +199,7 @@ def size(*, value: Size, dtype: DType = INT64) -> Tensor:
 def number_of_rows(view: RowView, count: str) -> Op:
     """How many rows there are, not how many there is room for."""
     if view.op.attrs["value"] != view.rows:
-        raise told(view.op, "value")
+        raise counts_rows(view.op, "value")
     return view.op.with_(
         type="cast", inputs={"x": (count,)}, attrs={"dtype": view.op.attrs["dtype"]}
     )

@@ -11,7 +11,7 @@ from braces.define.decorator import Tensor, op
 from braces.dtypes import is_float
 from braces.lazy import jnp, lax
 from braces.ops.elementwise import numeric, real
-from braces.ops.linear import Slots
+from braces.ops.linear import VarSlots
 from braces.ops.precision import in_float32
 from braces.ops.rules import Backward, floating, real_valued
 from braces.ops.slopes import forward_as_backward
@@ -72,7 +72,7 @@ def abs_gradient(g: Backward) -> dict[str, Var]:
 
 
 @abs.jvp
-def abs_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+def abs_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """out_tangent = x_tangent * sign(x)."""
     del attrs
     return {"out": (tangents["x"][0] * one("sign", values["x"][0]),)}

@@ -14,7 +14,7 @@ from braces.builder.var import Var, one
 from braces.define.axes import Attrs, AxisMap, Names, Types, first_rank, mapped, numbered
 from braces.define.decorator import Indices, Tensor, op
 from braces.define.inference import Context
-from braces.define.offence import offence
+from braces.define.offence import offender_code
 from braces.dims import Size
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
@@ -51,7 +51,7 @@ def outside(indices: Indices, size: int, lowest: int | None = None) -> Tensor:
     wrong = wide >= np.asarray(size, wide.dtype)
     if indices.dtype.kind != "u":
         wrong |= wide < np.int64(-size if lowest is None else lowest)
-    return offence(wrong, indices)
+    return offender_code(wrong, indices)
 
 
 def from_front(indices: Indices, size: int) -> Tensor:

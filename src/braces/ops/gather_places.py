@@ -22,7 +22,7 @@ from braces.define.axes import (
 )
 from braces.define.decorator import Indices, Tensor, op
 from braces.define.inference import Context
-from braces.define.offence import worst
+from braces.define.offence import max_code
 from braces.dtypes import TensorType
 from braces.errors import IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
@@ -286,7 +286,7 @@ def infer_gather_nd(context: Context, x: TensorType, *indices: TensorType) -> Te
 
 def any_outside(x: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
     """For checks: the index that is furthest out of range."""
-    wrong = [worst(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
+    wrong = [max_code(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
     return jnp.stack(wrong)
 
 

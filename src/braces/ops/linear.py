@@ -10,7 +10,7 @@ from braces.define.decorator import OpDef
 from braces.dtypes import is_float
 from braces.ops.rules import zeros_of
 
-Slots: TypeAlias = "Mapping[str, tuple[Var, ...]]"
+VarSlots: TypeAlias = "Mapping[str, tuple[Var, ...]]"
 
 
 def linear(*definitions: OpDef, **changed: Any) -> None:
@@ -25,7 +25,9 @@ def linear(*definitions: OpDef, **changed: Any) -> None:
 
 
 def _rule(definition: OpDef, changed: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]:
-    def rule(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def rule(
+        values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
         operands = {
             slot.name: tangents.get(slot.name) or tuple(map(_still, values[slot.name]))
             for slot in definition.inputs

@@ -14,12 +14,13 @@ from typing import Any
 
 from braces.builder.var import Var, apply
 from braces.define.axes import shaped
-from braces.define.decorator import Capacity, History, OpDef, Tensor, op
+from braces.define.decorator import Capacity, History, Tensor, op
 from braces.define.inference import Context
 from braces.dims import Shape
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import DTypeError
 from braces.lazy import jax, jnp, tracing
+from braces.ops.linear import VarSlots
 from braces.ops.rules import Backward, zeros_of
 
 EMPTY, PUSH, POP = "list_empty", "list_push", "list_pop"
@@ -299,11 +300,8 @@ def list_add_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad, "y": g.out_grad}
 
 
-Slots = Mapping[str, tuple[Var, ...]]
-
-
 @list_push.jvp
-def list_push_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+def list_push_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """Push the tangent of the value on that of the list."""
     (rest,) = tangents.get("list") or (zero_list(values["list"][0]),)
     element = values["value"][0].type
@@ -313,7 +311,7 @@ def list_push_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> S
 
 
 @list_pop.jvp
-def list_pop_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+def list_pop_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """Pop the tangent of the list."""
     del values
     value, rest = pop(tangents["list"][0], str(attrs["history"]))
@@ -321,7 +319,7 @@ def list_pop_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Sl
 
 
 @list_add.jvp
-def list_add_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+def list_add_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """The sum of the tangents."""
     del attrs
     x, y = (tangents.get(s) or (zero_list(values[s][0]),) for s in ("x", "y"))
@@ -333,12 +331,7 @@ def _same_list(context: Context, first: ListType, *others: ListType) -> ListType
     return first
 
 
-def _settle(*definitions: OpDef) -> None:
-    for definition in definitions:
-        definition.infer_rule = _same_list
-
-
-_settle(list_zeros, list_add)
+list_zeros.infer_rule = list_add.infer_rule = _same_list
 list_zeros.differentiable = False
 
 

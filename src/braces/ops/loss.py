@@ -14,7 +14,7 @@ from braces.builder.var import Var, one
 from braces.define.axes import LOWEST, reduced_mixing
 from braces.define.decorator import Indices, Tensor, op
 from braces.define.inference import Context
-from braces.define.offence import offence
+from braces.define.offence import offender_code
 from braces.dims import Shape
 from braces.dtypes import FLOAT32, TensorType, is_integer
 from braces.errors import DTypeError, IndexRangeError, ShapeError
@@ -190,7 +190,7 @@ def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: int = -1) ->
 @softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
 def softmax_cross_entropy_check(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
     """The labels that are out of range."""
-    return offence(out_of_range(logits, labels, axis), labels)
+    return offender_code(out_of_range(logits, labels, axis), labels)
 
 
 @softmax_cross_entropy.vjp

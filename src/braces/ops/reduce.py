@@ -17,7 +17,7 @@ from braces.errors import ShapeError
 from braces.ir.records import Op
 from braces.lazy import jax, jnp
 from braces.ops.elementwise import in_dtype, refuse
-from braces.ops.linear import Slots
+from braces.ops.linear import VarSlots
 from braces.ops.precision import in_float32
 from braces.ops.row_rules import RowView
 from braces.ops.rules import (
@@ -491,7 +491,7 @@ def logsumexp_vjp(
 
 
 @logsumexp.jvp
-def logsumexp_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+def logsumexp_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """out_tangent = sum(softmax(x) * x_tangent)."""
     ones = one("ones_like", values["out"][0])
     (softmax,) = apply("logsumexp.vjp", {"x": values["x"], "out_grad": (ones,)}, attrs)[

@@ -58,7 +58,7 @@ def undeclared(op: Op) -> ProgramError:
     )
 
 
-def told(op: Op, attr: str) -> ProgramError:
+def counts_rows(op: Op, attr: str) -> ProgramError:
     """The error for an operator that is told how many rows there are."""
     return ProgramError(
         f"{op.type} may mix the rows of a row-wise branch: `{attr}` is how many there are, "

@@ -19,9 +19,9 @@ from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import ShapeError
 from braces.ir.records import Op
 from braces.lazy import jnp
+from braces.ops.linear import VarSlots
 from braces.ops.lists import (
     Buffer,
-    Slots,
     Stack,
     infer_begun,
     is_traced,
@@ -74,7 +74,7 @@ def list_stack_gradient(g: Backward) -> dict[str, Var]:
 
 
 @list_stack.jvp
-def list_stack_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+def list_stack_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """The tangents of the list as one array."""
     del values
     return {"out": (stack(tangents["list"][0], attrs["length"]),)}
@@ -138,7 +138,9 @@ def list_unstack_gradient(g: Backward) -> dict[str, Var]:
 
 
 @list_unstack.jvp
-def list_unstack_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+def list_unstack_jvp(
+    values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]
+) -> VarSlots:
     """The rows of the tangent as a list."""
     del values, attrs
     return {"out": (unstack(tangents["x"][0]),)}

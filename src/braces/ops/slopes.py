@@ -9,7 +9,7 @@ from braces.builder.var import Var, apply, one
 from braces.define.decorator import OpDef
 from braces.dtypes import FLOAT32
 from braces.ops.elementwise import in_dtype
-from braces.ops.linear import Slots
+from braces.ops.linear import VarSlots
 from braces.ops.precision import is_narrow
 from braces.ops.rules import Backward, sum_to
 
@@ -31,7 +31,7 @@ def by_slopes(definition: OpDef, x: Slope, y: Slope) -> None:
             if g.wants(slot)
         }
 
-    def jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    def jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
         del attrs
         (left,), (right,), (out,) = values["x"], values["y"], values["out"]
         parts = [
@@ -61,7 +61,7 @@ def by_precision(definition: OpDef, slope: Callable[[Var], Var]) -> None:
             return in_dtype(change * slope(one("cast", x, dtype=FLOAT32)), out)
         return apply(written, {"out": (out,), "out_grad": (change,)})["x_grad"][0]
 
-    def jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    def jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
         del attrs
         return {"out": (moved(values["x"][0], values["out"][0], tangents["x"][0]),)}
 
@@ -78,12 +78,12 @@ def forward_as_backward(*definitions: OpDef) -> None:
         definition.jvp(_jvp(definition))
 
 
-def _jvp(definition: OpDef) -> Callable[..., Slots]:
+def _jvp(definition: OpDef) -> Callable[..., VarSlots]:
     rule = definition.vjp_rule
     assert rule is not None
     needed = [slot.name for slot in rule.inputs if slot.name != "out_grad"]
 
-    def jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+    def jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
         inputs = {name: values[name] for name in needed} | {"out_grad": tangents["x"]}
         return {"out": apply(rule.type, inputs, attrs)["x_grad"]}
 

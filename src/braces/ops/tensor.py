@@ -25,7 +25,7 @@ from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.linear import Slots, linear
+from braces.ops.linear import VarSlots, linear
 from braces.ops.rules import Backward, axis_indices, same_type, sum_to
 
 
@@ -117,7 +117,7 @@ def _cancelled(have: Shape, want: Shape) -> tuple[list[Any], list[Any]]:
     return rest, others
 
 
-def settled(what: str, have: Shape, want: Shape) -> Shape:
+def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
     """Symbolic sizes, with -1 replaced by what is left over.
 
     Raises:
@@ -150,7 +150,7 @@ def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorTyp
     """The new sizes, which hold as many elements."""
     resolve = context.unifier.resolve
     have, want = tuple(map(resolve, x.shape)), tuple(map(resolve, shape))
-    want = settled(context.type, have, want)
+    want = resolved_shape(context.type, have, want)
     if product(have) == product(want):
         return x.with_shape(want)
     rest, others = _cancelled(have, want)
@@ -176,10 +176,10 @@ def reshape_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("reshape", g.out_grad, shape=g["x"].shape)}
 
 
-@reshape.settled
-def settle_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
+@reshape.resolved
+def resolve_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
     """No -1 stays, so that symbolic sizes which are 0 leave no doubt."""
-    return {"shape": settled("reshape", x.shape, shape) if -1 in shape else shape}
+    return {"shape": resolved_shape("reshape", x.shape, shape) if -1 in shape else shape}
 
 
 @op(
@@ -470,7 +470,7 @@ def fence_gradient(g: Backward) -> dict[str, Var]:
 
 
 @fence.jvp
-def fence_jvp(values: Slots, tangents: Slots, attrs: Mapping[str, Any]) -> Slots:
+def fence_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """The tangent passes through."""
     del values, attrs
     return {"out": tangents.get("x", ())}

@@ -142,7 +142,7 @@ class OpDifferentiation(AtOperator):
         """Add to the cotangent of an input."""
         self._backprop.accumulate(name, grad)
 
-    def settle(self, name: str, grad: Var) -> None:
+    def set_grad(self, name: str, grad: Var) -> None:
         """Say the whole cotangent of an output that was asked for."""
         self._backprop.grads[name] = grad
 

@@ -43,8 +43,8 @@ def for_test(program: P) -> P:
 
 def calmed(program: ProgramDef) -> ProgramDef:
     """A program for inference."""
-    calm = rewrite(program, _calm)
-    return calm.with_(updates=_random_updates(calm.main, program.updates))
+    inferring = rewrite(program, _for_inference)
+    return inferring.with_(updates=_random_updates(inferring.main, program.updates))
 
 
 def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
@@ -55,7 +55,7 @@ def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in updates.items() if name in drawn_from}
 
 
-def _calm(op: Op, place: Place) -> Change:
+def _for_inference(op: Op, place: Place) -> Change:
     definition = OPS.find(op.type)
     role = None if definition is None else definition.roles.get("Training")
     if role is None or op.attrs.get(role) is False:

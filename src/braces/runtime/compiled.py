@@ -185,9 +185,9 @@ class CompiledPlan:
                 raise _ended(watch.error, *executable.loops[watch.loop])
             if good:
                 results = self._as_numpy(fetches)
-                return self._settled(form, executable, found, results) if found else results
+                return self._recorded(form, executable, found, results) if found else results
             failed = executable.failed(found)
-            if self._learn(form, executable, found):
+            if self._absorb_status(form, executable, found):
                 continue
             if form.rounded:
                 form = self._made_exact(executable.counts(found))
@@ -227,7 +227,7 @@ class CompiledPlan:
         cuts = tuple(axes_of(infos[name].type, found) for name in plan.fetches)
         return Form(made.main, find_sites(made.main), found, cuts) if found else self.exact
 
-    def _settled(
+    def _recorded(
         self, form: Form, executable: Executable, found: list[int], results: list[Any]
     ) -> list[Any]:
         """Results without padding; what the run told is taken note of.
@@ -236,10 +236,10 @@ class CompiledPlan:
         """
         self.rounded = form
         counts = executable.counts(found) if executable.sizes else {}
-        self.known.settle(executable.needed(found), counts, form.rounded)
+        self.known.record(executable.needed(found), counts, form.rounded)
         return form.cut(results, counts) if form.rounded else results
 
-    def _learn(self, form: Form, executable: Executable, found: list[int]) -> bool:
+    def _absorb_status(self, form: Form, executable: Executable, found: list[int]) -> bool:
         """Take over what a run told that was not as assumed; whether there was anything."""
         failed = [site for site, _ in executable.failed(found)]
         counts, needed = executable.counts(found), executable.needed(found)
@@ -428,6 +428,6 @@ def _ended(error: BaseException, path: str, op: Op) -> BaseException:
     return error.located(place(path, op)) if isinstance(error, BracesError) else error
 
 
-def _failure(site: Site, told: int) -> BracesError:
+def _failure(site: Site, code: int) -> BracesError:
     path = block_path(site.path, site.op)
-    return site.definition.failure(site.op.attrs, told).located(place(path, site.op))
+    return site.definition.failure(site.op.attrs, code).located(place(path, site.op))

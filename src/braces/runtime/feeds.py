@@ -11,7 +11,7 @@ from braces.builder.scalars import converted
 from braces.dtypes import TensorType, is_float, is_integer, short_name
 from braces.errors import FeedError, array_fix, suggest
 from braces.ir.records import VarInfo
-from braces.lower.attributes import Sizes, learn_sizes
+from braces.lower.attributes import Sizes, bind_sizes
 
 PYTHON = (bool, int, float, complex, list, tuple, np.generic)
 
@@ -153,7 +153,7 @@ def check_shape(info: VarInfo, value: Any, sizes: Sizes) -> None:
     Raises:
         FeedError: The shape is not the declared one, or contradicts another feed.
     """
-    problem = learn_sizes(info.type, value.shape, sizes)
+    problem = bind_sizes(info.type, value.shape, sizes)
     if problem:
         raise FeedError(
             f"Feed `{info.name}` has the wrong shape: {problem}.",

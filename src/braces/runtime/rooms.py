@@ -50,7 +50,7 @@ class Room:
         self.size, self.shrunk = max(self.size, rounded(needed)), False
         self.most = self.runs = 0
 
-    def settle(self, needed: int) -> None:
+    def record(self, needed: int) -> None:
         """Take note of what a run needed that had enough; shrink where that is far too much."""
         if FAR_LESS * needed > self.size or self.size == self.least:
             self.most = self.runs = 0
@@ -68,32 +68,32 @@ class Rows:
     Attributes:
         room: Where there are rows.
         empty: How many runs in a row had none.
-        again: Whether the run that is being repeated had none.
+        was_empty: Whether the run that is being repeated had none.
     """
 
     room: Room = field(default_factory=lambda: Room(LEAST_ROWS))
     empty: int = 0
-    again: bool = False
+    was_empty: bool = False
 
     @property
     def size(self) -> int:
         """The number that the next run is compiled for."""
-        return 0 if self.again or self.empty >= OFTEN_EMPTY else self.room.size
+        return 0 if self.was_empty or self.empty >= OFTEN_EMPTY else self.room.size
 
     def correct(self, count: int) -> None:
         """Take over a number that did not fit."""
-        self.again = count == 0
+        self.was_empty = count == 0
         if count:
             self.empty = 0
         if count > self.room.size:
             self.room.grow(count)
 
-    def settle(self, count: int) -> None:
+    def record(self, count: int) -> None:
         """Take note of the number of a run that it fitted."""
-        self.again = False
+        self.was_empty = False
         self.empty = 0 if count else self.empty + 1
         if count:
-            self.room.settle(count)
+            self.room.record(count)
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Guess:
         """Take over a size that was guessed wrongly."""
         self.size = size
 
-    def settle(self, size: int) -> None:
+    def record(self, size: int) -> None:
         """Take note of the size of a run, and guess the next one."""
         if self.last is not None:
             self.same = FADING * self.same + (size == self.last)
@@ -164,12 +164,12 @@ class Known:
             return ()
         return (*self.capacities().values(), *self.sizes(rounded).values())
 
-    def settle(
+    def record(
         self, needed: Mapping[str, int], counts: Mapping[str, int], rounded: Iterable[str]
     ) -> None:
         """Take note of what a run told for which everything was as assumed."""
         for history, most in needed.items():
-            self.rooms[history].settle(most)
+            self.rooms[history].record(most)
         for dimension, count in counts.items():
             guessed = self.rows if dimension in rounded else self.guesses
-            guessed[dimension].settle(count)
+            guessed[dimension].record(count)

@@ -12,7 +12,7 @@ from braces.dtypes import TensorType
 from braces.errors import ProgramError, ShapeError, UninitializedError
 from braces.ir.records import VarInfo
 from braces.lazy import jax
-from braces.lower.attributes import Sizes, learn_sizes
+from braces.lower.attributes import Sizes, bind_sizes
 from braces.lower.interpreter import Listener
 from braces.lower.watch import Watch
 from braces.runtime.feeds import describe
@@ -113,7 +113,7 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
         value = values[name]
         assert isinstance(info.type, TensorType)
         problem = None if value.dtype == info.type.dtype else f"{info.type.dtype} is declared"
-        problem = problem or learn_sizes(info.type, value.shape, sizes)
+        problem = problem or bind_sizes(info.type, value.shape, sizes)
         if problem:
             raise ShapeError(
                 f"The value of `{name}` in the scope does not fit the program: {problem}.",

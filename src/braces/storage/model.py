@@ -39,7 +39,7 @@ from braces.hints import Hinted
 from braces.ir.limits import readable_name
 from braces.ir.names import check_name
 from braces.ir.records import DATA, VarInfo
-from braces.lower.attributes import Sizes, learn_sizes
+from braces.lower.attributes import Sizes, bind_sizes
 from braces.passes.prune import prune
 from braces.program import Program
 from braces.runtime.executor import Executor, read_fetch
@@ -458,5 +458,5 @@ def _fits(info: VarInfo, found: TensorType, sizes: Sizes) -> bool:
     return (
         isinstance(info.type, TensorType)
         and info.type.dtype == found.dtype
-        and learn_sizes(info.type, shape, sizes) is None
+        and bind_sizes(info.type, shape, sizes) is None
     )

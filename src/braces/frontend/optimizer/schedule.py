@@ -18,7 +18,7 @@ from typing import Any
 
 from braces.builder.source import says_where
 from braces.builder.var import Operand, Var, as_var
-from braces.define.kinds import held
+from braces.define.kinds import coerce_argument
 from braces.dtypes import dtype_of, is_float, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.jaxpr.trace import trace
@@ -253,7 +253,9 @@ def piecewise_constant_schedule(
     """
     name, given = "piecewise_constant_schedule", dict(boundaries_and_scales or {})
     scales = {
-        held(name, "a boundary", "int", b): held(name, "a scale", "float", given[b])
+        coerce_argument(name, "a boundary", "int", b): coerce_argument(
+            name, "a scale", "float", given[b]
+        )
         for b in sorted(given)
     }
     if any(not scale >= 0 for scale in scales.values()):

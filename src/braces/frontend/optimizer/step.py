@@ -186,9 +186,9 @@ class Kept:
     def _first_values(self, traced: Traced, arguments: Tree) -> Tree:
         """What it begins with, in the startup program, where parameters have first values."""
         leaves, startup = jax.tree.leaves(arguments), self.program.startup
-        begun = list(map(self._begun, leaves))
+        first_values = list(map(self._first_value, leaves))
         for place in traced.read:
-            if begun[place] is None:
+            if first_values[place] is None:
                 raise ProgramError(
                     f"What `{self.name}` keeps begins with a value that the startup program "
                     "does not set.",
@@ -196,12 +196,12 @@ class Kept:
                     fix="It may begin with numbers, with first values of parameters, and with "
                     "a learning rate that is a number.",
                 )
-        pairs = zip(leaves, begun, strict=True)
+        pairs = zip(leaves, first_values, strict=True)
         given = [leaf if first is None else first for leaf, first in pairs]
         with startup.building(startup.table):
             return traced.build(with_leaves(arguments, given))
 
-    def _begun(self, leaf: Var | TensorType) -> Var | None:
+    def _first_value(self, leaf: Var | TensorType) -> Var | None:
         """The first value of a persistable variable."""
         startup = self.program.startup
         name = startup.updates.get(leaf.name) if isinstance(leaf, Var) else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from braces.dtypes import DType, dtype_of, short_name
 from braces.ir.proto import program_pb2 as pb
-from braces.ir.records import KINDS
+from braces.ir.records import VARIABLE_KINDS
 
 DTYPES: dict[int, DType] = {
     number: dtype_of(name.removeprefix("DTYPE_").lower())
@@ -19,7 +19,7 @@ VAR_KINDS: dict[int, str] = {
     if number
 }
 KIND_NUMBERS = {kind: number for number, kind in VAR_KINDS.items()}
-assert set(KIND_NUMBERS) == set(KINDS)
+assert set(KIND_NUMBERS) == set(VARIABLE_KINDS)
 
 _DTYPE_NUMBERS = {short_name(dtype): number for number, dtype in DTYPES.items()}
 

@@ -45,7 +45,7 @@ class Frame(Protocol):
         """Run a sub-block in a scope of its own and return its results."""
         ...
 
-    def learn(self, size: Size, value: int) -> None:
+    def set_size(self, size: Size, value: int) -> None:
         """Say what a dimension of the sub-blocks is."""
         ...
 

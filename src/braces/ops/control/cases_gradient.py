@@ -88,7 +88,7 @@ class _Half:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _KeptOfCase:
     """What the gradient of one case reads, as an output of the forward switch.
 
     Attributes:
@@ -276,7 +276,11 @@ def _closed(d: Differentiation, half: _Half, given: Sequence[_Wanted]) -> Body:
 
 
 def _reading(
-    d: Differentiation, case: int, body: Body, values: Sequence[_Kept], lists: Sequence[_Kept]
+    d: Differentiation,
+    case: int,
+    body: Body,
+    values: Sequence[_KeptOfCase],
+    lists: Sequence[_KeptOfCase],
 ) -> Body:
     """A backward case that reads what is kept, and hands on what is left of histories."""
     rests = [d.lists.rest_of(k.name) if k.case == case else k.outer for k in lists]
@@ -292,9 +296,9 @@ def _keep(
     view: SwitchView | BlockView,
     forwards: Sequence[SymbolTable],
     plans: Sequence[Keeping],
-) -> tuple[list[_Kept], list[_Kept]]:
+) -> tuple[list[_KeptOfCase], list[_KeptOfCase]]:
     """Give the forward operator extra outputs: the values and the histories that are kept."""
-    values, lists, more = list[_Kept](), list[_Kept](), list[Output]()
+    values, lists, more = list[_KeptOfCase](), list[_KeptOfCase](), list[Output]()
     for case, (forward, plan) in enumerate(zip(forwards, plans, strict=True)):
         for name in plan.values:
             outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), forward.type_of(name))
@@ -302,14 +306,14 @@ def _keep(
                 _zeros(d, table, forward, name) for table in forwards if table is not forward
             ]
             more.append(Output(outer.name, (*zeros[:case], name, *zeros[case:])))
-            values.append(_Kept(case, name, outer.name))
+            values.append(_KeptOfCase(case, name, outer.name))
         for name in plan.lists:
             kept = take_list(d.lists, forward, name)
             start = d.empty_list(kept.element, kept.history, kept.param)
             outer = d.host.new_var(d.host.names.unique("history"), ListType(kept.element))
             d.lists.started(outer.name, start)
             more.append(view.output(outer.name, {case: name}, start))
-            lists.append(_Kept(case, name, outer.name))
+            lists.append(_KeptOfCase(case, name, outer.name))
     contents = tuple(table.freeze() for table in forwards)
     d.replace(replace(view, contents=contents, outputs=(*view.outputs, *more)).to_op())
     return values, lists
@@ -327,7 +331,7 @@ def _append_backward(
     d: Differentiation,
     view: SwitchView | BlockView,
     cases: Sequence[Body],
-    lists: Sequence[_Kept],
+    lists: Sequence[_KeptOfCase],
     given: Sequence[_Wanted],
 ) -> None:
     """The backward operator, in the block that is being built."""
@@ -344,5 +348,5 @@ def _append_backward(
         d.lists.left(kept.outer, rests[-1])
     table.append(view.like(name, cases, [*grads, *rests]).to_op())
     for one, grad in zip(given, grads, strict=True):
-        say = d.give if one.name in view.captures else d.settle
+        say = d.give if one.name in view.captures else d.set_grad
         say(one.name, var_of(d.program, table, grad))

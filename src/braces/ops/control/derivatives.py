@@ -84,7 +84,7 @@ class Differentiation(Derivative, Protocol):
         """Add to the cotangent of an input."""
         ...
 
-    def settle(self, name: str, grad: Var) -> None:
+    def set_grad(self, name: str, grad: Var) -> None:
         """Say the whole cotangent of an output that was asked for."""
         ...
 

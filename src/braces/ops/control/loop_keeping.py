@@ -55,7 +55,7 @@ def counted_length(d: Differentiation, view: LoopView) -> Size | None:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _KeptOfLoop:
     """How the values that the backward body reads reach it.
 
     Attributes:
@@ -103,7 +103,7 @@ def keep(
     body, plan = fixpoint_keep(body, forward, at_hand, d.lists, d.eliminate)
     following = _following(view, plan.values, forward)
     values = [name for name in plan.values if name not in {m.next for m in following}]
-    kept = _Kept(
+    kept = _KeptOfLoop(
         rows=values if view.counted else (),
         slices=[one for one in view.slices if one.param in plan.there],
         pushed=() if view.counted else [_push(d, view, forward, name) for name in values],
@@ -174,7 +174,7 @@ def _push(d: Differentiation, view: LoopView, forward: SymbolTable, name: str) -
 
 
 def _augment_forward(
-    d: Differentiation, view: LoopView, forward: SymbolTable, kept: _Kept
+    d: Differentiation, view: LoopView, forward: SymbolTable, kept: _KeptOfLoop
 ) -> LoopView:
     """The forward loop with more rows, and with lists as memories."""
     host, length = d.host, counted_length(d, view)
@@ -207,7 +207,11 @@ def _stacked(length: Size | None, row: Type) -> TensorType:
 
 
 def _append_backward(
-    d: Differentiation, view: LoopView, forward: SymbolTable, backward: LoopView, kept: _Kept
+    d: Differentiation,
+    view: LoopView,
+    forward: SymbolTable,
+    backward: LoopView,
+    kept: _KeptOfLoop,
 ) -> None:
     """The backward loop with what it reads, in the block that is being built.
 

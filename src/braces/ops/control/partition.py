@@ -148,7 +148,7 @@ class PartitionOp(BlockOp):
         for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
             mask = frame.read(case.mask)
             valid, places, chosen = _chosen(mask, view.compact)
-            frame.learn(case.count, chosen.shape[0])
+            frame.set_size(case.count, chosen.shape[0])
             if bool(jnp.any(mask)):
                 given = without_stand_ins(view, [x[chosen] for x in rows], valid)
                 found = frame.run(f"cases[{k}]", body, [valid, *given])

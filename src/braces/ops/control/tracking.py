@@ -19,7 +19,7 @@ from braces.dims import Dim, Size
 from braces.dtypes import Type
 from braces.ir.records import Attr, Body, Op
 from braces.ops.control.links import Link, links_of
-from braces.ops.row_rules import ADVICE, OUTSIDE, RowView, refused, told, undeclared
+from braces.ops.row_rules import ADVICE, OUTSIDE, RowView, counts_rows, refused, undeclared
 
 What: TypeAlias = Literal["rows", "same", "other"]
 """An axis is rows, or a repetition, or anything else."""
@@ -279,7 +279,7 @@ class Tracker:
             if not self.mentions(value):
                 continue
             if not isinstance(value, tuple):
-                raise told(op, spec.name)
+                raise counts_rows(op, spec.name)
             self._check_made(found, types, spec.name)
 
     def _check_made(self, found: Tracked, types: Types, attr: str) -> None:
@@ -291,7 +291,7 @@ class Tracker:
                 for index, size in sizes:
                     mixed = index in found.axes.mixed and index not in found.rows
                     if self.mentions(size) and (mixed or size != self.rows):
-                        raise told(found.op, attr)
+                        raise counts_rows(found.op, attr)
 
     def bound(self, found: Tracked, types: Types) -> Known:
         """What the axes of the outputs of an operator are."""
