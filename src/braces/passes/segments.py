@@ -222,7 +222,7 @@ def segments(every: int, *loops: str) -> Pass:
     """A pass that cuts loops into segments, of which gradients keep the beginnings only.
 
     It is for programs that are not differentiated yet; a loop that its gradient has made to
-    keep histories stays whole.
+    keep histories stays whole. So do segments, and the loop over them.
 
     Args:
         every: Trips in one segment.
@@ -269,6 +269,8 @@ def _whole_for(view: LoopView, place: Place, every: int) -> str | None:
     """Why a loop is not cut."""
     if view.recompute:
         return "its gradient runs its trips again already"
+    if place.owner is not None and _runs_again(place.owner):
+        return "it is a segment of the loop around it"
     if view.history:
         return "it repeats the trips of another loop"
     if view.max_trips is not None:
@@ -281,6 +283,12 @@ def _whole_for(view: LoopView, place: Place, every: int) -> str | None:
     if length is not None and (length == every or length // every == 0):
         return "it has no more trips than a segment"
     return None
+
+
+def _runs_again(op: Op) -> bool:
+    """Whether this is a loop whose gradient runs its trips again."""
+    view = view_of(op)
+    return isinstance(view, LoopView) and view.recompute
 
 
 def _length(view: LoopView, place: Place) -> Size | None:
