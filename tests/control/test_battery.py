@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from battery import CASES
@@ -10,7 +12,8 @@ from tests.comparing import near
 
 import braces as br
 from braces.ir.parser import parse_program
-from braces.ops.control import loop_keeping
+from braces.ir.views import LoopView
+from braces.lower.lowerer import OpLowering
 
 
 @pytest.mark.unoptimized
@@ -43,18 +46,8 @@ def test_both_modes_agree_in_float32(name: str) -> None:
         near(value, interpreted[key], 1e-4, f"modes: {key}")
 
 
-@pytest.mark.unoptimized
-@pytest.mark.parametrize("name", list(CASES)[1::6])
-def test_memories_that_are_kept_once_give_the_same(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop_keeping, "SMALL_BYTES", 0)
-    case = CASES[name]
-    check(case.build, *case.feeds, shapes=case.shapes)
-
-
-@pytest.mark.parametrize(("width", "pushes"), [(8, 2), (64, 1)])
-def test_a_large_memory_is_kept_once(width: int, pushes: int) -> None:
+@pytest.mark.parametrize("width", [1, 64])
+def test_a_memory_is_kept_once_whatever_its_size(width: int) -> None:
     with br.Program() as prog:
         start, n = br.data("h", [width, width]), br.data("n", [], dtype="int32")
         loop = br.create_while()
@@ -65,4 +58,36 @@ def test_a_large_memory_is_kept_once(width: int, pushes: int) -> None:
             h.update(br.tanh(h @ h))
             i.update(i + 1)
         br.gradients([br.sum(loop.final(h))], [start])
-    assert str(prog).count("= list_push(") == pushes
+    assert str(prog).count("= list_push(") == 1
+
+
+def test_what_a_trip_popped_is_read_where_it_lies_and_not_carried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    carried, repeat = dict[str, int](), OpLowering.repeat
+
+    def counting(self: Any, check: Any, step: Any, carry: Any, endless: bool) -> Any:
+        carried[self.op.name] = len(carry[1])
+        return repeat(self, check, step, carry, endless)
+
+    monkeypatch.setattr(OpLowering, "repeat", counting)
+    with br.Program() as prog:
+        start, n = br.data("h", [7], dtype="float64"), br.data("n", [], dtype="int32")
+        loop = br.create_while()
+        with loop.block() as body:
+            i = body.add_memory(init=br.constant(0, dtype="int32"))
+            h = body.add_memory(init=start)
+            body.set_condition(i < n)
+            h.update(br.tanh(h * h))
+            i.update(i + 1)
+        (slope,) = br.gradients([br.sum(loop.final(h))], [start])
+    (back,) = (op for op in prog.definition.main.ops if op.name.startswith("loop_0_grad"))
+    memories = LoopView.of(back).memories
+    compiler, interpreter = br.Executor(), br.Executor(mode="interpret")
+    for trips in (0, 1, 2, 9):
+        feed = {"h": np.linspace(-1, 1, 7), "n": np.int32(trips)}
+        found, expected = (
+            exe.run(prog, br.Scope(), feed=feed, fetch=slope) for exe in (compiler, interpreter)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert (len(memories), carried[back.name]) == (3, 2)  # a cotangent, a list, what it popped

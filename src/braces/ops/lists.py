@@ -108,6 +108,11 @@ class Buffer:
         value = jax.lax.dynamic_index_in_dim(self.values, below, 0, keepdims=False)
         return value, Buffer(self.values, below, self.history)
 
+    @property
+    def popped(self) -> Any:
+        """What was popped off this list last, where nothing was pushed since."""
+        return jax.lax.dynamic_index_in_dim(self.values, self.count, 0, keepdims=False)
+
     def combine(self, change: Callable[..., Any], *others: Buffer) -> Buffer:
         """A list of the same length with `change` applied value by value."""
         room = max(self.room, *(other.room for other in others), 0)

@@ -17,7 +17,7 @@ trips this one repeats: gradient loops keep as much history as the loop that the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TypeAlias, final
+from typing import final
 
 from braces.define.axes import AxisMap, led_by
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
@@ -35,12 +35,12 @@ from braces.ops.control.base import (
     Frame,
     Interface,
     Lowering,
-    State,
     Value,
     result_types,
 )
 from braces.ops.control.derivatives import Differentiation, Pushing
 from braces.ops.control.loop_gradient import loop_gradient
+from braces.ops.control.loop_lowering import lower_counted, lower_while
 from braces.ops.control.loop_trim import trim_loop
 from braces.ops.control.loop_types import slice_type, trip_count
 from braces.ops.control.reached import loop_reached
@@ -178,7 +178,7 @@ class LoopOp(BlockOp):
     def lower(self, lowering: Lowering) -> dict[str, Value]:
         """A scan where the trips are known, else a while."""
         view = LoopView.of(lowering.op)
-        lower = _lower_counted if view.counted else _lower_while
+        lower = lower_counted if view.counted else lower_while
         return lower(lowering, view)
 
     # ---- trim --------------------------------------------------------------------------------
@@ -285,70 +285,3 @@ def _stack(frame: Frame, body: Body, name: str, rows: Sequence[Value]) -> Value:
     row = body.vars[name].type
     assert isinstance(row, TensorType)
     return jnp.zeros((0, *map(frame.size, row.shape)), row.dtype)
-
-
-# ---- lowering --------------------------------------------------------------------------------
-
-Values: TypeAlias = "tuple[Value, ...]"
-Trips: TypeAlias = "tuple[Value, Values, State]"
-"""What a while carries: how many trips there were, the memories, and the run's state."""
-
-
-def _lower_counted(lowering: Lowering, view: LoopView) -> dict[str, Value]:
-    body, inits = view.body, tuple(lowering.read(memory.init) for memory in view.memories)
-    sliced = tuple(lowering.read(one.source) for one in view.slices)
-    length = sliced[0].shape[0] if sliced else _length(lowering, view)
-
-    def step(
-        carry: tuple[Values, State], slices: Values
-    ) -> tuple[tuple[Values, State], Values]:
-        memories, state = carry
-        arguments = [slices[0], *memories, *slices[1:]]
-        results, state = lowering.run("body", body, arguments, state)
-        return (tuple(results[: len(inits)]), state), tuple(results[len(inits) :])
-
-    (memories, state), rows = lowering.scan(
-        step,
-        (inits, lowering.state("body")),
-        (jnp.arange(length, dtype=INT64), *sliced),
-        length,
-        view.reverse,
-    )
-    lowering.leave(state)
-    return view.bound(memories, rows, jnp.asarray(length, INT64))
-
-
-def _length(lowering: Lowering, view: LoopView) -> int:
-    assert view.length is not None
-    return lowering.size(view.length)
-
-
-def _lower_while(lowering: Lowering, view: LoopView) -> dict[str, Value]:
-    body, cond, limit = view.body, view.cond, view.max_trips
-    count: Value = None if view.count is None else lowering.read(view.count).astype(INT64)
-
-    def goes_on(carry: Trips) -> tuple[Value, State]:
-        trip, memories, state = carry
-        if cond is not None:
-            (wanted,), state = lowering.run("cond", cond, memories, state)
-        else:
-            wanted = trip < count
-        return wanted & lowering.running(state), state
-
-    def check(carry: Trips) -> Value:
-        wanted, _ = goes_on(carry)
-        return wanted if limit is None else wanted & (carry[0] < limit)
-
-    def step(carry: Trips) -> Trips:
-        trip, memories, state = carry
-        t = count - 1 - trip if view.reverse else trip
-        results, state = lowering.run("body", body, [t, *memories], state)
-        return trip + 1, tuple(results), state
-
-    inits = tuple(lowering.read(memory.init) for memory in view.memories)
-    start = (jnp.asarray(0, INT64), inits, lowering.state("cond", "body"))
-    trips, memories, state = end = lowering.repeat(check, step, start, cond is not None)
-    if limit is not None:
-        state = lowering.flag(state, goes_on(end)[0])
-    lowering.leave(state)
-    return view.bound(memories, (), trips)

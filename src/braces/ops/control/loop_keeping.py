@@ -20,16 +20,15 @@ of the push is a pop. A list that a loop inside the body keeps is begun outside 
 loop instead, and is one more memory of it: the inner trips of all outer trips lie in one list,
 and both loops backward pop them in the opposite order.
 
-What a memory is after a trip is what it was before the next. Where the gradient reads both and
-they are large, the later one is kept alone: the backward loop, which comes from there, carries
-it on as a memory that begins with the last value.
+What a memory is after a trip is what it was before the next. Where the gradient reads both, the
+earlier one is kept alone: the backward loop, which comes from the later one, carries it on as a
+memory that begins with the last value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 from braces.builder.table import SymbolTable
 from braces.define.inference import Context
@@ -41,9 +40,6 @@ from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.keeping import KeptList, fixpoint_keep, take_list, with_recomputed
 from braces.ops.control.loop_types import trip_count
 from braces.ops.lists import INDEX_TYPE, POP, PUSH
-
-SMALL_BYTES = 4096
-"""Below this size, two copies into a history are cheaper than one more memory of the loop."""
 
 
 def counted_length(d: Differentiation, view: LoopView) -> Size | None:
@@ -101,7 +97,7 @@ def keep(
         body, forward = _with_forward(d, view, forward, body)
     at_hand = {view.index, *(one.param for one in view.slices)}
     body, plan = fixpoint_keep(body, forward, at_hand, d.lists, d.eliminate)
-    following = _following(view, plan.values, forward)
+    following = _following(view, plan.values)
     values = [name for name in plan.values if name not in {m.next for m in following}]
     kept = _KeptOfLoop(
         rows=values if view.counted else (),
@@ -115,24 +111,15 @@ def keep(
     _append_backward(d, wider, forward, backward, kept)
 
 
-def _following(view: LoopView, values: Sequence[str], forward: SymbolTable) -> list[Memory]:
+def _following(view: LoopView, values: Sequence[str]) -> list[Memory]:
     """The memories whose next is kept, where the memory before the trip is kept as well."""
     params = {memory.param for memory in view.memories}
     found = {
         memory.next: memory
         for memory in view.memories
         if memory.next in values and memory.param in values and memory.next not in params
-        if not _is_small(forward.type_of(memory.next))
     }
     return list(found.values())
-
-
-def _is_small(type_: Type) -> bool:
-    """Whether keeping a value costs less than handing it from trip to trip does."""
-    assert isinstance(type_, TensorType)
-    sizes = [size for size in type_.shape if isinstance(size, int)]
-    bytes_ = prod(sizes) * type_.dtype.itemsize
-    return len(sizes) == len(type_.shape) and bytes_ < SMALL_BYTES
 
 
 def _with_forward(
