@@ -12,9 +12,9 @@ from braces.dims import Dim
 from braces.dtypes import ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.limits import check_depth
-from braces.ir.walk import ancestors, producers
 from braces.ops.control.building import Carried
 from braces.ops.lists import INDEX_TYPE
+from braces.passes.hoist import move_before
 
 FURTHEST = 1000
 """How many trips back a memory can look."""
@@ -102,30 +102,6 @@ class SubBlock:
             pass
         return dim
 
-    def hoist(self, name: str) -> bool:
-        """Move a value that needs nothing of this block, a constant say, in front of it."""
-        made = producers(self.table.ops)
-        needed = {n for n in ancestors(self.table.ops, [name]) if n in self.table.vars}
-        moved = [op for op in self.table.ops if not needed.isdisjoint(op.binds())]
-        if not all(n in made for n in needed):
-            return False
-        for op in moved:
-            self.table.ops.remove(op)
-            self.outer.ops.append(op)
-            self.outer.read_outside.update(n for n in op.reads() if n not in self.outer.vars)
-            for bound in op.binds():
-                self._hand_over(bound)
-        self.table.touch()
-        return True
-
-    def _hand_over(self, name: str) -> None:
-        self.outer.vars[name] = self.table.vars.pop(name)
-        self.table.read_outside.add(name)
-        handle = self.table.handles.pop(name, None)
-        if isinstance(handle, Var):
-            handle.table = self.outer
-            self.outer.handles[name] = handle
-
     @says_where
     def add_output(self, *values: Any, **options: Any) -> None:
         """Hand values out of the block, in this order."""
@@ -154,7 +130,7 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
             ),
             block.what,
         )
-    if var.table is block.table and block.hoist(var.name):
+    if var.table is block.table and move_before(block.table, var.name):
         return var
     if var.table not in block.outer.chain():
         raise located(

@@ -7,19 +7,16 @@ from typing import Any
 
 from braces.builder.source import says_where
 from braces.builder.var import Var, apply, as_var, shown, tensor_type
-from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located
 from braces.frontend.rnn import final_of
-from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.views import LoopView
-from braces.ir.walk import all_ops, free_names
 from braces.ops.control.building import Carried, build_loop
 from braces.ops.lists import EMPTY, list_attrs, push
 from braces.ops.rows_of_lists import stack
-from braces.passes.prune import eliminate
+from braces.passes.condition import cut_condition
 from braces.passes.segments import Segments, check_trips
 
 
@@ -74,14 +71,17 @@ class WhileBlock(LoopBlock):
         memories = self.carried()
         own, lists = len(memories), [self._collect(var) for var in self.outputs]
         memories += lists
-        params, results = [m.param for m in memories], [m.next for m in memories]
-        cond = self._cut_condition(params)
-        self.table.params = [self.step.name, *params]
+        name = shown(self.condition).name
+        if not memories:
+            raise ProgramError(
+                "A while without memories would never end, or never begin.",
+                given=f"{name}: {self.condition.type}",
+                fix="Carry what changes from trip to trip: body.add_memory(init=...).",
+            )
+        self.table.params = [self.step.name, *(memory.param for memory in memories)]
+        body, condition = cut_condition(self.table.freeze(m.next for m in memories), name)
         loop = LoopView(
-            self.step.name,
-            eliminate(self.table.freeze(results), results),
-            condition=cond,
-            max_trips=self.loop.max_trips,
+            self.step.name, body, condition=condition, max_trips=self.loop.max_trips
         )
         finals, self.loop.trips = self._loop(loop, memories)
         self.loop.finals = tuple(finals[:own])
@@ -104,33 +104,6 @@ class WhileBlock(LoopBlock):
         inner = self.param("rows", ListType(row))
         with self.program.building(self.table):
             return Carried(start, inner.name, push(inner, var, history).name)
-
-    def _cut_condition(self, params: list[str]) -> Body:
-        assert self.condition is not None
-        name = shown(self.condition).name
-        whole = Body((), (), dict(self.table.vars), tuple(self.table.ops))
-        cut = eliminate(whole, [name])
-        for _, op in all_ops(cut):
-            if OPS.get(op.type).random:
-                raise ProgramError(
-                    "The condition of a while draws random numbers.",
-                    given=op.describe(),
-                    fix="Draw in the body and carry the result in a memory.",
-                )
-        if self.step.name in free_names(Body((), cut.results, {}, cut.ops)):
-            raise ProgramError(
-                "The condition of a while reads the number of the trip.",
-                fix="Count in a memory of your own.",
-            )
-        if not params:
-            raise ProgramError(
-                "A while without memories would never end, or never begin.",
-                given=f"{name}: {self.condition.type}",
-                fix="Carry what changes from trip to trip: body.add_memory(init=...).",
-            )
-        infos = {n: self.table.vars[n] for op in cut.ops for n in op.binds()}
-        infos |= {n: VarInfo(n, self.table.vars[n].type, ARGUMENT) for n in params}
-        return Body(tuple(params), (name,), infos, cut.ops)
 
 
 class While:

@@ -13,15 +13,23 @@
 From loops in loops it moves as far out as it can. What may fail stays: a loop of no trips does
 not fail. So does what draws, what lists hold, and what owns blocks. Out of a case nothing
 moves: that case may never run. `check_nan` then sees a NaN before a loop of no trips, too.
+
+While a block is built, `move_before` moves just what its construct asks for: the initial value
+of a memory say, which a user computed in the block.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.dtypes import ListType
 from braces.ir.records import BLOCK, Op, ProgramDef
+from braces.ir.walk import ancestors, rename_op
 from braces.passes.pipeline import Pass, note
-from braces.passes.rewrite import Change, Place, rewrite
+from braces.passes.rewrite import Change, Lifted, Place, rewrite
 
 REPEATED: dict[str, tuple[str, ...]] = {
     BLOCK: (),
@@ -39,7 +47,7 @@ def hoisted(program: ProgramDef) -> ProgramDef:
 
 def _hoist(op: Op, place: Place) -> Change:
     target = place
-    while target.outer is not None and _repeats(target) and _needs_nothing_of(target, op):
+    while target.outer and _repeats(target) and _needs_none_of(target.table.vars, op):
         target = target.outer
     if target is place:
         return op
@@ -51,12 +59,50 @@ def _hoist(op: Op, place: Place) -> Change:
     return place.lift(op, target)
 
 
+def move_before(block: SymbolTable, name: str) -> bool:
+    """Move a value, and all that it is computed from there, in front of the block being built.
+
+    Whether it was: what needs something of the block stays, and so does all the rest then.
+    """
+    needed, bound = ancestors(block.ops, [name]), set(block.vars)
+    moved = [op for op in block.ops if not needed.isdisjoint(op.binds())]
+    for op in moved:
+        if not _needs_none_of(bound, op):
+            return False
+        bound.difference_update(op.binds())
+    if name in bound:
+        return False
+    names = dict[str, str]()
+    for op in moved:
+        names |= _move(rename_op(op, names), block)
+    gone = {id(op) for op in moved}
+    block.ops = [rename_op(op, names) for op in block.ops if id(op) not in gone]
+    block.touch()
+    return True
+
+
+def _move(op: Op, block: SymbolTable) -> dict[str, str]:
+    """Move one operator; those names that are others now."""
+    outer = block.parent
+    assert outer is not None
+    lifted = Lifted.out_of(block, op, outer.ops)
+    outer.append(lifted.op, lifted.binds)
+    for old, new in lifted.names.items():
+        del block.vars[old]
+        block.read_outside.add(new)
+        handle = block.handles.pop(old, None)
+        if isinstance(handle, Var):
+            handle.table, handle.name = outer, new
+            outer.handles[new] = handle
+    return {old: new for old, new in lifted.names.items() if old != new}
+
+
 def _repeats(place: Place) -> bool:
     return place.owner is not None and place.label in REPEATED[place.owner.type]
 
 
-def _needs_nothing_of(place: Place, op: Op) -> bool:
-    return not any(name in place.table.vars for name in op.reads())
+def _needs_none_of(names: Container[str], op: Op) -> bool:
+    return not any(name in names for name in op.reads())
 
 
 def _kept_for(op: Op, place: Place) -> str | None:

@@ -26,16 +26,24 @@ back: what `is` the same was left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Self, TypeAlias
 
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, visible_var
 from braces.errors import ProgramError
 from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
-from braces.ir.walk import all_bodies, map_bodies, rename_op, resolve_body, with_captures
+from braces.ir.walk import (
+    all_bodies,
+    map_bodies,
+    rename_op,
+    rename_slots,
+    resolve_body,
+    with_captures,
+)
 from braces.passes.verify import free_number
 
 Change: TypeAlias = "Op | Mapping[str, str] | None"
@@ -70,6 +78,39 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
         main = resolve_body(main, unifier.resolve)
     updates = {name: place.names.get(value, value) for name, value in program.updates.items()}
     return program.with_(main=main, updates=updates)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """An operator as it stands in a block around its own.
+
+    Attributes:
+        op: The operator.
+        binds: The variables that it binds there.
+        names: What they are called, by what they were called.
+    """
+
+    op: Op
+    binds: tuple[VarInfo, ...]
+    names: Mapping[str, str]
+
+    @classmethod
+    def out_of(cls, table: SymbolTable, op: Op, others: Iterable[Op]) -> Self:
+        """An operator taken out of a block; names that mean something else outside are new.
+
+        Args:
+            table: The block.
+            op: The operator.
+            others: Those of the block that it moves to.
+        """
+        assert table.parent is not None
+        visible, unique = table.parent.find_var, table.names.unique
+        names = {name: name if visible(name) is None else unique(name) for name in op.binds()}
+        binds = (table.vars[name].with_(name=new) for name, new in names.items())
+        moved = op.with_(outputs=rename_slots(op.outputs, names))
+        if any(other.name == op.name for other in others):
+            moved = moved.with_(name=unique(op.type.replace(".", "_")))
+        return cls(moved, tuple(binds), names)
 
 
 class Place:
@@ -152,22 +193,11 @@ class Place:
             op: The one that is looked at.
             to: The block that it moves to, one of those around this.
         """
-        assert self.outer is not None
-        visible, names = self.outer.table, self.table.names
-        called = {
-            name: name if visible.find_var(name) is None else names.unique(name)
-            for name in op.binds()
-        }
-        for name, new in called.items():
-            to.table.vars[new] = self.table.vars[name].with_(name=new)
-        moved = op.with_(
-            outputs={slot: tuple(map(called.__getitem__, n)) for slot, n in op.outputs.items()}
-        )
-        if any(other.name == op.name for other in (*to.body.ops, *to._done)):
-            moved = moved.with_(name=names.unique(op.type.replace(".", "_")))
-        to._done.append(moved)
+        lifted = Lifted.out_of(self.table, op, (*to.body.ops, *to._done))
+        to.table.vars |= {info.name: info for info in lifted.binds}
+        to._done.append(lifted.op)
         to._changed = True
-        return called
+        return lifted.names
 
     # ---- for the walk ------------------------------------------------------------------------
 

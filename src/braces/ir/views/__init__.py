@@ -10,7 +10,7 @@ from braces.ir.views.block import BlockView
 from braces.ir.views.cases import CasesView
 from braces.ir.views.loop import LoopView, Memory, Row, Slice
 from braces.ir.views.partition import Case, Operand, PartitionView
-from braces.ir.views.parts import Output, cases_in, names_read, outputs_of, size_in
+from braces.ir.views.parts import Output, cases_in, fitted, names_read, outputs_of, size_in
 from braces.ir.views.switch import SwitchView
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Slice",
     "SwitchView",
     "cases_in",
+    "fitted",
     "names_read",
     "outputs_of",
     "size_in",
