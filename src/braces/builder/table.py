@@ -246,22 +246,22 @@ class SymbolTable:
             table = table.parent
         return table
 
-    def show(self, name: str) -> bool:
-        """Let a closed block of this one give out what it binds; whether one binds it.
+    def show(self, *names: str) -> bool:
+        """Let closed blocks of this one give out what they bind; whether they bind all of it.
 
         Raises:
-            DuplicateNameError: The name is bound or read here with another meaning.
+            DuplicateNameError: A name is bound or read here with another meaning.
         """
-        if name in self.shown:
-            return True
-        for op in self.ops:
-            found = inside.shown(op, name)
+        missing = {name: None for name in names if name not in self.shown}
+        for op in tuple(self.ops) if missing else ():
+            found = inside.shown(op, missing)
             if found is not None:
-                self.new_var(name, found.type)
+                for info in found.infos:
+                    self.new_var(info.name, info.type)
+                    del missing[info.name]
+                    self.shown.add(info.name)
                 self.replace(op, found.op)
-                self.shown.add(name)
-                return True
-        return False
+        return not missing
 
     def prefixed(self, name: str) -> str:
         """A name that a user chose, as it is called here."""

@@ -313,8 +313,11 @@ def apply(
 
 def _reads_closed(inputs: Mapping[str, Sequence[Any]]) -> bool:
     """Whether there is a variable of a plain block that is closed."""
-    values = (value for values in inputs.values() for value in values)
-    return any(isinstance(value, Var) and value.table.closed for value in values)
+    for values in inputs.values():
+        for value in values:
+            if isinstance(value, Var) and value.table.closed:
+                return True
+    return False
 
 
 def _seen(program: Builder, value: Any) -> Any:

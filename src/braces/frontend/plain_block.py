@@ -79,8 +79,7 @@ class PlainBlock(SubBlock):
         with self.program.building(self.outer):
             _append(self.name, self.body, self.recompute)
         self.table.closed = True
-        for name in (*(var.name for var in self.outputs), *self.moves.values()):
-            self.outer.show(name)
+        self.outer.show(*(var.name for var in self.outputs), *self.moves.values())
 
     # ---- calling it again --------------------------------------------------------------------
 

@@ -90,12 +90,11 @@ class Recall:
     def finish(self, results: Sequence[str], moves: Mapping[str, str]) -> tuple[Var, ...]:
         """What the call gives, once its operator stands there; it moves states on."""
         table = self.program.current
+        table.show(*(self._moved[state] for state in moves))
         for state in moves:
             self.program.updates.pop(state)
-            table.show(self._moved[state])
             self.program.update(state, self._moved[state])
-        for name in results:
-            table.show(self.names[name])
+        table.show(*(self.names[name] for name in results))
         return tuple(var_of(self.program, table, self.names[name]) for name in results)
 
     # ---- inputs ------------------------------------------------------------------------------

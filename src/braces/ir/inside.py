@@ -12,10 +12,9 @@ no brace, under the same name. Nothing of it is an output before somebody asks f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from braces.dtypes import Type
 from braces.ir.records import BLOCK, Body, Op, VarInfo
 from braces.ir.views import BlockView, Output
 from braces.ir.walk import all_ops
@@ -23,47 +22,47 @@ from braces.ir.walk import all_ops
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A plain block that gives out one variable more.
+    """A plain block that gives out more variables.
 
     Attributes:
         op: The operator.
-        type: The type of the variable.
+        infos: The variables, as they are declared outside.
     """
 
     op: Op
-    type: Type
+    infos: tuple[VarInfo, ...]
 
 
-def shown(op: Op, name: str) -> Shown | None:
-    """A plain block that gives out what it, or a block in it, binds; `None` where none does."""
+def shown(op: Op, names: Collection[str]) -> Shown | None:
+    """A plain block that gives out those of these names that it, or a block in it, binds.
+
+    `None` where it binds none of them.
+    """
     if op.type != BLOCK:
         return None
     view = BlockView.of(op)
-    found = _bound(view.body, name)
-    if found is None:
+    body = with_shown(view.body, names)
+    found = tuple(VarInfo(name, body.vars[name].type) for name in names if name in body.vars)
+    if not found:
         return None
-    outputs = (*view.outputs, Output(name, (name,)))
-    made = replace(view, contents=(found,), outputs=outputs).to_op()
-    return Shown(made, found.vars[name].type)
-
-
-def _bound(body: Body, name: str) -> Body | None:
-    """A block that binds a variable itself, after a block in it gave it out."""
-    if name in body.vars:
-        return body
-    for at, op in enumerate(body.ops):
-        found = shown(op, name)
-        if found is not None:
-            ops = (*body.ops[:at], found.op, *body.ops[at + 1 :])
-            return body.with_(ops=ops, vars={**body.vars, name: VarInfo(name, found.type)})
-    return None
+    outputs = (*view.outputs, *(Output(info.name, (info.name,)) for info in found))
+    return Shown(replace(view, contents=(body,), outputs=outputs).to_op(), found)
 
 
 def with_shown(body: Body, names: Iterable[str]) -> Body:
     """A block that binds these names itself, as far as it or plain blocks in it bind them."""
-    for name in names:
-        body = _bound(body, name) or body
-    return body
+    missing = {name: None for name in names if name not in body.vars}
+    if not missing:
+        return body
+    ops, infos = list(body.ops), dict(body.vars)
+    for at, op in enumerate(body.ops):
+        found = shown(op, missing)
+        if found is not None:
+            ops[at] = found.op
+            for info in found.infos:
+                infos[info.name] = info
+                del missing[info.name]
+    return body if len(infos) == len(body.vars) else body.with_(ops=tuple(ops), vars=infos)
 
 
 def bound_inside(body: Body) -> Iterator[str]:

@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from braces.define.decorator import OPS
 from braces.dims import substitute
 from braces.dtypes import TensorType
 from braces.ir.records import Body, Op, VarInfo
@@ -160,6 +161,15 @@ def next_end(trip: Any, ticket: Any, loop: int) -> Any:
     """Ask; at which trip to ask again, 0 to stop."""
     call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((1,), np.int64))
     return call(jnp.stack([trip, ticket, jnp.asarray(loop, "int64")]))[0]
+
+
+def may_ask(body: Body) -> bool:
+    """Whether anything in a block may ask: what owns blocks, but for a brace that runs once."""
+    return any(
+        any(map(may_ask, bodies.values())) if OPS.get(op.type).transparent else bool(bodies)
+        for op in body.ops
+        if (bodies := op.bodies())
+    )
 
 
 # ---- how long the first piece is -------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 from braces.builder.program import Builder
 from braces.errors import UnknownNameError, suggest
-from braces.ir.inside import with_shown
+from braces.ir.inside import bound_inside, with_shown
 from braces.ir.records import Body, ProgramDef
 from braces.passes.draws import random_states
 from braces.passes.eliminate import eliminate as eliminate, eliminated
@@ -125,7 +125,7 @@ def _kept_updates(whole: ProgramDef, targets: Sequence[str]) -> dict[str, str]:
 def _moved_with(whole: ProgramDef, body: Body) -> set[str]:
     """The states that a block reads, or whose next values it computes."""
     read = {name for op in body.ops for name in op.reads()} | set(body.results)
-    bound = {name for op in body.ops for name in op.binds()}
+    bound = {name for op in body.ops for name in op.binds()} | set(bound_inside(body))
     return {
         name
         for name, value in whole.updates.items()

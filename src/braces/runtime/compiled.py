@@ -14,7 +14,7 @@ import numpy as np
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax, jnp
-from braces.lower.asking import ticket
+from braces.lower.asking import may_ask, ticket
 from braces.lower.attributes import Sizes
 from braces.lower.huge import refuse_huge
 from braces.lower.interpreter import place
@@ -139,7 +139,7 @@ class CompiledPlan:
         self.updates = bool(plan.updates)
         self.takes_turns = bool(plan.updates or self.shared)
         self.counts = len(plan.replaced), len(plan.feeds)
-        self.asks = is_cpu(device) and any(op.bodies() for op in plan.body.ops)
+        self.asks = is_cpu(device) and may_ask(plan.body)
         self.steady = not (self.asks or self.known.rooms or self.known.rows)
 
     def run(self, run: Run) -> list[Any]:

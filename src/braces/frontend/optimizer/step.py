@@ -6,23 +6,33 @@ the fields and keys are by which optax reaches them:
 
     ScaleByAdamState(count=…, mu={"fc1.w": …})      adam/count  adam/mu/fc1.w
 
-Their first values are operators of the startup program. 16-bit floats are computed with in 32
-bits, and rounded where they are kept.
+Their first values are operators of the startup program. The step itself is one plain block,
+called as they are, whose outputs are the next values:
+
+    adam/add_3: f32[4], … = block() captures [adam/mu/fc1.w, …] as adam
+      body {
+        adam/multiply_0: f32[4] = multiply(x=adam/constant_0, y=adam/mu/fc1.w)
+        …
+      }
+
+16-bit floats are computed with in 32 bits, and rounded where they are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any
 
 from braces.builder.program import Builder
-from braces.builder.var import Var, one, var_of
+from braces.builder.var import Var, one, shown, var_of
 from braces.dtypes import INT32, DType, TensorType
 from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
 from braces.frontend.optimizer.parts import Given, Part
 from braces.frontend.optimizer.schedule import Schedule
+from braces.frontend.plain_block import block
 from braces.frontend.variables import persistable
 from braces.ir.names import check_name
 from braces.ir.records import STATE
@@ -57,15 +67,21 @@ def append_step(
     params = {param.name: param for param in pairs}
     grads = {param.name: grad for param, grad in pairs.items()}
     kept = [Kept(program, part, dtype, params) for part in parts]
-    rates, states = [one.rate for one in kept], [one.states for one in kept]
-    arguments = rates, states, params, grads, loss
-    traced = trace(_called(parts), _update(parts, params), *arguments)
-    after, moved = traced.build(*arguments)
-    for one_part, next_states in zip(kept, after, strict=True):
-        one_part.move(next_states)
-    for name, value in moved.items():
-        program.update(name, value.name)
-    return {param: moved[param.name] for param in pairs}
+    states = [one.states for one in kept]
+    with block(_leading(kept).own_name):
+        arguments = [one.rate() for one in kept], states, params, grads, loss
+        traced = trace(_called(parts), _update(parts, params), *arguments)
+        after, moved = traced.build(*arguments)
+        for one_part, next_states in zip(kept, after, strict=True):
+            one_part.move(next_states)
+        for name, value in moved.items():
+            program.update(name, value.name)
+    return {param: shown(moved[param.name]) for param in pairs}
+
+
+def _leading(kept: Sequence[Kept]) -> Kept:
+    """The part after which the whole step is called: the one that has the learning rate."""
+    return max(kept, key=lambda one: (one.part.rate is not None, one.part.whole))
 
 
 def _called(parts: Sequence[Part]) -> str:
@@ -116,7 +132,6 @@ class Kept:
     Attributes:
         name: The first part of their names.
         states: What its transformation keeps, as optax has it.
-        rate: The learning rate of this step.
     """
 
     def __init__(
@@ -127,12 +142,16 @@ class Kept:
         self.part = part
         self.dtype = dtype
         self._moves = list[tuple[Var, Var]]()
-        self.rate: Var | None = None
+        self._rate: Var | None = None
         if part.rate is not None and not callable(part.rate):
-            self.rate = self._given_rate(part.rate)
+            self._rate = self._given_rate(part.rate)
         self.states = self._make(params)
-        if callable(part.rate):
-            self.rate = self._scheduled(part.rate)
+        self._course = self._scheduled(part.rate) if callable(part.rate) else None
+
+    @property
+    def own_name(self) -> str:
+        """The name, without that of the block around."""
+        return self.name.removeprefix(self.program.current.names.prefix)
 
     def move(self, after: Tree) -> None:
         """Give all that is kept its value after the run."""
@@ -142,29 +161,29 @@ class Kept:
 
     # ---- learning rates ----------------------------------------------------------------------
 
+    def rate(self) -> Var | None:
+        """The learning rate of this step; a schedule computes it in the current block."""
+        if self._course is None:
+            return self._rate
+        value, moves = self._course.build(self.dtype)
+        self._moves.extend(moves)
+        return value
+
     def _given_rate(self, given: float | Var) -> Var:
         return _scalar(given) if isinstance(given, Var) else self._new_rate(given)
 
     def _new_rate(self, value: float) -> Var:
         return self._new(["learning_rate"], TensorType(self.dtype, ()), value)
 
-    def _scheduled(self, schedule: Callable[[Var], Var]) -> Var:
-        value = _scalar(_called_with(schedule, self._count(), self.dtype))
-        if value.dtype != self.dtype:
-            value = one("cast", value, dtype=self.dtype)
-        self._moves.append((self._new_rate(0.0), value))
-        return value
-
-    def _count(self) -> Var:
-        """The steps done: what the transformation counts, or else a count of its own."""
+    def _scheduled(self, schedule: Callable[[Var], Var]) -> _Course:
+        """A schedule of the steps that the transformation counts, or else of its own count."""
         table = self.program.table
-        kept = table.find_var(f"{self.name}/count")
-        if kept is not None and kept.type == _STEPS:
-            return var_of(self.program, table, kept.name)
-        steps = self._new(["count"], _STEPS, 0.0)
-        after = trace("The count", optax.safe_increment, steps).build(steps)
-        self._moves.append((steps, after))
-        return steps
+        found = table.find_var(f"{self.name}/count")
+        if found is not None and found.type == _STEPS:
+            steps, counted = var_of(self.program, table, found.name), True
+        else:
+            steps, counted = self._new(["count"], _STEPS, 0.0), False
+        return _Course(schedule, steps, counted, self._new_rate(0.0))
 
     # ---- states ------------------------------------------------------------------------------
 
@@ -174,7 +193,7 @@ class Kept:
         def init(rate: Any, arrays: Tree) -> Tree:
             return self.part.make(Given(rate, params)).init(arrays)
 
-        rate = TensorType(self.dtype, ()) if self.rate is None else self.rate
+        rate = TensorType(self.dtype, ()) if self._rate is None else self._rate
         traced = trace(_called([self.part]), init, rate, params)
         firsts = jax.tree.leaves(self._first_values(traced, (rate, params)))
         made = [
@@ -236,6 +255,34 @@ def _free_name(program: Builder, part: Part) -> str:
 
 
 # ---- learning rates --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """A learning rate that follows from the count of steps.
+
+    Attributes:
+        schedule: What gives it.
+        steps: The steps done.
+        counted: Whether the transformation counts them.
+        shown: What the scope shows of it.
+    """
+
+    schedule: Callable[[Var], Var]
+    steps: Var
+    counted: bool
+    shown: Var
+
+    def build(self, dtype: DType) -> tuple[Var, list[tuple[Var, Var]]]:
+        """The learning rate of this step, and the next values of what is kept for it."""
+        value = _scalar(_called_with(self.schedule, self.steps, dtype))
+        if value.dtype != dtype:
+            value = one("cast", value, dtype=dtype)
+        moves = [(self.shown, value)]
+        if not self.counted:
+            after = trace("The count", optax.safe_increment, self.steps).build(self.steps)
+            moves.insert(0, (self.steps, after))
+        return value, moves
 
 
 def _called_with(schedule: Callable[[Var], Var], steps: Var, dtype: DType) -> Any:
