@@ -69,7 +69,22 @@ def in_a_while() -> tuple[br.Program, br.Var]:
     return prog, out
 
 
-ENDLESS = [counting, in_an_rnn, in_a_while]
+def in_a_block() -> tuple[br.Program, br.Var]:
+    """The same in a plain block, which alone is no reason to ask."""
+    with br.Program() as prog:
+        n, runs = br.data("n", [], dtype="int64"), br.state("runs", [], init=0.0)
+        with br.block("outer"), br.block("inner"):
+            loop = br.create_while()
+            with loop.block() as body:
+                i = body.add_memory(init=br.constant(0, dtype="int64"))
+                body.set_condition(i != n)
+                i.update(i + 1)
+            out = loop.final(i)
+        prog.update("runs", (runs + 1.0).name)
+    return prog, out + 0
+
+
+ENDLESS = [counting, in_an_rnn, in_a_while, in_a_block]
 
 
 def started(prog: br.Program, mode: str) -> tuple[br.Executor, br.Scope]:

@@ -69,12 +69,13 @@ class Builder:
         """The program at this moment, immutable."""
         version = self.version
         if self._frozen is None or self._frozen[:2] != version:
-            body = self.table.freeze(self.results)
+            there, moved, given = self.table.vars, dict(self.updates), self.results
+            if self.current is not self.table:  # what open blocks compute is not there yet
+                moved = {name: value for name, value in moved.items() if value in there}
+                given = tuple(name for name in given if name in there)
+            body = self.table.freeze(given)
             if self.table.unifier.known:
                 body = resolve_body(body, self.table.unifier.resolve)
-            moved = dict(self.updates)
-            if self.current is not self.table:  # what open blocks compute is not there yet
-                moved = {name: value for name, value in moved.items() if value in body.vars}
             whole = ProgramDef(body, moved, self._unknown)
             self._frozen = (*version, whole)
         return self._frozen[2]
@@ -123,7 +124,7 @@ class Builder:
         self.table.touch()
 
     def give(self, name: str) -> None:
-        """Add a variable of the main block to what the program gives."""
+        """Add a variable to what the program gives, of the main block or a plain one in it."""
         if name not in self.results:
             self.results = (*self.results, name)
             self.table.touch()

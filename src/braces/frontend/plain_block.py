@@ -79,7 +79,8 @@ class PlainBlock(SubBlock):
         with self.program.building(self.outer):
             _append(self.name, self.body, self.recompute)
         self.table.closed = True
-        self.outer.show(*(var.name for var in self.outputs), *self.moves.values())
+        given = (name for name in self.program.results if name in inside)
+        self.outer.show(*(var.name for var in self.outputs), *self.moves.values(), *given)
 
     # ---- calling it again --------------------------------------------------------------------
 

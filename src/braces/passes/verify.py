@@ -263,15 +263,15 @@ class _Checking:
     # ---- updates -----------------------------------------------------------------------------
 
     def update(self, target: str, value: str, visible: Visible) -> None:
-        infos, at = visible.body.vars, f"{self.place}update {target} = {value}"
-        held, new = infos.get(target), infos.get(value)
+        at = f"{self.place}update {target} = {value}"
+        held, new = visible.info(target), visible.info(value)
         if held is None or not held.persistable:
             what = f"`{target}` is no persistable variable of block 0."
             fix = "Update parameters and states only."
             self.report.say("B401", what, at=at, fix=fix)
         if new is None:
             what = f"The next value, `{value}`, is no variable of block 0."
-            self.report.say("B402", what, at=at, fix=suggest(value, infos))
+            self.report.say("B402", what, at=at, fix=suggest(value, visible.body.vars))
         if held and new and not unifies(held.type, new.type, self.unifier):
             what = f"The next value of `{target}` has another type."
             given = f"{target}: {held.type}   {value}: {new.type}"

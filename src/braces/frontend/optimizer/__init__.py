@@ -5,8 +5,9 @@
     br.optimizer.from_optax(optax.adafactor(1e-3))          # any other, also one of your own
 
 They are optax's. Each is traced once where it is built, and its arithmetic is then a part of
-the program: ordinary operators, which are read, pruned, edited, saved and differentiated like
-all others. What they keep from run to run are persistable variables:
+the program: a block of its own, called `adam`, of ordinary operators, which are read, pruned,
+edited, saved and differentiated like all others. What they keep from run to run are
+persistable variables:
 
     adam/learning_rate    the learning rate, which `scope.var(...).set(...)` changes
     adam/count            the steps done

@@ -40,6 +40,8 @@ class Optimizer:
         """Make every run of the loss's program move its parameters down the gradient.
 
         The loss becomes one of the program's `results`, which a saved model's `train` fetches.
+        The step is a block, called as the optimizer. In a plain block it is a part of that one,
+        which takes another step where it is called again.
 
         Args:
             loss: A scalar.
@@ -63,7 +65,7 @@ class Optimizer:
         differentiable_vars([loss])
         program = loss.program
         _check_outside(program)
-        with program.transaction(), program.building(program.table):
+        with program.transaction(), program.building(program.current):
             chosen = None if parameters is None else _chosen(program, parameters)
             pairs = append_backward(loss, chosen)
             if not pairs:
@@ -122,7 +124,7 @@ def _program_of(params: list[Any]) -> Builder:
 
 
 def _check_outside(program: Builder) -> None:
-    if program.current is not program.table:
+    if not program.current.runs_once:
         raise ProgramError(
             "An optimizer cannot be built in an inner block, which runs many times or never.",
             fix="Leave the `with` blocks of loops and branches first.",
