@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -334,32 +332,6 @@ def test_a_block_costs_nothing_and_one_that_runs_again_keeps_less(compiled: list
     for left, right in zip(kept, again, strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-4, atol=1e-6)
     assert len(flat) == len(kept)
-
-
-def test_a_run_does_no_more_where_operators_stand_in_a_block() -> None:
-    def calls(boxed: bool) -> int:
-        with br.Program() as prog:
-            x = br.data("x", [3])
-            with br.block("a") if boxed else contextlib.nullcontext():
-                w = br.parameter("w", [3], init=1.0)
-                y = br.tanh(x * w)
-            prog.update(w, w + br.mean(y))
-        exe, scope, count = br.Executor(), br.Scope(), 0
-        exe.init(prog, scope)
-        exe.run(prog, scope, {"x": ONES[0, :3]}, y)
-
-        def note(frame: Any, event: str, arg: Any) -> None:
-            nonlocal count
-            count += event == "call"
-
-        sys.setprofile(note)
-        try:
-            exe.run(prog, scope, {"x": ONES[0, :3]}, y)
-        finally:
-            sys.setprofile(None)
-        return count
-
-    assert calls(True) == calls(False)
 
 
 def test_gradients_in_an_open_block_go_on_outside_of_it() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import signal
+import sys
 import weakref
 from collections.abc import Generator
 from typing import Any
@@ -310,3 +312,29 @@ def test_a_program_and_a_scope_are_given_in_this_order() -> None:
     prog, scope = br.Program(), br.Scope()
     with pytest.raises(br.ProgramError, match=r"exe\.run\(prog, scope"):
         br.Executor().run(scope, prog)  # pyright: ignore
+
+
+def test_a_run_does_no_more_where_operators_stand_in_a_block() -> None:
+    def calls(boxed: bool) -> int:
+        with br.Program() as prog:
+            x = br.data("x", [3])
+            with br.block("a") if boxed else contextlib.nullcontext():
+                w = br.parameter("w", [3], init=1.0)
+                y = br.tanh(x * w)
+            prog.update(w, w + br.mean(y))
+        exe, scope, count = br.Executor(), br.Scope(), 0
+        exe.init(prog, scope)
+        exe.run(prog, scope, {"x": np.ones(3, np.float32)}, y)
+
+        def note(frame: Any, event: str, arg: Any) -> None:
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(note)
+        try:
+            exe.run(prog, scope, {"x": np.ones(3, np.float32)}, y)
+        finally:
+            sys.setprofile(None)
+        return count
+
+    assert calls(True) == calls(False)
