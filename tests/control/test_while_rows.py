@@ -18,9 +18,9 @@ W = np.array([0.3, -0.5, 0.7], "float64")
 Use = Callable[[br.Var, br.Var], br.Var]
 
 
-def collected(w: br.Var) -> br.Var:
+def collected(w: br.Var, n: br.Var | None = None) -> br.Var:
     """One row for each of `n` trips."""
-    n = br.data("n", [], dtype="int32")
+    n = br.data("n", [], dtype="int32") if n is None else n
     loop = br.create_while()
     with loop.block() as body:
         i = body.add_memory(init=br.constant(0, dtype="int32"))
@@ -115,6 +115,15 @@ def _another_while(rows: br.Var, w: br.Var) -> br.Var:
     return br.sum(br.sin(loop.final(s)), axis=0)
 
 
+def _in_blocks(rows: br.Var, w: br.Var) -> br.Var:
+    with br.block("outer"):
+        more = collected(w * 0.5, br.size(rows.shape[0], "int32"))
+        with br.block("inner", recompute=True):
+            both = br.tanh(br.sum(more, axis=0) + br.mean(rows, axis=0))
+        out = both * w
+    return out
+
+
 def _embedded(rows: br.Var, w: br.Var) -> br.Var:
     ids = br.cast(br.clip(br.abs(rows[:, 0]) * 6.0, 0.0, 4.0), "int32")
     table = br.reshape(w, [1, 3]) * br.reshape(br.arange(5, dtype="float64"), [5, 1])
@@ -139,6 +148,7 @@ ROUNDED: dict[str, Use] = {
     "branch": _branch,
     "another while": _another_while,
     "embedded": _embedded,
+    "in blocks": _in_blocks,
 }
 EXACT: dict[str, Use] = {
     "loop": _loop_over,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
 from braces.passes.hoist import HOIST
+from braces.passes.inline import INLINE
 from braces.passes.pipeline import Pass
 from braces.passes.prune import PRUNE
 from braces.passes.round_rows import ROUND_ROWS
@@ -15,7 +16,18 @@ from braces.passes.verify import verified
 
 VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
 
-PASSES = {one.name: one for one in (ELIMINATE, FOR_TEST, HOIST, PRUNE, ROUND_ROWS, VERIFY)}
+PASSES = {
+    one.name: one
+    for one in (
+        ELIMINATE,
+        FOR_TEST,
+        HOIST,
+        INLINE,
+        PRUNE,
+        ROUND_ROWS,
+        VERIFY,
+    )
+}
 
 DEFAULT: tuple[Pass, ...] = (ELIMINATE,)
 

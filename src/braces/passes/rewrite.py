@@ -35,6 +35,7 @@ from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, visible_var
 from braces.errors import ProgramError
+from braces.ir.inlining import Opened
 from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import (
     all_bodies,
@@ -46,7 +47,7 @@ from braces.ir.walk import (
 )
 from braces.passes.verify import free_number
 
-Change: TypeAlias = "Op | Mapping[str, str] | None"
+Change: TypeAlias = "Op | Opened | Mapping[str, str] | None"
 """What becomes of an operator; see `rewrite`."""
 
 Rule: TypeAlias = "Callable[[Op, Place], Change]"
@@ -63,6 +64,7 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
     - an operator that takes its place and binds the same names, or fewer;
     - names by name: it goes, and what it bound has these names from then on, in results,
       updates and sub-blocks too;
+    - a plain block that is taken apart, whose operators take its place;
     - `None`: it goes, and nothing reads what it bound.
 
     Raises:
@@ -212,6 +214,10 @@ class Place:
         self._changed = True
         for name in found.binds():
             self.table.vars.pop(name)
+        if isinstance(change, Opened):
+            self.table.vars |= change.body.vars
+            self._done += change.body.ops
+            change = change.names
         self.names |= {old: new for old, new in (change or {}).items() if old != new}
 
     def _renamed(self, op: Op) -> Op:

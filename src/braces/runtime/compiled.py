@@ -31,6 +31,7 @@ from braces.lower.lowerer import (
 from braces.lower.memory import LARGE_BYTES, exhausted, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
 from braces.lower.watch import Watch
+from braces.passes.inline import inline_blocks
 from braces.passes.round_rows import round_rows
 from braces.runtime import interpreted
 from braces.runtime.device import compute_in_calling_thread, is_cpu
@@ -128,7 +129,7 @@ class CompiledPlan:
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
-        self.exact = Form(plan.body, plan.sites)
+        self.exact = Form(plan.body, plan.updates, plan.sites)
         self.known = Known(histories(plan.sites.values()), plan.learned)
         self.recent = recent
         self.recent.own(self)
@@ -218,14 +219,18 @@ class CompiledPlan:
     def rounded(self) -> Form:
         """The block for rounded sizes, where it has sizes that values decide.
 
+        Plain blocks are inlined, so that their rows are seen; nothing is differentiated any more.
         A NaN is looked for in padding, too: then sizes are exact.
         """
         if not self.known.rows or self.check_nan:
             return self.exact
-        plan, infos = self.plan, self.plan.body.vars
-        made, found = round_rows(ProgramDef(plan.body, plan.updates))
-        cuts = tuple(axes_of(infos[name].type, found) for name in plan.fetches)
-        return Form(made.main, find_sites(made.main), found, cuts) if found else self.exact
+        whole = inline_blocks(ProgramDef(self.plan.body, self.plan.updates), always=True)
+        made, found = round_rows(whole)
+        if not found:
+            return self.exact
+        body = made.main
+        cuts = tuple(axes_of(body.vars[name].type, found) for name in body.results)
+        return Form(body, made.updates, find_sites(body), found, cuts)
 
     def _recorded(
         self, form: Form, executable: Executable, found: list[int], results: list[Any]
@@ -389,8 +394,8 @@ class CompiledPlan:
             env = dict(zip(names, given, strict=True))
             before = dict(env)
             state = lowerer.run(form.body, env, "", start_state([*flags, STOP]))
-            after = {name: env[source] for name, source in plan.updates.items()}
-            fetches = [env[name] for name in plan.fetches]
+            after = {name: env[source] for name, source in form.updates.items()}
+            fetches = [env[name] for name in form.body.results]
             if not flags and not lowerer.loops:
                 return fetches, after, None
             status = jnp.stack([state.sites[flag] for flag in (*flags, STOP)])

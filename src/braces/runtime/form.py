@@ -18,12 +18,14 @@ class Form:
 
     Attributes:
         body: The block.
+        updates: Persistable name to the variable of the block with its next value.
         sites: What may fail in it, by path.
         rounded: The dimensions for which it can be compiled with more room than there are rows.
         cuts: For each result, its axes that are such dimensions.
     """
 
     body: Body
+    updates: Mapping[str, str]
     sites: dict[str, Site]
     rounded: tuple[str, ...] = ()
     cuts: tuple[dict[int, str], ...] = ()
