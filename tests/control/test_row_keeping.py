@@ -62,6 +62,42 @@ def test_the_gradient_computes_no_product_of_the_branch_again() -> None:
     assert len(forward.outputs["out"]) == 3
 
 
+def boxed(w: br.Var) -> Layer:
+    """As `deep`, some of it in blocks."""
+
+    def layer(rows: br.Var) -> br.Var:
+        with br.block("outer"):
+            h = br.tanh(rows @ w)
+            with br.block("inner"):
+                g = br.tanh(h @ w)
+        return g @ w
+
+    return layer
+
+
+def test_what_is_costly_in_a_plain_block_is_kept_too() -> None:
+    forward, backward = branches(boxed, lambda _: half)
+    assert number_of("matmul", forward) == 3
+    assert number_of("matmul", backward) == 6
+    assert len(forward.outputs["out"]) == 3
+    assert number_of("block", forward) == 2
+
+
+def test_a_block_that_is_to_run_again_does() -> None:
+    def again(w: br.Var) -> Layer:
+        def layer(rows: br.Var) -> br.Var:
+            with br.block("again", recompute=True):
+                h = br.tanh(br.tanh(rows @ w) @ w)
+            return h @ w
+
+        return layer
+
+    forward, backward = branches(again, lambda _: half)
+    assert number_of("fence", backward) > 0
+    assert number_of("matmul", backward) > 6
+    assert len(forward.outputs["out"]) == 2  # what the block gives, and no more
+
+
 def test_cases_share_the_outputs_that_keep_their_rows() -> None:
     forward, backward = branches(deep, deep)
     assert number_of("matmul", backward) == 12
@@ -145,7 +181,7 @@ def check_layer(layer: Callable[[br.Var], Layer]) -> None:
     check(build, ALL, SOME, NONE, shapes=SHAPES, second=layer is not inner)
 
 
-@pytest.mark.parametrize("layer", [deep, repeated, mixed, several, inner])
+@pytest.mark.parametrize("layer", [deep, boxed, repeated, mixed, several, inner])
 def test_gradients_are_right(layer: Callable[[br.Var], Layer]) -> None:
     check_layer(layer)
 

@@ -219,7 +219,7 @@ class CompiledPlan:
     def rounded(self) -> Form:
         """The block for rounded sizes, where it has sizes that values decide.
 
-        Plain blocks are inlined, so that their rows are seen; nothing is differentiated any more.
+        Plain blocks are inlined, so that rows in them are seen: nothing is differentiated now.
         A NaN is looked for in padding, too: then sizes are exact.
         """
         if not self.known.rows or self.check_nan:

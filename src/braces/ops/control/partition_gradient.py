@@ -20,7 +20,8 @@ The gradient with respect to `x` and `w`, where `y_grad` is the cotangent of `y`
 
 Cotangents of row inputs are rows, `out`; cotangents of captures are added up over the cases,
 `sums`. Since a case runs again within its gradient, histories of loops inside it stay inside;
-rows that are costly to make are handed over instead, see `partition_keeping`. A row that stands
+rows that are costly to make are handed over instead, see `partition_keeping`. Plain blocks are
+inlined there, so that what is costly in them is seen, too. A row that stands
 in for another must not count twice in a sum, and in sums cotangents are linear: so cotangents
 of rows are marked, and a stand-in's is zero.
 """
@@ -33,8 +34,10 @@ from dataclasses import dataclass, replace
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.dtypes import TensorType
+from braces.ir.inlining import inlined
 from braces.ir.records import Body
 from braces.ir.views import Operand, Output, PartitionView
+from braces.ir.walk import map_bodies
 from braces.ops.control.building import append_construct
 from braces.ops.control.cotangents import collect, differentiable
 from braces.ops.control.derivatives import Derivative, Differentiation, Pushing
@@ -60,7 +63,8 @@ class _Half:
 
 def partition_gradient(d: Differentiation) -> None:
     """Build the backward branch and give cotangents."""
-    view = PartitionView.of(d.op)
+    unique = d.host.names.unique
+    view = PartitionView.of(map_bodies(d.op, lambda body: inlined(body, unique)))
     outs = [out for out in view.outs if out.name in d.grads]
     halves = [_half(d, view, k, outs) for k in range(len(view.cases))]
     rows = [

@@ -15,8 +15,8 @@ costly, so it becomes an output, with zeros from the other case:
         cases [ (v, r, y_grad, b, _) { ... }, (v, r, y_grad, _, c) { ... } ]
 
 No row belongs to two cases, so what one case keeps takes the place where another keeps nothing,
-if it has the type. All else runs again: what is not costly, what has no rows, and loops whose
-histories the gradient reads.
+if it has the type. A plain block in a case gives out what is kept of it. All else runs again:
+what is not costly, what has no rows, and loops whose histories the gradient reads.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from braces.builder.table import SymbolTable
 from braces.define.decorator import OPS
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
+from braces.ir.inside import bound_inside, with_shown
 from braces.ir.records import ARGUMENT, Body, Op, VarInfo
 from braces.ir.views import Operand, Output, PartitionView
 from braces.ir.walk import producers, rename_slots
@@ -66,7 +67,7 @@ def keep_rows(
 
     Args:
         d: The differentiation that goes on.
-        view: The forward branch.
+        view: The forward branch, with plain blocks in its cases inlined.
         backward: The backward cases, each with what it reads of its forward case in it.
 
     Returns:
@@ -87,7 +88,7 @@ def keep_rows(
     for k, (body, after) in enumerate(zip(view.bodies, backward, strict=True)):
         for name in _worth_keeping(d, view, k, body, after):
             _put(d, view, shared, k, name, name in linear[k])
-    _augment_forward(d, view, shared[len(view.outs) :])
+    _augment_forward(d, shared[len(view.outs) :])
     read = [one for one in shared if one.read]
     params, contents = list[list[str]](), list[Body]()
     for k, body in enumerate(backward):
@@ -174,8 +175,12 @@ def _worth_keeping(
     own = [op for op in after.ops if not any(n in body.vars for n in op.binds())]
     read = [*(n for op in own for n in op.reads()), *after.results]
     plan = plan_keeping(forward, read, set(body.params), _may_run_again)
+    case = PartitionView.of(d.op).bodies[k]
+    bound = {*case.vars, *bound_inside(case)}  # not what got a new name as it was inlined
     masked = _computed_from({body.params[0]}, body, count)
-    rows = [n for n in plan.values if _has_rows(body.vars[n].type, count) and n not in masked]
+    rows = [
+        n for n in plan.values if _has_rows(body.vars[n].type, count) and n in bound - masked
+    ]
     others = {*plan.values, *plan.lists} - set(rows)
     others |= {n for n in read if n in made and made[n] not in own and n not in body.vars}
     again = {id(made[n]) for n in others if n in made}
@@ -197,22 +202,21 @@ def _has_rows(type_: Type, count: Dim) -> bool:
 # ---- both branches ---------------------------------------------------------------------------
 
 
-def _augment_forward(d: Differentiation, view: PartitionView, new: Sequence[_Shared]) -> None:
+def _augment_forward(d: Differentiation, new: Sequence[_Shared]) -> None:
     """The forward branch with more outputs: its values, and zeros from the other cases."""
     if not new:
         return
-    tables = [SymbolTable(parent=d.host).thaw(body) for body in view.bodies]
-    for k, (case, table) in enumerate(zip(view.cases, tables, strict=True)):
+    view, contents = PartitionView.of(d.op), list[Body]()
+    for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
+        table = SymbolTable(parent=d.host)
+        table.thaw(with_shown(body, (one.names[k] for one in new if one.names.get(k))))
         with d.program.building(table):
             for one in new:
-                one.names.setdefault(k, "")
-                one.names[k] = one.names[k] or zeros_of(one.rows(case.count)).name
-    results = [tuple(one.names[k] for k in range(len(tables))) for one in new]
+                one.names[k] = one.names.get(k) or zeros_of(one.rows(case.count)).name
+        contents.append(table.freeze())
+    results = [tuple(one.names[k] for k in range(len(contents))) for one in new]
     outs = [Output(one.outer, names) for one, names in zip(new, results, strict=True)]
-    wider = replace(
-        view.containing(table.freeze() for table in tables), outs=(*view.outs, *outs)
-    )
-    d.replace(wider.to_op())
+    d.replace(replace(view.containing(contents), outs=(*view.outs, *outs)).to_op())
 
 
 def _taking(
