@@ -13,7 +13,8 @@ import pytest
 
 import braces as br
 from braces.ops.conv import convolve
-from braces.ops.convolution import Windows, convolution
+from braces.ops.convolution import convolution
+from braces.ops.convolution_ways import Windows
 
 CANONICAL = {
     "[b, 0, f]x[0, i, o]->[b, 0, f]",
@@ -91,10 +92,10 @@ def test_derivatives_of_every_order_are_those_of_jax(name: str, rng: Any) -> Non
         np.testing.assert_allclose(ours, other, 1e-9, 1e-9)
 
 
-def orders(function: Any, *arrays: Any) -> list[str]:
-    """The orders of axes of the convolutions that XLA is given."""
-    text = jax.jit(function).lower(*arrays).as_text()
-    return re.findall(r"dim_numbers = (.*?), window", text)
+def convolutions(platform: str, function: Any, *arrays: Any) -> list[str]:
+    """The convolutions that XLA is given for a platform: orders of axes, windows, groups."""
+    code = jax.jit(function).trace(*arrays).lower(lowering_platforms=(platform,))
+    return re.findall(r"stablehlo.convolution\(.*? dim_numbers = (.*?) : ", code.as_text())
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC", "NCW", "NWC"])
@@ -113,9 +114,29 @@ def test_xla_is_given_the_fast_order_alone(layout: str, groups: int, rng: Any) -
             )
         )
 
-    found = orders(all_orders, x, weight, x, weight)
+    found = convolutions("cpu", all_orders, x, weight, x, weight)
     assert found
-    assert set(found) <= CANONICAL
+    assert {one.partition(", window")[0] for one in found} <= CANONICAL
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
+def test_another_machine_gets_the_convolutions_of_jax_itself(
+    name: str, platform: str, rng: Any
+) -> None:
+    x_shape, kernel_shape, windows = CASES[name]
+    shapes = (x_shape, kernel_shape, x_shape, kernel_shape)
+    arrays = [rng.normal(size=shape).astype("f4") for shape in shapes]
+    ours, theirs = (
+        convolutions(
+            platform,
+            lambda *a, f=f: list(derivatives(lambda x, k: f(x, k, windows), *a))[:4],
+            *arrays,
+        )
+        for f in (convolution, by_jax)
+    )
+    assert set(ours) == set(theirs)
+    assert ours or 0 in x_shape
 
 
 def test_what_is_not_finite_stays_in_its_group(mode: str) -> None:

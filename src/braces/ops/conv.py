@@ -30,7 +30,8 @@ from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.convolution import Windows, convolution, reach
+from braces.ops.convolution import convolution
+from braces.ops.convolution_ways import Windows, reach
 from braces.ops.rules import float_dtype, floating, promote, promoted
 
 Pads: TypeAlias = "str | list[tuple[int, int]]"
