@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import restored
 from tests.comparing import TALLY, count
 from tests.surviving import Noted
 
@@ -90,6 +91,13 @@ def programs_survive(noted: Noted) -> Generator[None]:
     """Every program that a test runs or saves survives its text and binary forms."""
     yield
     noted.check()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_come_back() -> Generator[None]:
+    """Every program that goes back to a moment is again what it was."""
+    with restored.watching():
+        yield
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ class Builder:
     def adopt(self, definition: ProgramDef) -> Self:
         """Take over a description; this program must be empty."""
         for body, _ in all_bodies(definition.main):
-            self.table.names.taken.update(body.vars, (op.name for op in body.ops))
+            self.table.names.take((*body.vars, *(op.name for op in body.ops)))
         self.table.thaw(definition.main)
         self.updates = dict(definition.updates)
         self.results = definition.main.results
@@ -121,6 +121,13 @@ class Builder:
                 fix="Compute one next value; a run gives each persistable variable just one.",
             )
         self.updates[persistable] = value
+        self.table.touch()
+
+    def update_again(self, persistable: str, value: Any) -> None:
+        """Give a persistable variable that has an update another value after the run."""
+        earlier = self.updates[persistable]
+        self.updates[persistable] = self._name_of(value)
+        self.table.journal.note(lambda: self.updates.__setitem__(persistable, earlier))
         self.table.touch()
 
     def give(self, name: str) -> None:
@@ -204,30 +211,21 @@ class Builder:
 
     def snapshot(self) -> Any:
         """What `restore` needs to come back to this moment."""
-        tables = [
-            (t, list(t.params), dict(t.vars), list(t.ops), set(t.read_outside), set(t.shown))
-            for t in self.current.chain()
-        ]
-        root = self.table
-        shared = (root.names.copy(), dict(root.unifier.known), root.unifier.count)
+        marks = [(table, table.mark()) for table in self.current.chain()]
         startup = self._startup.snapshot() if self._startup else None
-        moved = dict(self.updates), self.results
-        return self.current, tables, shared, moved, startup
+        return self.current, marks, (len(self.updates), self.results), startup
 
     def restore(self, snapshot: Any) -> None:
-        """Come back to the moment of a snapshot."""
-        self.current, tables, (names, known, count), moved, startup = snapshot
-        self.updates, self.results = moved
-        for table, params, variables, ops, read_outside, shown in tables:
-            table.params, table.vars, table.ops = params, variables, ops
-            table.read_outside, table.shown = read_outside, shown
-        self.table.names.become(names)
-        self.table.unifier.known, self.table.unifier.count = known, count
+        """Come back to the moment of a snapshot; moments after it are no more."""
+        self.current, marks, (updates, self.results), startup = snapshot
+        for table, mark in marks:
+            table.rewind(mark)
+        while len(self.updates) > updates:
+            self.updates.popitem()
         if startup is not None:
             self.startup.restore(startup)
         else:
             self._startup = None
-        self.table.touch()
 
 
 def program_in_with() -> Builder | None:

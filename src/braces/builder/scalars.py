@@ -21,6 +21,7 @@ import numpy as np
 
 from braces.dtypes import BOOL, FLOAT32, FLOAT64, INT64, SHORT_NAMES, DType, is_float
 from braces.errors import BracesError, DTypeError, array_fix
+from braces.ir.records import Literal
 
 PYTHON = (bool, int, float, complex)
 
@@ -74,6 +75,27 @@ def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
     if typed and (array.ndim or beside is None):
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     return fitted(array, scalar_dtype(_kind(array.dtype), beside))
+
+
+def as_literal(value: Any, beside: DType | None = None) -> Literal:
+    """What is no variable as the literal that stands for it beside one.
+
+    Raises:
+        DTypeError: It is neither a number nor an array, or does not fit.
+    """
+    if isinstance(value, str | bytes | dict | set) or value is None or callable(value):
+        raise DTypeError(
+            f"{value!r:.80} is neither a variable nor a number nor an array.",
+            fix="Pass a variable, a Python number, or a NumPy array.",
+        )
+    return Literal.of(as_array(value, beside))
+
+
+def leading(dtypes: Sequence[DType]) -> DType | None:
+    """The dtype that numbers take on beside variables of several: a float, then no bool."""
+    if len(dtypes) < 2:
+        return dtypes[0] if dtypes else None
+    return max(dtypes, key=lambda dtype: (is_float(dtype), dtype.kind != "b"))
 
 
 def literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
+from braces.builder.journal import Journal, Moment
 from braces.dims import Unifier
 from braces.dtypes import Type, too_large
 from braces.errors import (
@@ -19,6 +20,11 @@ from braces.ir.names import Names
 from braces.ir.records import ARGUMENT, BLOCK, VALUE, Attr, Body, Op, Slots, Source, VarInfo
 from braces.ir.walk import resolve_vars
 
+Mark: TypeAlias = (
+    "tuple[Moment, tuple[int, int], tuple[int, int], tuple[int, int, int], tuple[int, int]]"
+)
+"""A moment, and how much there was of names, dimensions, content and what was read."""
+
 
 class SymbolTable:
     """Variables and operators of one block, with a link to the enclosing block's table.
@@ -32,7 +38,9 @@ class SymbolTable:
 
     Attributes:
         closed: Whether it is a plain block that has become an operator of its parent.
-        shown: What closed blocks in it bind and give out.
+        shown: What closed blocks in it bind and give out, as keys.
+        read_outside: The outer variables that were read here, as keys.
+        journal: How to undo what did not simply append, in the whole program.
 
     Example:
         >>> from braces.dtypes import parse_type
@@ -51,11 +59,12 @@ class SymbolTable:
         self.vars: dict[str, VarInfo] = {}
         self.ops: list[Op] = []
         self.unknown = b""
-        self.read_outside: set[str] = set()
-        self.shown: set[str] = set()
+        self.read_outside: dict[str, None] = {}
+        self.shown: dict[str, None] = {}
         names = parent.names if parent else Names()
         self.names: Names = names.within(f"{block}/") if block else names
         self.unifier: Unifier = parent.unifier if parent else Unifier()
+        self.journal: Journal = parent.journal if parent else Journal()
         self.root: SymbolTable = parent.root if parent else self
         self.version = 0
         self.handles: dict[str, Any] = {}
@@ -152,11 +161,12 @@ class SymbolTable:
         limits.check_nesting((op,))
         for info in binds:
             self._define(info)
-        self.names.claim(op.name)
+        if op.name not in self.vars:  # else it was claimed with the variable
+            self.names.claim(op.name)
         for names in op.inputs.values():
             for name in names:
                 if name not in self.vars:
-                    self.read_outside.add(name)
+                    self.read_outside[name] = None
         self.ops.append(op)
         self.touch()
         return op
@@ -164,28 +174,63 @@ class SymbolTable:
     def replace(self, old: Op, new: Op) -> Op:
         """Put an operator in the place of another."""
         limits.check_nesting([new])
-        at = next(i for i, op in enumerate(self.ops) if op is old)
-        self.ops[at] = new
+        ops, at = self.ops, self._place_of(old)
+        ops[at] = new
+        self.journal.note(lambda: ops.__setitem__(at, old))
         self.touch()
         return new
 
-    def mark(self) -> tuple[int, int, dict[str, int], int, int]:
-        """What `rewind` needs to come back to this moment."""
-        unifier = self.unifier
-        counts = dict(self.names.counts)
-        return len(self.ops), len(self.vars), counts, len(unifier.known), unifier.count
+    def move_last(self, before: Op) -> None:
+        """Move the operator that was appended last in front of another."""
+        ops, at = self.ops, self._place_of(before)
+        ops.insert(at, ops.pop())
+        self.journal.note(lambda: ops.append(ops.pop(at)))
+        self.touch()
 
-    def rewind(self, mark: tuple[int, int, dict[str, int], int, int]) -> None:
-        """Drop what was appended here since a mark, and what it taught of dimensions."""
-        ops, variables, counts, known, self.unifier.count = mark
-        self.names.recount(counts)
-        late = list(self.vars)[variables:]
-        self.names.taken.difference_update(late, (op.name for op in self.ops[ops:]))
-        for name in late:
-            del self.vars[name]
-        del self.ops[ops:]
-        for name in list(self.unifier.known)[known:]:
-            del self.unifier.known[name]
+    def _place_of(self, op: Op) -> int:
+        """Where an operator of this block stands; those before the end are found soonest."""
+        at = len(self.ops) - 1
+        while self.ops[at] is not op:
+            at -= 1
+        return at
+
+    def exchange(self, ops: list[Op], variables: dict[str, VarInfo] | None = None) -> None:
+        """Hold these operators from now on, and these variables where any are said."""
+        earlier = self.ops, self.vars
+        self.ops, self.vars = ops, self.vars if variables is None else variables
+
+        def undo() -> None:
+            self.ops, self.vars = earlier
+
+        self.journal.note(undo)
+        self.touch()
+
+    def mark(self) -> Mark:
+        """What `rewind` needs to come back to this moment."""
+        unifier, names = self.unifier, self.names
+        return (
+            self.journal.now,
+            (len(names.taken), len(names.blocks)),
+            (len(unifier.known), unifier.count),
+            (len(self.ops), len(self.vars), len(self.params)),
+            (len(self.read_outside), len(self.shown)),
+        )
+
+    def rewind(self, mark: Mark) -> None:
+        """Undo what was done here since a mark, and what it taught of dimensions."""
+        moment, names, (known, self.unifier.count), content, (read, shown) = mark
+        ops, variables, params = content
+        self.journal.back_to(moment)
+        self.names.rewind(*names)
+        del self.ops[ops:], self.params[params:]
+        for found, length in (
+            (self.vars, variables),
+            (self.read_outside, read),
+            (self.shown, shown),
+            (self.unifier.known, known),
+        ):
+            while len(found) > length:
+                found.popitem()
         self.touch()
 
     # ---- looking up --------------------------------------------------------------------------
@@ -253,14 +298,16 @@ class SymbolTable:
             DuplicateNameError: A name is bound or read here with another meaning.
         """
         missing = {name: None for name in names if name not in self.shown}
-        for op in tuple(self.ops) if missing else ():
-            found = inside.shown(op, missing)
+        at = len(self.ops) if missing else 0
+        while at and missing:  # mostly it is a block that was closed just now
+            at -= 1
+            found = inside.shown(self.ops[at], missing)
             if found is not None:
                 for info in found.infos:
                     self.new_var(info.name, info.type)
                     del missing[info.name]
-                    self.shown.add(info.name)
-                self.replace(op, found.op)
+                    self.shown[info.name] = None
+                self.replace(self.ops[at], found.op)
         return not missing
 
     def prefixed(self, name: str) -> str:
@@ -303,8 +350,8 @@ class SymbolTable:
         self.vars = dict(body.vars)
         self.ops = list(body.ops)
         self.unknown = body.unknown
-        self.names.taken.update(body.vars, (op.name for op in body.ops))
-        self.names.blocks.update(inside.plain_blocks(body))
+        self.names.take((*body.vars, *(op.name for op in body.ops)))
+        self.names.blocks.update(dict.fromkeys(inside.plain_blocks(body)))
         self.touch()
         return self
 
@@ -315,8 +362,7 @@ class SymbolTable:
     def deserialize(self, desc: Any) -> SymbolTable:
         """Fill this empty table from a protobuf `BlockDesc`."""
         body = serde.body_from_desc(desc)
-        for inner in serde.names_in(body):
-            self.names.taken.add(inner)
+        self.names.take(serde.names_in(body))
         return self.thaw(body)
 
     def add_param(self, name: str, type: Type) -> VarInfo:

@@ -9,6 +9,8 @@ do the functions that users call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -16,13 +18,13 @@ import numpy as np
 from braces.builder.arithmetic import Arithmetic
 from braces.builder.numpy_calls import NumPyCalls, no_attribute
 from braces.builder.program import Builder, current_program, program_in_with
-from braces.builder.scalars import as_array
+from braces.builder.scalars import as_literal, leading
 from braces.builder.source import innermost_line, user_line
 from braces.builder.table import SymbolTable
 from braces.define.decorator import OPS, OpDef
 from braces.define.inference import Context, infer
 from braces.dims import Shape
-from braces.dtypes import DType, ListType, TensorType, Type, is_float
+from braces.dtypes import DType, ListType, TensorType, Type
 from braces.errors import (
     BracesError,
     DTypeError,
@@ -31,8 +33,11 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
-from braces.ir.records import CAPTURES, Literal, Op, Source, VarInfo
+from braces.ir.records import CAPTURES, Op, Source, VarInfo
 from braces.ir.walk import captures_of
+
+_CONSTANT = "constant"
+_name: Callable[[Var], str] = attrgetter("name")
 
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
 
@@ -195,13 +200,6 @@ def main_var(program: Builder, name: str) -> Var:
 # ---- operands --------------------------------------------------------------------------------
 
 
-def operand_dtype(values: Iterable[Any]) -> DType | None:
-    """The dtype that Python scalars take on beside these operands."""
-    types = (v.type for v in values if isinstance(v, Var))
-    dtypes = [t.dtype for t in types if isinstance(t, TensorType)]
-    return max(dtypes, key=lambda dtype: (is_float(dtype), dtype.kind != "b"), default=None)
-
-
 def as_var(value: Any, beside: DType | None = None) -> Var:
     """An operand as a variable; numbers and arrays become constants.
 
@@ -210,12 +208,7 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
     """
     if isinstance(value, Var):
         return shown(value) if value.table.closed else value
-    if isinstance(value, str | bytes | dict | set) or value is None or callable(value):
-        raise DTypeError(
-            f"{value!r:.80} is neither a variable nor a number nor an array.",
-            fix="Pass a variable, a Python number, or a NumPy array.",
-        )
-    return one("constant", value=Literal.of(as_array(value, beside)))
+    return one(_CONSTANT, value=as_literal(value, beside))
 
 
 def shown(var: Var) -> Var:
@@ -335,7 +328,7 @@ def _append(
 ) -> dict[str, tuple[Var, ...]]:
     table, handles = program.current, program.current.handles
     attrs = definition.bind_attrs(attrs)
-    operands, types = _operands(definition, program, inputs, attrs)
+    operands, types = _operands(definition, program, inputs, attrs, source)
     slots = definition.output_names if wanted is None else tuple(wanted)
     try:
         attrs, inferred = _inferred(definition, table, operands, types, attrs, slots)
@@ -352,11 +345,17 @@ def _append(
         names = (stem,) if len(found) == 1 else tuple(f"{stem}.{i}" for i in range(len(found)))
         outputs[slot] = names
         infos.extend(map(VarInfo, names, found))
-    given = {s: tuple([v.name for v in values]) for s, values in operands.items() if values}
+    given: dict[str, tuple[str, ...]] = {}
+    for slot, values in operands.items():
+        if values:
+            given[slot] = tuple(map(_name, values))
     table.append(Op(definition.type, op_name, given, outputs, attrs, source), infos)
-    for info in infos:
-        handles[info.name] = Var(program, table, info.name)
-    return {slot: tuple([handles[n] for n in names]) for slot, names in outputs.items()}
+    made: dict[str, tuple[Var, ...]] = {}
+    for slot, names in outputs.items():
+        for one_name in names:
+            handles[one_name] = Var(program, table, one_name)
+        made[slot] = tuple(map(handles.__getitem__, names))
+    return made
 
 
 def _operands(
@@ -364,6 +363,7 @@ def _operands(
     program: Builder,
     inputs: Mapping[str, Sequence[Any]],
     attrs: Mapping[str, Any],
+    source: Source | None,
 ) -> tuple[dict[str, tuple[Var, ...]], dict[str, tuple[Type, ...]]]:
     """Variables by slot, and their types; what sub-blocks read of outside is a slot, too."""
     table = program.current
@@ -372,14 +372,14 @@ def _operands(
     for slot, values in inputs.items():
         for value in values:
             if not isinstance(value, Var):
-                values = _as_vars(definition, program, inputs, slot)
+                values = _as_vars(definition, program, inputs, slot, source)
                 break
         for var in values:
             if var.table is not table:
                 check_visible(program, var)
         if values:
             operands[slot] = tuple(values)
-            types[slot] = tuple([table.type_of(var.name) for var in values])
+            types[slot] = tuple(map(table.type_of, map(_name, values)))
     if definition.owns_blocks:
         captured = tuple(visible_var(program, table, name) for name in captures_of(attrs))
         operands[CAPTURES], types[CAPTURES] = captured, tuple(var.type for var in captured)
@@ -387,14 +387,24 @@ def _operands(
 
 
 def _as_vars(
-    definition: OpDef, program: Builder, inputs: Mapping[str, Sequence[Any]], slot: str
+    definition: OpDef,
+    program: Builder,
+    inputs: Mapping[str, Sequence[Any]],
+    slot: str,
+    source: Source | None,
 ) -> tuple[Var, ...]:
     """The operands of a slot as variables; beside floats, Python's numbers are floats too."""
     beside = None
     if slot not in definition.index_slots:
-        beside = operand_dtype(value for values in inputs.values() for value in values)
-    with program.building(program.current):
-        return tuple(as_var(value, beside) for value in inputs[slot])
+        types = [v.type for v in chain.from_iterable(inputs.values()) if isinstance(v, Var)]
+        beside = leading([t.dtype for t in types if isinstance(t, TensorType)])
+    constant, made = OPS.get(_CONSTANT), list[Var]()
+    for value in inputs[slot]:
+        if not isinstance(value, Var):
+            attrs = {"value": as_literal(value, beside)}
+            (value,) = _append(constant, program, {}, attrs, None, "", source)["out"]
+        made.append(value)
+    return tuple(made)
 
 
 def _inferred(

@@ -55,14 +55,15 @@ class SubBlock:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._building.__exit__(None, None, None)
         self.open = False
+        snapshot, self._snapshot = self._snapshot, None
         if error is not None:
-            self.program.restore(self._snapshot)
+            self.program.restore(snapshot)
             return
         try:
             self.outputs = [shown(var) for var in self.outputs]
             self.close()
         except BracesError as problem:
-            self.program.restore(self._snapshot)
+            self.program.restore(snapshot)
             raise located(problem, self.what) from problem.__cause__
 
     def begin(self) -> None:

@@ -278,8 +278,9 @@ def _move(program: Builder, state: Var, after: Var, momentum: float) -> None:
 
         momentum * before + (1 - momentum) * batch = after + momentum * (before - state)
     """
-    so_far = program.updates.pop(state.name, None)
-    if so_far is not None:
-        before = named_var(program, so_far)
-        after = after + momentum * (before - state)
-    program.update(state.name, after.name)
+    so_far = program.updates.get(state.name)
+    if so_far is None:
+        program.update(state.name, after.name)
+        return
+    before = named_var(program, so_far)
+    program.update_again(state.name, after + momentum * (before - state))

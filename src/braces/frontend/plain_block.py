@@ -209,7 +209,7 @@ def _last_value(body: Body, moved: Set[str]) -> str | None:
 def free_block_name(table: SymbolTable, chosen: str) -> str:
     """A name for a block of this table, with a count where another one is called so."""
     name = table.names.unique_block(chosen)
-    while table.find_op(name) is not None:
+    while name in table.names.taken and table.find_op(name) is not None:
         name = table.names.unique_block(chosen)
     return name
 

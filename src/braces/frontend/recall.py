@@ -92,8 +92,7 @@ class Recall:
         table = self.program.current
         table.show(*(self._moved[state] for state in moves))
         for state in moves:
-            self.program.updates.pop(state)
-            self.program.update(state, self._moved[state])
+            self.program.update_again(state, self._moved[state])
         table.show(*(self.names[name] for name in results))
         return tuple(var_of(self.program, table, self.names[name]) for name in results)
 

@@ -57,17 +57,17 @@ def check_nesting(ops: Iterable[Op]) -> None:
                 pending.append((value, 1))
     while pending:
         value, depth = pending.pop()
-        check_depth(depth, ProgramError)
-        inside = (
-            (v for op in value.ops for v in op.attrs.values())
-            if isinstance(value, Body)
-            else value
-        )
-        pending.extend((one, depth + 1) for one in _nested(inside))
+        if depth > DEEPEST_NESTING:
+            check_depth(depth, ProgramError)
+        inside: Iterable[Attr] = value if isinstance(value, tuple) else _attributes(value)
+        for one in inside:
+            if isinstance(one, NESTING):
+                pending.append((one, depth + 1))
 
 
-def _nested(values: Iterable[Attr]) -> Iterator[Body | tuple[Attr, ...]]:
-    return (value for value in values if isinstance(value, NESTING))
+def _attributes(body: Body) -> Iterator[Attr]:
+    """Those of all operators of a block."""
+    return (value for op in body.ops for value in op.attrs.values())
 
 
 def readable_name(name: str) -> str:

@@ -7,11 +7,12 @@ block they begin with the block's own: `encoder/tanh_0`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from braces.errors import ProgramError
 
 _NAME = re.compile(r"[A-Za-z_@][\w.@/-]*")
+_CHOSEN = -1
 LONGEST_NAME = 200
 
 
@@ -36,9 +37,10 @@ class Names:
     A plain block has a view of them with a prefix: what is made up there begins with it.
 
     Attributes:
-        taken: All names, shared by all views.
+        taken: All names in the order in which they were taken, shared by all views. Each has
+            the count that its stem had before; one that somebody chose has -1.
         counts: The next count of each stem, likewise.
-        blocks: The names of plain blocks, likewise.
+        blocks: The names of plain blocks as keys, in their order, likewise.
         prefix: What names that are made up begin with.
 
     Example:
@@ -50,15 +52,15 @@ class Names:
         ('encoder/tanh_0', 'encoder/w_grad_0')
     """
 
-    def __init__(self, taken: Iterable[str] = (), prefix: str = "") -> None:
-        self.taken = set(taken)
+    def __init__(self, prefix: str = "") -> None:
+        self.taken: dict[str, int] = {}
         self.counts: dict[str, int] = {}
-        self.blocks = set[str]()
+        self.blocks: dict[str, None] = {}
         self.prefix = prefix
 
     def within(self, prefix: str) -> Names:
         """The same names, as a block with this prefix sees them."""
-        view = Names(prefix=prefix)
+        view = Names(prefix)
         view.taken, view.counts, view.blocks = self.taken, self.counts, self.blocks
         return view
 
@@ -68,19 +70,24 @@ class Names:
 
     def unique_word(self, stem: str) -> str:
         """The same without the prefix, as dimensions are called, whose names have no slash."""
-        count = self.counts.get(stem, 0)
+        before = count = self.counts.get(stem, 0)
         while (name := f"{stem}_{count}") in self.taken:
             count += 1
         self.counts[stem] = count + 1
-        self.taken.add(name)
+        self.taken[name] = before
         return name
 
     def claim(self, name: str) -> str:
         """Take a name that somebody chose."""
         if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
             check_name(name)
-        self.taken.add(name)
+        self.taken.setdefault(name, _CHOSEN)
         return name
+
+    def take(self, names: Iterable[str]) -> None:
+        """Take names as they are, as those of a file."""
+        for name in names:
+            self.taken.setdefault(name, _CHOSEN)
 
     def unique_block(self, name: str) -> str:
         """The name of a plain block, with a count from 1 where another one is called so."""
@@ -89,24 +96,14 @@ class Names:
         while made in self.blocks:
             count += 1
             made = f"{whole}_{count}"
-        self.blocks.add(made)
+        self.blocks[made] = None
         return made
 
-    def copy(self) -> Names:
-        """The same names, independent from now on."""
-        other = Names(self.taken, self.prefix)
-        other.counts, other.blocks = dict(self.counts), set(self.blocks)
-        return other
-
-    def become(self, other: Names) -> None:
-        """Take over the names of another one, in all views."""
-        self.recount(other.counts)
-        for mine, theirs in ((self.taken, other.taken), (self.blocks, other.blocks)):
-            mine.clear()
-            mine.update(theirs)
-
-    def recount(self, counts: Mapping[str, int]) -> None:
-        """Go back to earlier counts, in all views."""
-        earlier = dict(counts)
-        self.counts.clear()
-        self.counts.update(earlier)
+    def rewind(self, names: int, blocks: int) -> None:
+        """Give names back, in all views, until so many are taken as once were."""
+        while len(self.taken) > names:
+            name, before = self.taken.popitem()
+            if before != _CHOSEN:
+                self.counts[name.rpartition("_")[0]] = before
+        while len(self.blocks) > blocks:
+            self.blocks.popitem()

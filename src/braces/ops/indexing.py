@@ -56,10 +56,10 @@ def getitem(x: Var, index: Any) -> Var:
         SymbolicValueError: A slice with a variable as a bound.
     """
     try:
-        items = list(index) if isinstance(index, tuple) else [index]
-        return _indexed(
-            x, expanded([_resolved(x, _item(one_item)) for one_item in items], x.ndim)
-        )
+        items = list(map(_item, index)) if isinstance(index, tuple) else [_item(index)]
+        if x.table.unifier.known:
+            items = [_resolved(x, item) for item in items]
+        return _indexed(x, expanded(items, x.ndim))
     except BracesError as error:
         error.given = f"{x.name}: {x.type}" + (f"   {error.given}" if error.given else "")
         source = user_source()
@@ -68,6 +68,8 @@ def getitem(x: Var, index: Any) -> Var:
 
 
 INDEXING["getitem"] = getitem
+_PLAIN = frozenset((int, type(None)))
+"""The types of most bounds, of which nothing is to be asked."""
 
 
 # ---- reading the index -----------------------------------------------------------------------
@@ -83,6 +85,8 @@ def _item(given: Any) -> Item:
     if isinstance(given, int | np.integer):
         return int(given)
     if isinstance(given, slice):
+        if {type(given.start), type(given.stop), type(given.step)} <= _PLAIN:
+            return given
         return slice(*map(_bound, (given.start, given.stop, given.step)))
     if isinstance(given, Var | list | np.ndarray):
         return _array(cast("Any", given))
@@ -141,7 +145,7 @@ def expanded(items: Sequence[Item], rank: int) -> list[Item]:
     Raises:
         ShapeError: There are more entries than axes, or `...` twice.
     """
-    given = sum(1 for item in items if item is not None and item is not Ellipsis)
+    given = len([item for item in items if item is not None and item is not Ellipsis])
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise ShapeError("An index has `...` more than once.", fix="Write `:` for single axes.")
@@ -215,12 +219,12 @@ class Window:
 
 def _known(x: Var, items: Sequence[Item]) -> Var:
     """An index without variables: windows where bounds are symbolic, then `getitem`."""
-    entries, axis = list[Entry](), 0
+    entries, axis, shape = list[Entry](), 0, x.shape
     for item in items:
         if item is None:
             entries.append(NEW)
             continue
-        entry = _entry(item, axis, x.shape[axis])
+        entry = _entry(item, axis, shape[axis])
         if isinstance(entry, Window):
             x = one(
                 "window",
@@ -230,7 +234,7 @@ def _known(x: Var, items: Sequence[Item]) -> Var:
                 axis=axis,
                 from_end=entry.from_end,
             )
-            entry = entry.then
+            entry, shape = entry.then, x.shape
         entries.append(entry)
         axis += 1
     while entries and entries[-1] == WHOLE:
@@ -245,7 +249,9 @@ def _entry(item: Item, axis: int, size: Size) -> Entry | Window:
     if isinstance(item, Dim):
         return Window(-item, 1, True, 0) if backwards(item) else Window(item, 1, False, 0)
     assert isinstance(item, slice)
-    start, stop = (_before_end(bound, size) for bound in (item.start, item.stop))
+    start, stop = item.start, item.stop
+    if isinstance(start, Dim) or isinstance(stop, Dim):
+        start, stop = _before_end(start, size), _before_end(stop, size)
     step = 1 if item.step is None else item.step
     if isinstance(step, Dim) or step == 0:
         raise ProgramError(f"A slice cannot have the step {step}.", fix="Use a number, not 0.")

@@ -91,9 +91,11 @@ def broadcast_shapes(context: Context, *shapes: Shape) -> Shape:
     for shape in shapes:
         start = rank - len(shape)
         for axis, size in enumerate(shape, start):
-            if type(size) is int and (size == 1 or size == result[axis]):
-                continue
-            result[axis] = _broadcast_axis(context, axis - rank, (result[axis], size))
+            so_far, number = result[axis], type(size) is int
+            if number and so_far == 1:
+                result[axis] = size
+            elif not number or size not in (1, so_far):
+                result[axis] = _broadcast_axis(context, axis - rank, (so_far, size))
     return tuple(result)
 
 

@@ -131,11 +131,8 @@ class OpDifferentiation(AtOperator):
         host = self.host
         info = host.new_var(name or host.names.unique("history"), ListType(element))
         attrs = OPS.get(EMPTY).bind_attrs(list_attrs(element, history))
-        made = host.new_op(
-            EMPTY, outputs={"out": (info.name,)}, attrs=attrs, source=self.op.source
-        )
-        host.ops.remove(made)
-        host.ops.insert(next(i for i, o in enumerate(host.ops) if o is self.op), made)
+        host.new_op(EMPTY, outputs={"out": (info.name,)}, attrs=attrs, source=self.op.source)
+        host.move_last(self.op)
         return info.name
 
     def give(self, name: str, grad: Var) -> None:

@@ -189,8 +189,7 @@ def in_order(host: SymbolTable) -> None:
             stack.append((op, True))
             needed = [made[n] for n in op.reads() if n in made and id(made[n]) not in done]
             stack.extend((one, False) for one in reversed(needed))
-    host.ops = order
-    host.touch()
+    host.exchange(order)
 
 
 @says_where

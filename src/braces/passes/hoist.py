@@ -21,6 +21,7 @@ of a memory say, which a user computed in the block.
 from __future__ import annotations
 
 from collections.abc import Container
+from functools import partial
 
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
@@ -76,8 +77,8 @@ def move_before(block: SymbolTable, name: str) -> bool:
     for op in moved:
         names |= _move(rename_op(op, names), block)
     gone = {id(op) for op in moved}
-    block.ops = [rename_op(op, names) for op in block.ops if id(op) not in gone]
-    block.touch()
+    kept = [rename_op(op, names) for op in block.ops if id(op) not in gone]
+    block.exchange(kept, {name: block.vars[name] for name in block.vars if name in bound})
     return True
 
 
@@ -88,13 +89,18 @@ def _move(op: Op, block: SymbolTable) -> dict[str, str]:
     lifted = Lifted.out_of(block, op, outer.ops)
     outer.append(lifted.op, lifted.binds)
     for old, new in lifted.names.items():
-        del block.vars[old]
-        block.read_outside.add(new)
-        handle = block.handles.pop(old, None)
-        if isinstance(handle, Var):
-            handle.table, handle.name = outer, new
-            outer.handles[new] = handle
+        block.read_outside[new] = None
+        _hand_over(block, old, outer, new)
+        block.journal.note(partial(_hand_over, outer, new, block, old))
     return {old: new for old, new in lifted.names.items() if old != new}
+
+
+def _hand_over(giver: SymbolTable, old: str, taker: SymbolTable, new: str) -> None:
+    """Let the handle of a variable follow it into another block."""
+    handle = giver.handles.pop(old, None)
+    if isinstance(handle, Var):
+        handle.table, handle.name = taker, new
+        taker.handles[new] = handle
 
 
 def _repeats(place: Place) -> bool:

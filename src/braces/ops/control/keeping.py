@@ -219,8 +219,9 @@ def take_list(lists: Lists, forward: SymbolTable, name: str) -> KeptList:
     """Take the empty list that a history grew from out of a block; it comes from outside."""
     start = lists.start_of(name)
     op = producers(forward.ops)[start]
-    forward.ops.remove(op)
-    info = forward.vars.pop(start)
+    info = forward.vars[start]
+    left = {other: one for other, one in forward.vars.items() if other != start}
+    forward.exchange([one for one in forward.ops if one is not op], left)
     assert isinstance(info.type, ListType)
     history = str(op.attrs[OPS.get(op.type).roles["History"]])
     return KeptList(start, name, name, info.type.element, history)
