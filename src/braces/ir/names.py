@@ -84,6 +84,10 @@ class Names:
         self.taken.setdefault(name, _CHOSEN)
         return name
 
+    def made_up(self, name: str) -> bool:
+        """Whether a name is one of `unique`, so that nothing else was called so before."""
+        return self.taken.get(name, _CHOSEN) != _CHOSEN
+
     def take(self, names: Iterable[str]) -> None:
         """Take names as they are, as those of a file."""
         for name in names:

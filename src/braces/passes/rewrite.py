@@ -110,7 +110,8 @@ class Lifted:
         names = {name: name if visible(name) is None else unique(name) for name in op.binds()}
         binds = (table.vars[name].with_(name=new) for name, new in names.items())
         moved = op.with_(outputs=rename_slots(op.outputs, names))
-        if any(other.name == op.name for other in others):
+        made_up = table.names.made_up(op.name)
+        if not made_up and any(other.name == op.name for other in others):
             moved = moved.with_(name=unique(op.type.replace(".", "_")))
         return cls(moved, tuple(binds), names)
 
