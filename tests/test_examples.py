@@ -294,7 +294,8 @@ def test_a_transformer_of_twelve_layers_is_a_list_of_twelve_boxes() -> None:
     net = sorting.build(sorting.Settings())
     main = net.program.block(0)
     forward = [op for op in main.ops if op.type == "block" and "_grad" not in op.name]
-    assert [op.name for op in forward] == [*(f"layer_{i}" for i in range(12)), "head"]
+    layers = [f"layer_{i}" for i in range(12)]
+    assert [op.name for op in forward] == [*layers, "head", "adam"]
     backward = [
         op.name for op in main.ops if op.type == "block" and op.name.startswith("layer")
     ]
