@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import final
 
+import numpy as np
+
 from braces.define.axes import AxisMap, led_by
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.inference import Context
@@ -27,7 +29,6 @@ from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
 from braces.ir.records import Body, Op
 from braces.ir.views import LoopView, size_in
-from braces.lazy import jnp
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -39,6 +40,7 @@ from braces.ops.control.base import (
     result_types,
 )
 from braces.ops.control.derivatives import Differentiation, Pushing
+from braces.ops.control.interpreting import arrays, stack
 from braces.ops.control.loop_gradient import loop_gradient
 from braces.ops.control.loop_lowering import lower_counted, lower_while
 from braces.ops.control.loop_trim import trim_loop
@@ -145,20 +147,21 @@ class LoopOp(BlockOp):
         view, trips = LoopView.of(frame.op), 0
         body, order = view.body, slice(None, None, -1 if view.reverse else 1)
         memories = [frame.read(memory.init) for memory in view.memories]
-        sliced = [frame.read(one.source) for one in view.slices]
+        sliced = [np.asarray(frame.read(one.source)) for one in view.slices]
         rows: list[list[Value]] = [[] for _ in view.rows]
         for t in self._trips(frame, view, memories):
-            slices = [x[t] for x in sliced]
-            results = frame.run("body", body, [jnp.asarray(t, INT64), *memories, *slices])
+            index, *slices = arrays((np.asarray(t, INT64), *(x[t, ...] for x in sliced)))
+            results = frame.run("body", body, [index, *memories, *slices])
             memories[:] = results[: len(memories)]
             for values, value in zip(rows, results[len(memories) :], strict=True):
                 values.append(value)
             trips += 1
         stacked = [
-            _stack(frame, body, row.result, values[order])
+            stack(frame, body, row.result, values[order])
             for row, values in zip(view.rows, rows, strict=True)
         ]
-        return view.bound(memories, stacked, jnp.asarray(trips, INT64))
+        *stacked, count = arrays((*stacked, np.asarray(trips, INT64)))
+        return view.bound(memories, stacked, count)
 
     def _trips(self, frame: Frame, view: LoopView, memories: list[Value]) -> Iterator[int]:
         cond, limit = view.cond, view.max_trips
@@ -274,14 +277,3 @@ def _count(frame: Frame, view: LoopView) -> int:
         return int(frame.read(view.slices[0].source).shape[0])
     assert view.length is not None
     return frame.size(view.length)
-
-
-def _stack(frame: Frame, body: Body, name: str, rows: Sequence[Value]) -> Value:
-    if rows:
-        return jnp.stack(rows)
-    if name not in body.vars:
-        value = frame.read(name)
-        return jnp.zeros((0, *value.shape), value.dtype)
-    row = body.vars[name].type
-    assert isinstance(row, TensorType)
-    return jnp.zeros((0, *map(frame.size, row.shape)), row.dtype)

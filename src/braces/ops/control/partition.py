@@ -26,15 +26,16 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
+import numpy as np
+
 from braces.define.axes import AxisMap, led_by
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.inference import Context
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, unifies
 from braces.errors import ProgramError, ShapeError
-from braces.ir.records import Body, Op
+from braces.ir.records import Op
 from braces.ir.views import PartitionView, cases_in, names_read, size_in
-from braces.lazy import jnp
 from braces.ops.control.base import (
     BlockOp,
     Eliminate,
@@ -46,14 +47,17 @@ from braces.ops.control.base import (
     result_types,
 )
 from braces.ops.control.derivatives import Differentiation, Pushing
+from braces.ops.control.interpreting import (
+    Array,
+    arrays,
+    chosen_rows,
+    merge,
+    place,
+    zeros,
+)
 from braces.ops.control.loop_types import slice_type
 from braces.ops.control.partition_gradient import partition_gradient, partition_jvp
-from braces.ops.control.partition_lowering import (
-    along_rows,
-    first_of,
-    lower_cases,
-    without_stand_ins,
-)
+from braces.ops.control.partition_lowering import lower_cases
 from braces.ops.control.reached import cases_reached
 
 
@@ -142,21 +146,21 @@ class PartitionOp(BlockOp):
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
         """Each case on exactly its rows."""
-        view, results = PartitionView.of(frame.op), list[Value]()
-        rows = [frame.read(row.source) for row in view.rows]
+        view, results = PartitionView.of(frame.op), list[Array]()
+        rows = [np.asarray(frame.read(row.source)) for row in view.rows]
         outs = len(view.outs)
         for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
-            mask = frame.read(case.mask)
-            valid, places, chosen = _chosen(mask, view.compact)
-            frame.set_size(case.count, chosen.shape[0])
-            if bool(jnp.any(mask)):
-                given = without_stand_ins(view, [x[chosen] for x in rows], valid)
-                found = frame.run(f"cases[{k}]", body, [valid, *given])
+            mask = np.asarray(frame.read(case.mask))
+            valid, given = chosen_rows(view, mask, rows)
+            frame.set_size(case.count, valid.size)
+            if mask.any():
+                ran = frame.run(f"cases[{k}]", body, arrays((valid, *given)))
+                found = [np.asarray(result) for result in ran]
             else:
-                found = [_zeros(frame, body, name) for name in body.results]
-            placed = [_place(mask.shape[0], places, r) for r in found[:outs]] + found[outs:]
-            results = placed if not k else _merge(results, placed, mask, outs)
-        return view.bound(results)
+                found = [zeros(frame, body, name) for name in body.results]
+            placed = [place(mask, valid, r) for r in found[:outs]] + found[outs:]
+            results = placed if not k else merge(results, placed, mask, outs)
+        return view.bound(arrays(results))
 
     # ---- lower -------------------------------------------------------------------------------
 
@@ -254,40 +258,3 @@ def _agree(context: Context, left: Sequence[Type], right: Sequence[Type]) -> Non
                 given=f"rows of {a} and rows of {b}",
                 fix="Both branches give the same dtype and shape; br.cast and br.reshape help.",
             )
-
-
-# ---- values ----------------------------------------------------------------------------------
-
-
-def _zeros(frame: Frame, body: Body, name: str) -> Value:
-    if name not in body.vars:
-        return jnp.zeros_like(frame.read(name))
-    found = body.vars[name].type
-    assert isinstance(found, TensorType)
-    return jnp.zeros(tuple(map(frame.size, found.shape)), found.dtype)
-
-
-def _place(total: int, places: Value, rows: Value) -> Value:
-    """Rows back at their places, zeros elsewhere; places beyond the end are dropped."""
-    return jnp.zeros((total, *rows.shape[1:]), rows.dtype).at[places].set(rows, mode="drop")
-
-
-def _merge(
-    left: Sequence[Value], right: Sequence[Value], mask: Value, outs: int
-) -> list[Value]:
-    """The results of one more case: its rows where the mask says so, its sums added."""
-    rows = [
-        jnp.where(along_rows(mask, a), b, a)
-        for a, b in zip(left[:outs], right[:outs], strict=True)
-    ]
-    return rows + [a + b for a, b in zip(left[outs:], right[outs:], strict=True)]
-
-
-def _chosen(mask: Value, compact: bool) -> tuple[Value, Value, Value]:
-    """Interpreting: which of the rows are real, where they go, and where they come from."""
-    (places,) = jnp.nonzero(mask)
-    if compact:
-        return jnp.ones(places.shape[0], bool), places, places
-    total = mask.shape[0]
-    every = jnp.arange(total)
-    return mask, jnp.where(mask, every, total), jnp.where(mask, every, first_of(every, mask))
