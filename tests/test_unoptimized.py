@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from jax._src import compiler
@@ -9,6 +11,7 @@ from tests.unoptimized import optimize
 
 import braces as br
 from braces.lower import interpreter as interpret
+from braces.lower.interpreter import QUICK, SMALL
 
 
 def told_to_xla() -> dict[str, object]:
@@ -38,3 +41,22 @@ def test_plain_code_does_not_outlive_its_test() -> None:
         optimize(True)
     assert told_to_xla() == {}
     assert kernels() == 0
+
+
+@pytest.mark.parametrize(("numbers", "told"), [(SMALL, QUICK), (SMALL + 1, {})])
+def test_only_large_kernels_are_optimised_to_be_interpreted(
+    numbers: int, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, options = list[Any](), compiler.get_compile_options
+
+    def noting(*given: Any, **more: Any) -> Any:
+        found.append(more.get("env_options_overrides"))
+        return options(*given, **more)
+
+    monkeypatch.setattr(compiler, "get_compile_options", noting)
+    with br.Program() as prog:
+        out = br.tanh(br.data("x", ["n"]))
+    exe = br.Executor(mode="interpret")
+    exe.clear()
+    exe.run(prog, br.Scope(), feed={"x": np.ones(numbers, "float32")}, fetch=out)
+    assert found == [told]

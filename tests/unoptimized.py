@@ -6,7 +6,8 @@ Most of the time of the heaviest tests would go into optimising programs that ru
 a millisecond. A test may be marked if it holds what Braces makes of a program, gradients above
 all, against differences or against another mode: XLA then gets the same program and emits
 plain code for it, in a half to a third of the time. What holds the values of operators and
-constructs is not marked, and so everything is also compiled as users compile it.
+constructs is not marked, and so everything is also compiled as users compile it. `XLA_FLAGS`
+could say the same, but for all tests of a process alike.
 """
 
 from __future__ import annotations
@@ -18,19 +19,12 @@ from unittest import mock
 import jax
 from jax._src import compiler
 
-from braces.lower.interpreter import forget_kernels
-
-PLAIN = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
-}
-"""What XLA is told. `XLA_FLAGS` could say it too, but for all tests of a process alike."""
+from braces.lower.interpreter import QUICK, forget_kernels
 
 
 @functools.wraps(compiler.get_compile_options)
 def _plain(*given: Any, env_options_overrides: Any = None, **options: Any) -> Any:
-    overrides = {**(env_options_overrides or {}), **PLAIN}
+    overrides = {**(env_options_overrides or {}), **QUICK}
     return _plain.__wrapped__(*given, env_options_overrides=overrides, **options)
 
 

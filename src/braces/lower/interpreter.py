@@ -33,6 +33,7 @@ class Interpreter:
         sizes: The named dimensions of the run.
         listeners: Called after each operator.
         check_nan: Whether to stop at the first operator that produces a NaN.
+        quick: Whether kernels of small arrays are compiled as they are; see `QUICK`.
         watch: Ends the run where its time is over.
         kept: Where step scopes stay after the run: path to scope; `None` lets them go.
     """
@@ -42,6 +43,7 @@ class Interpreter:
     kept: dict[str, Scope] | None = None
     trips: dict[str, int] = field(default_factory=dict[str, int])
     check_nan: bool = False
+    quick: bool = False
     watch: Watch = field(default_factory=Watch)
 
     def run(self, body: Body, env: dict[str, Any], path: str) -> None:
@@ -75,7 +77,7 @@ class Interpreter:
             self.sizes.update((name, int(size)) for name, size in found.items())
         attrs = concrete_attrs(op.attrs, self.sizes)
         check(definition, values, attrs)
-        bind(op, compute(definition, values, attrs, tuple(op.outputs)), env)
+        bind(op, compute(definition, values, attrs, tuple(op.outputs), self.quick), env)
 
     def enter(self, path: str, outer: str) -> None:
         """Make the scope of a block, in that of the block around it, if that was asked for."""
@@ -128,11 +130,27 @@ def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]
         raise definition.failure(attrs, code)
 
 
+SMALL = 4096
+"""How many numbers a kernel reads at most to be compiled as it is."""
+
+QUICK = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+"""What XLA is told of a CPU where it need not optimise.
+
+Compiling a kernel takes it 30 ms, and a third of that with these; a few thousand numbers take
+microseconds either way. What is interpreted is many kernels that mostly run a few times.
+"""
+
+
 def compute(
     definition: OpDef,
     values: Mapping[str, Any],
     attrs: Mapping[str, Any],
     wanted: tuple[str, ...],
+    quick: bool,
 ) -> dict[str, Any]:
     """Run one kernel; compiled on its own where it reads arrays, and nothing else.
 
@@ -142,7 +160,8 @@ def compute(
         refuse_huge_results(definition, attrs, wanted)
     if definition.lists or not values:
         return definition.compute(values, attrs, wanted)
-    return _kernel(definition, tuple(attrs.items()), wanted)(values)
+    small = quick and sum(x.size for given in values.values() for x in given) <= SMALL
+    return _kernel(definition, tuple(attrs.items()), wanted, small)(values)
 
 
 def forget_kernels() -> None:
@@ -152,9 +171,10 @@ def forget_kernels() -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _kernel(
-    definition: OpDef, attrs: tuple[tuple[str, Any], ...], wanted: tuple[str, ...]
+    definition: OpDef, attrs: tuple[tuple[str, Any], ...], wanted: tuple[str, ...], small: bool
 ) -> Callable[[Any], dict[str, Any]]:
-    return jax.jit(guarded(lambda values: definition.compute(values, dict(attrs), wanted)))
+    function = guarded(lambda values: definition.compute(values, dict(attrs), wanted))
+    return jax.jit(function, compiler_options=QUICK if small else None)
 
 
 @dataclass

@@ -13,7 +13,7 @@ from braces.lower.attributes import Sizes
 from braces.lower.interpreter import Interpreter
 from braces.lower.signals import Uninterrupted
 from braces.lower.watch import Watch
-from braces.runtime.device import compute_in_calling_thread
+from braces.runtime.device import compute_in_calling_thread, is_cpu
 from braces.runtime.feeds import check_shape
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
@@ -54,7 +54,7 @@ def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in run.values.items()}
         interpreter = Interpreter(
-            sizes, run.listeners, kept, check_nan=check_nan, watch=run.watch
+            sizes, run.listeners, kept, {}, check_nan, is_cpu(device), run.watch
         )
         interpreter.run(plan.body, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
