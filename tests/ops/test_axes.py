@@ -25,6 +25,8 @@ from braces.define.decorator import OPS, OpDef
 from braces.dtypes import FLOAT64, TensorType
 from braces.lazy import jax
 
+pytestmark = pytest.mark.unoptimized
+
 Values = Mapping[str, tuple[Any, ...]]
 
 # ---- one operator on numbers -----------------------------------------------------------------
