@@ -181,6 +181,74 @@ def test_a_damaged_program_is_an_error_and_never_a_traceback(
     capsys.readouterr()
 
 
+# ---- folded ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> tuple[str, br.Program]:
+    """A program of two blocks, one of them longer than what is shown whole, and its file."""
+    with br.Program() as prog:
+        x = br.data("x", ["b", 4])
+        with br.block("short"):
+            y = br.tanh(br.fc(x, 4, name="fc"))
+        br.optimizer.adam().minimize(br.mean(y, name="loss"))
+    path = str(tmp_path / "trained.braces")
+    prog.save(path)
+    return path, prog
+
+
+def test_a_long_block_is_a_line_of_the_text(
+    trained: tuple[str, br.Program], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, prog = trained
+    for said in ("--text", "--after=verify"):
+        text = shown(capsys, said, path)
+        (line,) = (line for line in text.splitlines() if "= block(…)" in line)
+        assert line.startswith("  adam/where_0: i32[], adam/add_")
+        assert f" as adam {{ … {len(prog.blocks[-1].ops)} operators }}  # " in line
+        assert ", … 4 more = " in line
+        assert "short/tanh_0: f32[b,4] = tanh(" in text
+        assert "update short/fc.w = adam/" in text
+
+
+def test_a_folded_text_is_unfolded_and_reads_back(
+    trained: tuple[str, br.Program],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path, prog = trained
+    for how in (["--unfold"], ["--text", "--unfold"], ["--after=verify", "--unfold"]):
+        assert parse_program(shown(capsys, *how, path)) == prog.definition
+    folded = tmp_path / "folded.txt"
+    folded.write_text(shown(capsys, "--text", path))
+    assert main(["show", str(folded)]) == 1
+    assert "--text --unfold" in capsys.readouterr().err
+
+
+def test_a_block_that_gives_nothing_is_folded_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [])
+        with br.block("outer"), br.block("inner"):
+            for _ in range(41):
+                x = br.tanh(x)
+    path = str(tmp_path / "p.braces")
+    prog.save(path)
+    text = shown(capsys, "--text", path)
+    assert "  do block(…) as outer { … 42 operators }" in text
+    assert len(text.splitlines()) == 4
+
+
+def test_blocks_are_a_line_each_of_the_summary(
+    trained: tuple[str, br.Program], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, prog = trained
+    lines = shown(capsys, path).splitlines()
+    assert "    short (block) { 3 operators }" in lines
+    assert f"    adam (block) {{ {len(prog.blocks[-1].ops)} operators }}" in lines
+
+
 # ---- after a pass ----------------------------------------------------------------------------
 
 TWO = """

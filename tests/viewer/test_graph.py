@@ -129,6 +129,21 @@ def test_updates_are_named_beside_the_value_that_a_run_commits() -> None:
     assert any("⇒ w" in line for line in said)
 
 
+def test_a_block_is_called_by_its_name_and_its_values_by_what_they_become(
+    elk_in: Path | None,
+) -> None:
+    with br.Program() as program:
+        w = br.parameter("w", [4])
+        br.optimizer.adam().minimize(br.mean(w * w))
+    step = len(program.block(0).ops) - 1
+    closed = check(layout(program, ["b0"], elk_in=elk_in))
+    assert any("block adam" in line for line in closed[f"o0.{step}"]["lines"])
+    opened = check(layout(program, elk_in=elk_in))
+    inside = [opened[id_] for id_ in opened[f"o0.{step}"]["inner"]]
+    said = "".join(line for box in inside for line in box["lines"])
+    assert all(f"⇒ {name}" in said for name in program.updates)
+
+
 def test_without_edges_an_operator_names_what_it_reads() -> None:
     said = [line for box in layout(nested())["boxes"] for line in box["lines"]]
     assert "matmul_0 f32[batch,4] = matmul(x.step_0, w)" in said

@@ -1,4 +1,8 @@
-"""`braces show FILE`: what is in a file; `--after PASS`: what a pass makes of it."""
+"""`braces show FILE`: what is in a file; `--after PASS`: what a pass makes of it.
+
+The text form is for people here, so long plain blocks are folded unless `--unfold` is said;
+`str(prog)`, and what other commands write, is whole.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,11 @@ from braces.cli.programs import shown_name
 from braces.cli.terminal import Style, columns, in_bytes
 from braces.cli.tree import describe, program_lines, sizes
 from braces.errors import BracesError, FileFormatError
+from braces.ir import print_program
 from braces.passes.catalogue import MAKERS, PASSES
 from braces.passes.pipeline import Pass, noting, wanted
 from braces.program import Program
+from braces.viewer.fragment import OPEN_UP_TO
 
 _MOST_ROWS = 200
 _LISTED = ", ".join((*PASSES, "segments:TRIPS"))
@@ -34,6 +40,12 @@ def _arguments(parser: ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="for programs to read")
     form.add_argument("--text", action="store_true", help="the programs in the text form")
+    parser.add_argument(
+        "--unfold",
+        action="store_true",
+        help=f"the text form with all of it, so that it reads back: a block of `with br.block` "
+        f"that has more than {OPEN_UP_TO} operators is folded into a line otherwise",
+    )
 
 
 def _pass(text: str) -> Pass:
@@ -56,8 +68,8 @@ def _run(options: Namespace) -> int:
         content = _after(content, options.after)
     if options.json:
         print(json.dumps(_plain(options.file, content), indent=2))
-    elif options.text or options.after is not None:
-        print("\n".join(_texts(content)), end="")
+    elif options.text or options.unfold or options.after is not None:
+        print("\n".join(_texts(content, None if options.unfold else OPEN_UP_TO)), end="")
     else:
         print("\n".join(_lines(options.file, content, Style(sys.stdout))))
     return YES
@@ -99,10 +111,11 @@ def _trees(content: Content) -> dict[str, dict[str, Any]]:
     return {name: describe(one, content.gives[name]) for name, one in content.programs.items()}
 
 
-def _texts(content: Content) -> Iterator[str]:
+def _texts(content: Content, fold: int | None) -> Iterator[str]:
     """The programs in the text form; several are told apart by comments."""
     for name, program in content.programs.items():
-        yield f"# {name}\n{program}" if len(content.programs) > 1 else str(program)
+        text = print_program(program.definition, fold)
+        yield f"# {name}\n{text}" if len(content.programs) > 1 else text
 
 
 def _lines(file: str, content: Content, style: Style) -> Iterator[str]:

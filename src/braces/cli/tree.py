@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from braces.cli.terminal import Style
 from braces.dtypes import ListType, Type
-from braces.ir.records import DATA, Body, Op
+from braces.ir.records import BLOCK, DATA, Body, Op
 from braces.ir.walk import all_ops, free_names
 from braces.program import Program
 
@@ -85,8 +85,11 @@ def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
 
 def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
     for block in tree["blocks"]:
+        if block["owner_type"] == BLOCK and not block["blocks"]:
+            yield f"{pad}{block['owner']} (block) {{ {counted(block['ops'])} }}"
+            continue
         params = ", ".join(block["params"])
-        captures = f"  captures {', '.join(block['captures'])}" if block["captures"] else ""
+        captures = f"  captures {_some(block['captures'])}" if block["captures"] else ""
         owner = f"{block['owner']} ({block['owner_type']})"
         yield f"{pad}{owner} {style.bold(block['block'])}{style.dim(f' ({params})')} {{ " + (
             f"{counted(block['ops'])}{style.dim(captures)}"
@@ -95,12 +98,16 @@ def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
         yield f"{pad}}}"
 
 
+def _some(names: Sequence[str], most: int = 12) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f", and {rest} more" if rest > 0 else "")
+
+
 def counted(ops: int) -> str:
     """`1 operator`, `2 operators`."""
     return f"{ops} operator" + ("" if ops == 1 else "s")
 
 
 def _common(counts: Mapping[str, int], most: int = 12) -> str:
-    first = ", ".join(f"{type_} {count}" for type_, count in list(counts.items())[:most])
-    rest = len(counts) - most
-    return first + (f", and {rest} more types" if rest > 0 else "")
+    types = [f"{type_} {count}" for type_, count in counts.items()]
+    return _some(types, most) + (" types" if len(types) > most else "")

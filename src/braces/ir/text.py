@@ -12,7 +12,10 @@
       update w = sub_0
     }
 
-`braces.ir.parser` gives the grammar and reads it back: the same records, to the last bit.
+`braces.ir.parser` gives the grammar and reads it back: the same records, to the last bit. For
+people who only read, long plain blocks are folded, each into one line:
+
+      adam/add_3: f32[8,4], adam/count_1: i32[] = block(…) as adam { … 15 operators }
 Fields of a later schema are shown as `unknown "base64"`. What follows from names is not shown:
 the slots of outputs (`derived_outputs`) and the name of the operator (`derived_name`).
 """
@@ -34,6 +37,7 @@ from braces.ir import limits
 from braces.ir.files import stored_path
 from braces.ir.records import (
     ARGUMENT,
+    BLOCK,
     CAPTURES,
     VALUE,
     Attr,
@@ -45,20 +49,31 @@ from braces.ir.records import (
     Source,
     VarInfo,
 )
+from braces.ir.tokens import ELLIPSIS
+from braces.ir.walk import all_ops
 
 LONGEST_INLINE = 16
 """Array constants of at most so many numbers are written out; longer ones in base64."""
+MOST_FOLDED = 3
+"""A folded block shows so many of its outputs."""
 
 _PAD = "  "
 _SLOT_IN_NAME = re.compile(r".*\.([A-Za-z_]\w*)(?:\.\d+)?")
 _PLAIN_FILE = re.compile(r'[^\s"]\S*')
 
 
-def print_program(program: ProgramDef) -> str:
-    """The text of a program; `parse_program` reads it."""
+def print_program(program: ProgramDef, fold: int | None = None) -> str:
+    """The text of a program; `parse_program` reads it.
+
+    Args:
+        program: The program.
+        fold: Plain blocks of more operators than this, those in blocks inside included, are a
+            line each; nothing reads that.
+    """
     limits.check_nesting(program.main.ops)
     updates = [f"update {name} = {value}" for name, value in program.updates.items()]
-    return _text(_block("program" + _unknown(program.unknown), program.main, "", updates))
+    head = "program" + _unknown(program.unknown)
+    return _text(_block(head, program.main, "", updates, fold))
 
 
 def print_body(body: Body) -> str:
@@ -109,7 +124,13 @@ def derived_name(outputs: Slots) -> str:
 # ---- blocks and operators --------------------------------------------------------------------
 
 
-def _block(head: str, body: Body, pad: str, updates: Sequence[str] = ()) -> Iterator[str]:
+def _block(
+    head: str,
+    body: Body,
+    pad: str,
+    updates: Sequence[str] = (),
+    fold: int | None = None,
+) -> Iterator[str]:
     """A block behind `head`, which ends with `(` where parentheses must be shown."""
     arguments = _untyped(body, body.params, ARGUMENT)
     values = _untyped(body, (name for op in body.ops for name in op.binds()), VALUE)
@@ -123,7 +144,7 @@ def _block(head: str, body: Body, pad: str, updates: Sequence[str] = ()) -> Iter
         yield inside + _unknown(body.unknown).lstrip()
     yield from (inside + _declaration(info) for info in declared)
     for op in body.ops:
-        yield from _op(op, values, inside)
+        yield from _op(op, values, inside, fold)
     if body.results:
         yield f"{inside}return {', '.join(body.results)}"
     yield from (inside + update for update in updates)
@@ -151,7 +172,10 @@ def _declaration(info: VarInfo) -> str:
     return shown + _unknown(info.unknown)
 
 
-def _op(op: Op, values: dict[str, VarInfo], pad: str) -> Iterator[str]:
+def _op(op: Op, values: dict[str, VarInfo], pad: str, fold: int | None = None) -> Iterator[str]:
+    if fold is not None and op.type == BLOCK and (count := _count(op)) > fold:
+        yield pad + _folded(op, values, count)
+        return
     clause = list(op.inputs)[-1:] == [CAPTURES] and op.captures()
     inputs = {s: n for s, n in op.inputs.items() if not (clause and s == CAPTURES)}
     nested = {n: v for n, v in op.attrs.items() if _has_body(v) and n != CAPTURES}
@@ -161,7 +185,24 @@ def _op(op: Op, values: dict[str, VarInfo], pad: str) -> Iterator[str]:
     line += "" if op.name == derived_name(op.outputs) else f" as {op.name}"
     yield line + _unknown(op.unknown) + _comment(op.source)
     for name, value in nested.items():
-        yield from _spread(name + " ", value, pad + _PAD)
+        yield from _spread(name + " ", value, pad + _PAD, fold)
+
+
+def _folded(op: Op, values: dict[str, VarInfo], count: int) -> str:
+    """A plain block in a line."""
+    names = [_bound(name, values) for name in op.binds()]
+    shown, more = names[:MOST_FOLDED], len(names) - MOST_FOLDED
+    if more > 0:
+        shown.append(f"{ELLIPSIS} {more:,} more")
+    left = _joined(shown) + " = " if names else "do "
+    named = "" if op.name == derived_name(op.outputs) else f" as {op.name}"
+    within = f"{{ {ELLIPSIS} {count:,} operators }}"
+    return f"{left}{op.type}({ELLIPSIS}){named} {within}{_comment(op.source)}"
+
+
+def _count(op: Op) -> int:
+    """The operators in an operator, at any depth."""
+    return sum(1 for body in op.bodies().values() for _ in all_ops(body))
 
 
 def _unknown(data: bytes) -> str:
@@ -214,14 +255,14 @@ def _braces(attrs: Mapping[str, Attr], pad: str) -> str:
     return f" {{{', '.join(shown)}}}" if shown else ""
 
 
-def _spread(head: str, value: Attr, pad: str) -> Iterator[str]:
+def _spread(head: str, value: Attr, pad: str, fold: int | None = None) -> Iterator[str]:
     """A value over as many lines as its blocks need."""
     if isinstance(value, Body):
-        yield from _block(head + "(", value, pad)
+        yield from _block(head + "(", value, pad, fold=fold)
     elif isinstance(value, tuple) and _has_body(value):
         yield f"{pad}{head}["
         for one in value:
-            *lines, last = _spread("", one, pad + _PAD)
+            *lines, last = _spread("", one, pad + _PAD, fold)
             yield from (*lines, last + ",")
         yield f"{pad}]"
     else:

@@ -12,6 +12,9 @@ from braces.ir import limits
 
 T = TypeVar("T")
 
+ELLIPSIS = "…"
+"""Stands in a text that is folded for what it leaves out."""
+
 _SPACE = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
 _TOKEN = re.compile(
     r"(?P<name>[A-Za-z_@][\w.@/-]*+)"
@@ -75,7 +78,10 @@ class Tokens:
         found = self.peek()
         broken = "\n" in self.text[self.last_end : found.start]
         at = self.last_end if broken or found.kind == "end" else found.start
-        return parse_error(self.text, at, f"Expected {what} before {found}.")
+        fix = None
+        if found.text == ELLIPSIS:
+            fix = "This text is folded; `braces show --text --unfold` prints all of it."
+        return parse_error(self.text, at, f"Expected {what} before {found}.", fix)
 
     def peek(self, distance: int = 0) -> Token:
         """The next token, or one further ahead."""

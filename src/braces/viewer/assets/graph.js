@@ -211,8 +211,23 @@ class Graph {
     return box;
   }
 
+  title(op) {
+    // The type, and the name of what owns blocks where no output tells it.
+    const told = named(op.o).some(([, name]) => `${name}.`.startsWith(`${op.n}.`));
+    return [[op.t, "type"], ...(op.b.length && !told ? [[` ${op.n}`, "label"]] : [])];
+  }
+
+  committed(number, name) {
+    // What takes on a value at the end of a run; a plain block gives it out under its own name.
+    if (number === this.main) return this.updates.get(name);
+    const { block, op } = owners.get(number);
+    const owner = blocks[block].ops[op];
+    const given = owner.t === "block" && named(owner.o).some(([, one]) => one === name);
+    return given ? this.committed(block, name) : undefined;
+  }
+
   output(number, name) {
-    const to = number === this.main && this.updates.get(name);
+    const to = this.committed(number, name);
     return [[name, "name"], [` ${typeOf(number, name)}`, "soft"], ...(to ? [[` ⇒ ${to}`, "update"]] : [])];
   }
 
@@ -221,14 +236,14 @@ class Graph {
     const shown = names.length > 3 ? names.slice(0, 2) : names;
     const rest = names.length - shown.length;
     const lines = shown.map((name) => this.output(number, name));
-    return [[[op.t, "type"]], ...lines, ...(rest ? [[[`… and ${rest} more`, "soft"]]] : [])];
+    return [this.title(op), ...lines, ...(rest ? [[[`… and ${rest} more`, "soft"]]] : [])];
   }
 
   line(number, op) {
     const names = named(op.o).map(([, name]) => name);
     const outs = names.length === 1 ? this.output(number, names[0]) : [[names.join(", "), "name"]];
     const ins = named(op.i).map(([, name]) => name).join(", ");
-    return [...outs, [names.length ? " = " : "", "soft"], [op.t, "type"], [`(${short(ins)})`, ""]];
+    return [...outs, [names.length ? " = " : "", "soft"], ...this.title(op), [`(${short(ins)})`, ""]];
   }
 
   // ---- edges ----
