@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.ir.walk import all_ops
 from braces.viewer.payload import payload
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -296,6 +297,8 @@ def test_a_transformer_of_twelve_layers_is_a_list_of_twelve_boxes() -> None:
     forward = [op for op in main.ops if op.type == "block" and "_grad" not in op.name]
     layers = [f"layer_{i}" for i in range(12)]
     assert [op.name for op in forward] == [*layers, "head", "adam"]
+    assert len(main.ops) < 40
+    assert sum(1 for _ in all_ops(net.program.definition.main)) > 4000
     backward = [
         op.name for op in main.ops if op.type == "block" and op.name.startswith("layer")
     ]

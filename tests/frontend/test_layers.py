@@ -352,3 +352,26 @@ def test_layers_train(mode: str, rng: np.random.Generator) -> None:
     got, _ = run(mode, prog, {"x": fed}, {p.name: g for p, g in pairs.items()})
     assert all(np.isfinite(grad).all() for grad in got.values())
     assert all(abs(got[name]).max() > 0 for name in ("conv.w", "ln.scale", "bn.scale", "fc.w"))
+
+
+LAYERS: dict[str, Any] = {
+    "batch_norm": ([4, 8], br.batch_norm),
+    "conv1d": ([4, 8], lambda x: br.conv1d(x, 2, 3, act="relu")),
+    "conv2d": ([4, 8, 8], lambda x: br.conv2d(x, 2, 3, act="relu")),
+    "dropout": ([4], lambda x: br.dropout(x, 0.5)),
+    "embedding": ([], lambda x: br.embedding(x, [9, 2])),
+    "fc": ([4], lambda x: br.fc(x, 2, act="tanh")),
+    "group_norm": ([4, 8], lambda x: br.group_norm(x, 2)),
+    "layer_norm": ([4], br.layer_norm),
+    "rms_norm": ([4], br.rms_norm),
+}
+
+
+@pytest.mark.parametrize("name", br.layers.__all__)
+def test_a_layer_is_three_operators_at_most_and_no_block(name: str) -> None:
+    """One that makes more is a block of its own, called as the layer."""
+    sizes, layer = LAYERS[name]
+    with br.Program() as prog:
+        layer(br.data("x", ["b", *sizes], "int32" if name == "embedding" else "float32"))
+    assert 1 <= len(prog.block(0).ops) <= 3
+    assert len(prog.blocks) == 1

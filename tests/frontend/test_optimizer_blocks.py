@@ -168,7 +168,8 @@ def boxed(calls: int) -> br.Program:
         xs = [br.data(f"x{i}", [f"b{i}", 3]) for i in range(calls)]
         with br.block("step") as step:
             y = br.fc(xs[0], 2, name="fc")
-            opt.adam(0.1).minimize(br.mean(br.square(y - 1.0)))
+            course = opt.exponential_decay(0.1, 1, 0.5)
+            opt.adam(course).minimize(br.mean(br.square(y - 1.0)))
         for x in xs[1:]:
             step(x)
     return prog
@@ -181,7 +182,8 @@ def test_a_step_in_a_block_is_a_part_of_it(mode: str) -> None:
     assert {"step/fc.w", "step/adam/mu/step/fc.w"} < set(prog.updates)
     with br.Program() as flat:
         y = br.fc(br.data("x0", ["b0", 3]), 2, name="step/fc")
-        opt.adam(0.1, name="adam").minimize(br.mean(br.square(y - 1.0)))
+        course = opt.exponential_decay(0.1, 1, 0.5)
+        opt.adam(course).minimize(br.mean(br.square(y - 1.0)))
     feeds = [{"x0": X}] * 3
     np.testing.assert_array_equal(
         path_of(prog, feeds, mode)["step/fc.w"], path_of(flat, feeds, mode)["step/fc.w"]
@@ -195,6 +197,22 @@ def test_a_step_in_a_block_that_is_called_again_is_a_second_step(mode: str) -> N
     assert one["step/adam/count"] == 4
     for name, value in one.items():
         np.testing.assert_allclose(two[name], value, 1e-6, 1e-7, err_msg=name)
+
+
+def test_steps_in_a_block_have_names_of_their_own_there() -> None:
+    prog, loss = fit()
+    with prog, br.block("step"):
+        pairs = br.append_backward(loss)
+        (first, second) = ({param: grad} for param, grad in pairs.items())
+        opt.adam().apply_gradients(first)
+        with pytest.raises(br.DuplicateNameError, match="`step/adam/…`"):
+            opt.adam(name="adam").apply_gradients(second)
+        opt.adam().apply_gradients(second)
+    assert {"step/adam/mu/fc0.w", "step/adam_1/mu/fc0.b"} < set(prog.updates)
+    assert [op.name for op in prog.block(1).ops if op.type == "block"] == [
+        "step/adam",
+        "step/adam_1",
+    ]
 
 
 def test_gradients_that_are_applied_in_a_block_are_a_part_of_it(mode: str) -> None:

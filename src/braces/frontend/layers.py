@@ -6,6 +6,13 @@ block, wherever the layer is called, so that a layer in a step block is one laye
 
 Parameters are called after the layer: `name="fc1"` makes `fc1.w` and `fc1.b`. `params=` gives
 the parameters' names instead and shares those that are there already.
+
+A layer is three operators at most, as a product, a bias and an activation, and they stand in
+the program as they are: a box around a line tells less than the line. What composes layers, an
+encoder or a layer of a transformer, is one thing to its author, and a block of the program:
+
+    with br.block("layer_3"):            one box of operators; `layer_3/q.w`, `layer_3/out.b`, …
+        h = h + attention(br.layer_norm(h, name="norm"))
 """
 
 from __future__ import annotations

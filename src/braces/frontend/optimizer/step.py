@@ -244,14 +244,17 @@ def _already(first: Var, *_: Any) -> Var:
 
 
 def _free_name(program: Builder, part: Part) -> str:
-    taken = {name.partition("/")[0] for name in program.table.vars if "/" in name}
+    """The name of a part in the current block, with a count where another one has it."""
+    prefix = program.current.names.prefix
+    inside = (n.removeprefix(prefix) for n in program.table.vars if n.startswith(prefix))
+    taken = {name.partition("/")[0] for name in inside if "/" in name}
     if part.chosen and part.name in taken:
         raise DuplicateNameError(
-            f"There are variables called `{part.name}/…` already.",
+            f"There are variables called `{prefix}{part.name}/…` already.",
             fix="Give each optimizer of a program another name.",
         )
     names = (f"{part.name}_{i}" if i else part.name for i in count())
-    return next(name for name in names if name not in taken)
+    return prefix + next(name for name in names if name not in taken)
 
 
 # ---- learning rates --------------------------------------------------------------------------
