@@ -321,8 +321,22 @@ def test_a_pass_takes_words(program_file: str, capsys: pytest.CaptureFixture[str
     assert shown(capsys, "--after", "segments:2,loop_7", program_file).count("= loop(") == 1
 
 
+def test_a_derivative_is_one_more_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.braces"
+    path.write_text(TWO)
+    text = shown(capsys, "--after", "gradients:y,x,other", str(path))
+    assert "return y, x_grad, other_grad" in text
+    said = as_json(capsys, "--after", "jvp:y,x,other", str(path))["programs"]["program"]
+    assert said["gives"] == {"y": "f32[3]", "y_tangent": "f32[3]"}
+    assert main(["show", "--after", "gradients:u,x", str(path)]) == 1
+    assert "no variable `u`" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
-    "given", ["segments", "segments:", "segments:0", "segments:x", "prune:1"]
+    "given",
+    ["segments", "segments:", "segments:0", "segments:x", "prune:1", "gradients", "jvp:,x"],
 )
 def test_words_that_a_pass_does_not_take_are_bad_usage(
     given: str, program_file: str, capsys: pytest.CaptureFixture[str]

@@ -171,20 +171,16 @@ class SymbolTable:
         self.touch()
         return op
 
-    def replace(self, old: Op, new: Op) -> Op:
-        """Put an operator in the place of another."""
-        limits.check_nesting([new])
+    def replace(self, old: Op, *new: Op) -> None:
+        """Put operators in the place of another; what they bind is declared."""
+        limits.check_nesting(new)
         ops, at = self.ops, self._place_of(old)
-        ops[at] = new
-        self.journal.note(lambda: ops.__setitem__(at, old))
-        self.touch()
-        return new
+        ops[at : at + 1] = new
 
-    def move_last(self, before: Op) -> None:
-        """Move the operator that was appended last in front of another."""
-        ops, at = self.ops, self._place_of(before)
-        ops.insert(at, ops.pop())
-        self.journal.note(lambda: ops.append(ops.pop(at)))
+        def undo() -> None:
+            ops[at : at + len(new)] = [old]
+
+        self.journal.note(undo)
         self.touch()
 
     def _place_of(self, op: Op) -> int:

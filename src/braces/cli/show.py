@@ -20,13 +20,13 @@ from braces.cli.terminal import Style, columns, in_bytes
 from braces.cli.tree import describe, program_lines, sizes
 from braces.errors import BracesError, FileFormatError
 from braces.ir import print_program
-from braces.passes.catalogue import MAKERS, PASSES
+from braces.passes.catalogue import MAKERS, PASSES, WORDS
 from braces.passes.pipeline import Pass, noting, wanted
 from braces.program import Program
 from braces.viewer.fragment import OPEN_UP_TO
 
 _MOST_ROWS = 200
-_LISTED = ", ".join((*PASSES, "segments:TRIPS"))
+_LISTED = ", ".join((*PASSES, *(f"{name}:{words}" for name, words in WORDS.items())))
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -79,17 +79,16 @@ def _after(content: Content, one: Pass) -> Content:
     """What a file has, with what a pass makes of its programs for what they give."""
     if not content.programs:
         raise FileFormatError("The file has arrays, and no programs.")
+    made, gives = dict[str, Program](), dict[str, dict[str, str]]()
     with noting() as notes:
-        made = {
-            name: one(Program(wanted(program.definition, content.gives[name].values())))
-            for name, program in content.programs.items()
-        }
+        for name, program in content.programs.items():
+            before = wanted(program.definition, content.gives[name].values())
+            after = made[name] = one(Program(before))
+            more = after.results[len(before.main.results) :]
+            given = dict(zip(content.gives[name], after.results, strict=False))
+            gives[name] = given | dict(zip(more, more, strict=True))
     for said in notes:
         print(f"{said.where or 'block 0'}: {said.what}", file=sys.stderr)
-    gives = {
-        name: dict(zip(content.gives[name], program.results, strict=False))
-        for name, program in made.items()
-    }
     return replace(content, programs=made, gives=gives)
 
 

@@ -15,7 +15,7 @@ from braces.define.definition import Completing
 from braces.define.signature import call_signature
 from braces.errors import ProgramError
 from braces.hints import ALIASES
-from braces.passes.backward import as_list
+from braces.passes.directions import as_list
 
 
 class OperatorFunction(Completing):

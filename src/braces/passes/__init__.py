@@ -4,6 +4,7 @@
     mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
     small = br.passes.eliminate(prog)            # a new program
     cut = br.passes.segments(16)(prog)           # some are made with what they need to know
+    sloped = br.passes.gradients("loss", ["w", "b"])(prog)   # gives w_grad and b_grad as well
     print(prog.explain())                        # what each pass did, or why not
 
 Attributes:
@@ -20,6 +21,7 @@ from braces.passes.catalogue import (
     ROUND_ROWS as round_rows,
     VERIFY as verify,
 )
+from braces.passes.differentiate import gradients, jvp
 from braces.passes.pipeline import Pass, note
 from braces.passes.segments import segments
 
@@ -28,8 +30,10 @@ __all__ = [
     "default",
     "eliminate",
     "for_test",
+    "gradients",
     "hoist",
     "inline",
+    "jvp",
     "note",
     "prune",
     "round_rows",

@@ -7,8 +7,8 @@ call it again for their bodies, so nesting needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import TypeAlias, TypeVar, cast
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TypeAlias
 
 from braces.builder.program import Builder
 from braces.builder.source import says_where
@@ -19,7 +19,6 @@ from braces.builder.var import (
     apply,
     as_var,
     check_visible,
-    main_var,
     one,
     shown,
     tensor_type,
@@ -29,60 +28,25 @@ from braces.builder.var import (
 from braces.define.decorator import OPS, OpDef, Slot
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
-from braces.ir.records import Body, Op, VarInfo
+from braces.ir.records import Op, VarInfo
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import add, collect, differentiable
 from braces.ops.control.keeping import Lists, history_of
 from braces.ops.lists import EMPTY, list_attrs, zero_list
 from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
-from braces.passes.prune import eliminate
+from braces.passes.directions import (
+    AtOperator,
+    OneOrMore,
+    as_list,
+    differentiable_vars,
+    open_blocks,
+    reachable,
+)
 from braces.passes.verify import verified_at_end
 
-T = TypeVar("T")
-OneOrMore: TypeAlias = T | Sequence[T]
 Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 """The cotangents of a slot, which may be just one."""
-
-
-class AtOperator:
-    """An operator that owns blocks; `braces.ops.control.derivatives.Derivative`."""
-
-    def __init__(self, program: Builder, host: SymbolTable, op: Op) -> None:
-        self._program = program
-        self._host = host
-        self._op = op
-
-    @property
-    def program(self) -> Builder:
-        """The program that is built."""
-        return self._program
-
-    @property
-    def host(self) -> SymbolTable:
-        """The block that the operator stands in."""
-        return self._host
-
-    @property
-    def op(self) -> Op:
-        """The operator, as it stands there now."""
-        return self._op
-
-    def var(self, name: str) -> Var:
-        """The handle of a variable that the operator reads or binds."""
-        return visible_var(self._program, self._host, name)
-
-    def reachable(self, body: Body, names: Set[str]) -> set[str]:
-        """All that depends on these names of a block."""
-        return reachable(body, names)
-
-    def eliminate(self, body: Body, results: Sequence[str]) -> Body:
-        """A block with only what these results need."""
-        return eliminate(body, results)
-
-    def replace(self, op: Op) -> None:
-        """Put another operator in the place of this one, which is `op` from then on."""
-        self._op = self._host.replace(self._op, op)
 
 
 class OpDifferentiation(AtOperator):
@@ -127,12 +91,12 @@ class OpDifferentiation(AtOperator):
         return filled_list(length, values, history)
 
     def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
-        """An empty history, made just before the operator; returns its name."""
+        """An empty history, for what `replace` puts there next; returns its name."""
         host = self.host
         info = host.new_var(name or host.names.unique("history"), ListType(element))
         attrs = OPS.get(EMPTY).bind_attrs(list_attrs(element, history))
-        host.new_op(EMPTY, outputs={"out": (info.name,)}, attrs=attrs, source=self.op.source)
-        host.move_last(self.op)
+        outputs, called = {"out": (info.name,)}, host.names.unique(EMPTY)
+        self._before.append(Op(EMPTY, called, {}, outputs, attrs, self.op.source))
         return info.name
 
     def give(self, name: str, grad: Var) -> None:
@@ -251,26 +215,6 @@ class Backprop:
         )
 
 
-def moving(op: Op, definition: OpDef) -> Iterator[str]:
-    """What moves outputs: inputs, and other outputs where one can see into the operator."""
-    yield from op.reads()
-    if definition.transparent:
-        yield from op.binds()
-
-
-def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
-    """The variables that depend on `wanted` in a way that gradients follow."""
-    active = set(wanted)
-    for op in block.ops:
-        definition = OPS.get(op.type)
-        if not definition.differentiable or active.isdisjoint(moving(op, definition)):
-            continue
-        own_blocks = isinstance(definition, BlockOp)
-        found = definition.reached(op, active, reachable) if own_blocks else op.binds()
-        active.update(name for name in found if differentiable(block.vars[name].type))
-    return active
-
-
 # ---- the public functions --------------------------------------------------------------------
 
 
@@ -300,12 +244,19 @@ def gradients(
     """
     asked = as_list(targets)
     given = [None] * len(asked) if target_gradients is None else as_list(target_gradients)
-    if len(given) != len(asked) or not asked:
+    return pulled(asked, as_list(inputs), given)
+
+
+def pulled(
+    targets: Sequence[Var], inputs: Sequence[Var | VarInfo], given: Sequence[Operand | None]
+) -> list[Var | None]:
+    """The gradients of targets with these cotangents; see `gradients`."""
+    if len(given) != len(targets) or not targets:
         raise GradientError(
-            f"There are {len(asked)} targets and {len(given)} target gradients.",
+            f"There are {len(targets)} targets and {len(given)} target gradients.",
             fix="Give one target gradient for each target, or none at all.",
         )
-    ends, starts = differentiable_vars(asked), differentiable_vars(as_list(inputs), asked)
+    ends, starts = differentiable_vars(targets), differentiable_vars(inputs, targets)
     program = ends[0].program
     with verified_at_end(program) as host:
         ends, starts = list(map(shown, ends)), list(map(shown, starts))
@@ -331,47 +282,6 @@ def _tables_around(host: SymbolTable, wanted: set[str]) -> list[tuple[SymbolTabl
         found.append((table, wanted))
         wanted = reachable(table, wanted)
     return found[::-1]
-
-
-def open_blocks(host: SymbolTable) -> list[SymbolTable]:
-    """A block, and those around it as long as they are plain; from the inside out."""
-    tables = [host]
-    while tables[-1].block and (parent := tables[-1].parent) is not None:
-        tables.append(parent)
-    return tables
-
-
-def as_list(given: OneOrMore[T]) -> list[T]:
-    """A list of what is given, or of the one thing that is."""
-    several = isinstance(given, list | tuple)
-    return list(cast("Sequence[T]", given)) if several else [cast("T", given)]
-
-
-def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) -> list[Var]:
-    """What is given as variables; descriptions stand for those in the program of the others.
-
-    Raises:
-        GradientError: Something is no variable, or not of a float dtype.
-    """
-    programs = [var.program for var in beside if isinstance(var, Var)]
-    return [
-        _differentiable(
-            main_var(programs[0], one.name) if isinstance(one, VarInfo) and programs else one
-        )
-        for one in given
-    ]
-
-
-def _differentiable(var: object) -> Var:
-    if not isinstance(var, Var):
-        raise GradientError(f"{var!r:.80} is not a variable of a program.")
-    if not differentiable(var.type):
-        raise GradientError(
-            f"`{var.name}` has no gradient: its dtype is not a float.",
-            given=f"{var.name}: {var.type}",
-            fix="Use br.cast(x, 'float32') before the computation, if it should be continuous.",
-        )
-    return var
 
 
 def _seed(target: Var, grad: Operand | None) -> Var:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from braces.passes.differentiate import gradients_of, jvp_of
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
 from braces.passes.hoist import HOIST
@@ -31,5 +32,16 @@ PASSES = {
 
 DEFAULT: tuple[Pass, ...] = (ELIMINATE,)
 
-MAKERS: dict[str, Callable[..., Pass]] = {"segments": segments}
-"""What makes passes that need a word, by name."""
+MAKERS: dict[str, Callable[..., Pass]] = {
+    "gradients": gradients_of,
+    "jvp": jvp_of,
+    "segments": segments,
+}
+"""What makes passes that need words, by name."""
+
+WORDS = {
+    "gradients": "TARGET,INPUT,...",
+    "jvp": "TARGET,INPUT,TANGENT,...",
+    "segments": "TRIPS,LOOP,...",
+}
+"""The words that each needs, as in `segments:16`."""

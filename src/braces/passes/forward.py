@@ -26,7 +26,7 @@ from braces.ir.records import Op, Slots, VarInfo
 from braces.ir.walk import ancestors, producers, rename_slots
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import add, differentiable, zeros_like
-from braces.passes.backward import (
+from braces.passes.directions import (
     AtOperator,
     OneOrMore,
     as_list,
@@ -213,10 +213,16 @@ def jvp(
     Raises:
         GradientError: Numbers or types differ, or a variable is not of a float dtype.
     """
-    asked, given, moved = as_list(targets), as_list(tangents), as_list(inputs)
-    if len(moved) != len(given) or not asked:
-        raise GradientError(f"There are {len(moved)} inputs and {len(given)} tangents.")
-    ends, starts = differentiable_vars(asked), differentiable_vars(moved, asked)
+    return pushed(as_list(targets), as_list(inputs), as_list(tangents))
+
+
+def pushed(
+    targets: Sequence[Var], inputs: Sequence[Var | VarInfo], given: Sequence[Operand]
+) -> list[Var | None]:
+    """The directional derivatives of targets where inputs move so; see `jvp`."""
+    if len(inputs) != len(given) or not targets:
+        raise GradientError(f"There are {len(inputs)} inputs and {len(given)} tangents.")
+    ends, starts = differentiable_vars(targets), differentiable_vars(inputs, targets)
     program = ends[0].program
     with verified_at_end(program) as host:
         ends, starts = list(map(shown, ends)), list(map(shown, starts))

@@ -70,8 +70,7 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
     Raises:
         ProgramError: A new name would mean another variable somewhere.
     """
-    builder = Builder(program)
-    builder.table.unifier.count = free_number(program.main)
+    builder = opened(program)
     place = Place(builder, program.main, "", None, None, "")
     main, unifier = _walk(place, rule), builder.table.unifier
     if main is program.main:
@@ -80,6 +79,13 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
         main = resolve_body(main, unifier.resolve)
     updates = {name: place.names.get(value, value) for name, value in program.updates.items()}
     return program.with_(main=main, updates=updates)
+
+
+def opened(program: ProgramDef) -> Builder:
+    """A program to build on in, with unnamed dimensions of its own."""
+    builder = Builder(program)
+    builder.table.unifier.count = free_number(program.main)
+    return builder
 
 
 @dataclass(frozen=True, slots=True)

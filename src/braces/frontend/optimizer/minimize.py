@@ -14,7 +14,8 @@ from braces.errors import GradientError, ProgramError
 from braces.frontend.optimizer.parts import Part
 from braces.frontend.optimizer.step import append_step
 from braces.ir.records import PARAMETER
-from braces.passes.backward import append_backward, differentiable_vars
+from braces.passes.backward import append_backward
+from braces.passes.directions import differentiable_vars
 from braces.passes.verify import verified_at_end
 
 

@@ -217,13 +217,10 @@ def _with_rests(d: Differentiation, view: View) -> View:
 
     The cotangent of such a rest is as long as the rest, which only the case would know.
     """
-    made, more = producers(d.host.ops), list[Output]()
-    for case, body in enumerate(view.cases):
-        read = names_read(body)
-        for start, end in (pair for op in body.ops for pair in _lists_through(op, body)):
-            empty = start in made and made[start].type == EMPTY
-            if end in read or start in body.vars or empty:
-                continue
+    more = list[Output]()
+    for case, start, end in _outer_lists(view):
+        if not _begins_empty(d.host, start):
+            body = view.cases[case]
             rest = d.host.new_var(d.host.names.unique("rest"), body.vars[end].type).name
             more.append(view.output(rest, {case: end}, start))
     if not more:
@@ -231,6 +228,20 @@ def _with_rests(d: Differentiation, view: View) -> View:
     view = replace(view, outputs=(*view.outputs, *more))
     d.replace(view.to_op())
     return type(view).of(d.op)
+
+
+def _outer_lists(view: CasesView) -> Iterator[tuple[int, str, str]]:
+    """Lists from outside that a case leaves, and does not read after: case, before, after."""
+    for case, body in enumerate(view.cases):
+        read = names_read(body)
+        for start, end in (pair for op in body.ops for pair in _lists_through(op, body)):
+            if end not in read and start not in body.vars:
+                yield case, start, end
+
+
+def _begins_empty(table: SymbolTable, name: str) -> bool:
+    maker = producers(table.ops).get(name)
+    return maker is not None and maker.type == EMPTY
 
 
 def _lists_through(op: Op, body: Body) -> Iterator[tuple[str, str]]:

@@ -93,7 +93,7 @@ class Differentiation(Derivative, Protocol):
         ...
 
     def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
-        """An empty history, made just before the operator; returns its name."""
+        """An empty history, for what `replace` puts there next; returns its name."""
         ...
 
 

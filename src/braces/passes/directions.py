@@ -1,0 +1,128 @@
+"""What reverse and forward mode share: operators with blocks, reach, and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import TypeAlias, TypeVar, cast
+
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, main_var, visible_var
+from braces.define.decorator import OPS, OpDef
+from braces.errors import GradientError
+from braces.ir.records import Body, Op, VarInfo
+from braces.ops.control.base import BlockOp
+from braces.ops.control.cotangents import differentiable
+from braces.passes.eliminate import eliminate
+
+T = TypeVar("T")
+OneOrMore: TypeAlias = T | Sequence[T]
+
+
+class AtOperator:
+    """An operator that owns blocks; `braces.ops.control.derivatives.Derivative`."""
+
+    def __init__(self, program: Builder, host: SymbolTable, op: Op) -> None:
+        self._program = program
+        self._host = host
+        self._op = op
+        self._before: list[Op] = []
+
+    @property
+    def program(self) -> Builder:
+        """The program that is built."""
+        return self._program
+
+    @property
+    def host(self) -> SymbolTable:
+        """The block that the operator stands in."""
+        return self._host
+
+    @property
+    def op(self) -> Op:
+        """The operator, as it stands there now."""
+        return self._op
+
+    def var(self, name: str) -> Var:
+        """The handle of a variable that the operator reads or binds."""
+        return visible_var(self._program, self._host, name)
+
+    def reachable(self, body: Body, names: Set[str]) -> set[str]:
+        """All that depends on these names of a block."""
+        return reachable(body, names)
+
+    def eliminate(self, body: Body, results: Sequence[str]) -> Body:
+        """A block with only what these results need."""
+        return eliminate(body, results)
+
+    def replace(self, op: Op) -> None:
+        """Put another operator in the place of this one, which is `op` from then on.
+
+        Before it come those that it was made to need.
+        """
+        self._host.replace(self._op, *self._before, op)
+        self._op, self._before = op, []
+
+
+def moving(op: Op, definition: OpDef) -> Iterator[str]:
+    """What moves outputs: inputs, and other outputs where one can see into the operator."""
+    yield from op.reads()
+    if definition.transparent:
+        yield from op.binds()
+
+
+def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
+    """The variables that depend on `wanted` in a way that gradients follow."""
+    active = set(wanted)
+    for op in block.ops:
+        definition = OPS.get(op.type)
+        if not definition.differentiable or active.isdisjoint(moving(op, definition)):
+            continue
+        own_blocks = isinstance(definition, BlockOp)
+        found = definition.reached(op, active, reachable) if own_blocks else op.binds()
+        active.update(name for name in found if differentiable(block.vars[name].type))
+    return active
+
+
+def open_blocks(host: SymbolTable) -> list[SymbolTable]:
+    """A block, and those around it as long as they are plain; from the inside out."""
+    tables = [host]
+    while tables[-1].block and (parent := tables[-1].parent) is not None:
+        tables.append(parent)
+    return tables
+
+
+# ---- what is given --------------------------------------------------------------------------
+
+
+def as_list(given: OneOrMore[T]) -> list[T]:
+    """A list of what is given, or of the one thing that is."""
+    several = isinstance(given, list | tuple)
+    return list(cast("Sequence[T]", given)) if several else [cast("T", given)]
+
+
+def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) -> list[Var]:
+    """What is given as variables; descriptions stand for those in the program of the others.
+
+    Raises:
+        GradientError: Something is no variable, or not of a float dtype.
+    """
+    programs = [var.program for var in beside if isinstance(var, Var)]
+    return [
+        _differentiable(
+            main_var(programs[0], one.name) if isinstance(one, VarInfo) and programs else one
+        )
+        for one in given
+    ]
+
+
+def _differentiable(var: object) -> Var:
+    if not isinstance(var, Var):
+        raise GradientError(f"{var!r:.80} is not a variable of a program.")
+    if not differentiable(var.type):
+        raise GradientError(
+            f"`{var.name}` has no gradient: its dtype is not a float.",
+            given=f"{var.name}: {var.type}",
+            fix="Use br.cast(x, 'float32') before the computation, if it should be continuous.",
+        )
+    return var
