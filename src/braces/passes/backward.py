@@ -136,9 +136,8 @@ class Backprop:
         return self.grads
 
     def _concerns(self, op: Op) -> bool:
-        return any(n in self.grads for n in op.binds()) and any(
-            n in self.active for n in op.binds()
-        )
+        bound = tuple(op.binds())
+        return not (self.active.isdisjoint(bound) or self.grads.keys().isdisjoint(bound))
 
     def _step(self, op: Op) -> None:
         definition = OPS.get(op.type)
