@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from braces.builder.program import Builder
 from braces.cli.command import YES, Command
 from braces.cli.files import Content, read_file
 from braces.cli.programs import shown_name
@@ -79,17 +80,29 @@ def _after(content: Content, one: Pass) -> Content:
     """What a file has, with what a pass makes of its programs for what they give."""
     if not content.programs:
         raise FileFormatError("The file has arrays, and no programs.")
-    made, gives = dict[str, Program](), dict[str, dict[str, str]]()
     with noting() as notes:
-        for name, program in content.programs.items():
-            before = wanted(program.definition, content.gives[name].values())
-            after = made[name] = one(Program(before))
-            more = after.results[len(before.main.results) :]
-            given = dict(zip(content.gives[name], after.results, strict=False))
-            gives[name] = given | dict(zip(more, more, strict=True))
+        made = {
+            name: _passed(program, content.gives[name], one)
+            for name, program in content.programs.items()
+        }
     for said in notes:
         print(f"{said.where or 'block 0'}: {said.what}", file=sys.stderr)
-    return replace(content, programs=made, gives=gives)
+    return replace(
+        content,
+        programs={name: program for name, (program, _) in made.items()},
+        gives={name: gives for name, (_, gives) in made.items()},
+    )
+
+
+def _passed(
+    program: Builder, gives: Mapping[str, str], one: Pass
+) -> tuple[Builder, dict[str, str]]:
+    """What a pass makes of a program, and what that gives; derivatives give more."""
+    before = wanted(program.definition, gives.values())
+    after = one(Program(before))
+    more = after.results[len(before.main.results) :]
+    given = dict(zip(gives, after.results, strict=False))
+    return after, given | dict(zip(more, more, strict=True))
 
 
 def _plain(file: str, content: Content) -> dict[str, Any]:
