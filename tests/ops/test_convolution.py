@@ -75,6 +75,7 @@ def derivatives(function: Any, x: Any, kernel: Any, dx: Any, dk: Any) -> Iterato
     yield from jax.grad(along, (0, 1))(x, kernel)
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_of_every_order_are_those_of_jax(name: str, rng: Any) -> None:
     x_shape, kernel_shape, windows = CASES[name]

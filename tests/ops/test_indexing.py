@@ -18,6 +18,8 @@ from braces.errors import (
 )
 from braces.ops.slicing import slice_length
 
+pytestmark = pytest.mark.unoptimized  # what is read and written where, not what is computed
+
 b, t = Dim.named("b"), Dim.named("t")
 
 

@@ -17,6 +17,8 @@ from braces.define.decorator import OPS
 from braces.define.signature import read_signature
 from braces.errors import OpDefinitionError
 
+pytestmark = pytest.mark.unoptimized
+
 SRC = Path(br.__file__).parent
 OUR_WORDS = (
     *("self", "name", "context", "op", "op_type", "kernel", "wanted", "attrs", "inputs"),

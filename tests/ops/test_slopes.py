@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,49 @@ import braces as br
 INF = math.inf
 
 
-def slopes(op: str, points: list[tuple[float, ...]], mode: str, dtype: str = "f64") -> Any:
+Points = list[tuple[float, ...]]
+Asked = tuple[str, str, str]
+"""An operator, points as text, and a dtype."""
+
+
+def asked(op: str, points: Points, dtype: str) -> Asked:
+    """What is asked, so that it can be looked up; NaN and -0.0 have a text of their own."""
+    return op, repr(points), dtype
+
+
+def derivatives(op: str, xs: list[br.Var]) -> dict[str, list[br.Var]]:
     """The derivatives by each input, backward and forward, and those of their sum."""
-    with br.Program() as prog:
-        xs = [br.data(f"x{i}", ["n"], dtype) for i in range(len(points[0]))]
-        out = br.clip(xs[0], max=1.0) if op == "clip" else getattr(br, op)(*xs)
-        backward = br.gradients([out], xs)
-        forward = [br.jvp([out], [x], [br.ones_like(x)])[0] for x in xs]
-        second = [grad for grad in br.gradients(backward, xs) if grad is not None]
-    columns = zip(*points, strict=True)
-    feed = {f"x{i}": np.array(column) for i, column in enumerate(columns)}
-    values = iter(
-        br.Executor(mode=mode).run(prog, br.Scope(), feed, fetch=[*backward, *forward, *second])
-    )
+    out = br.clip(xs[0], max=1.0) if op == "clip" else getattr(br, op)(*xs)
+    found = [grad for grad in br.gradients([out], xs) if grad is not None]
+    assert len(found) == len(xs)
     return {
-        "backward": [next(values) for _ in backward],
-        "forward": [next(values) for _ in forward],
-        "second": list(values),
+        "backward": found,
+        "forward": [br.jvp([out], [x], [br.ones_like(x)])[0] for x in xs],
+        "second": [grad for grad in br.gradients(found, xs) if grad is not None],
     }
+
+
+@cache
+def all_slopes(mode: str) -> dict[Asked, dict[str, list[Any]]]:
+    """Whatever the tests here ask, in one program."""
+    feed, fetch = dict[str, Any](), dict[Asked, dict[str, list[br.Var]]]()
+    with br.Program() as prog:
+        for k, (op, points, dtype) in enumerate(ASKED):
+            columns = {f"x{k}_{i}": list(x) for i, x in enumerate(zip(*points, strict=True))}
+            feed |= {name: np.array(column) for name, column in columns.items()}
+            xs = [br.data(name, [f"n{k}"], dtype) for name in columns]
+            fetch[asked(op, points, dtype)] = derivatives(op, xs)
+    flat = [var for ways in fetch.values() for vars_ in ways.values() for var in vars_]
+    values = iter(br.Executor(mode=mode).run(prog, br.Scope(), feed, fetch=flat))
+    return {
+        key: {way: [next(values) for _ in vars_] for way, vars_ in ways.items()}
+        for key, ways in fetch.items()
+    }
+
+
+def slopes(op: str, points: Points, mode: str, dtype: str = "f64") -> dict[str, list[Any]]:
+    """The derivatives of an operator at some points."""
+    return all_slopes(mode)[asked(op, points, dtype)]
 
 
 TABLE: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
@@ -77,7 +103,7 @@ def test_the_slope_is_what_the_documentation_says_in_both_directions(
         np.testing.assert_allclose(got, want, 1e-12, err_msg=way)
 
 
-FINITE = [
+FINITE: list[tuple[str, Points]] = [
     ("logaddexp", [(7.5, INF), (1e300, 1e300), (INF, INF), (0.0, 0.0)]),
     ("pow", [(0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (0.0, 3.0)]),
     ("arctan2", [(0.0, 0.0), (0.0, 1.0), (1e150, 1e150)]),
@@ -100,23 +126,38 @@ def test_a_second_derivative_is_finite(
     assert all(np.isfinite(grad).all() for way in found.values() for grad in way)
 
 
-@pytest.mark.parametrize("op", ["sigmoid", "tanh", "elu", "selu", "expm1"])
+VANISHING = ["sigmoid", "tanh", "elu", "selu", "expm1"]
+EIGHTS: Points = [(-8.0,), (-4.0,), (4.0,), (8.0,)]
+
+
+@pytest.mark.parametrize("op", VANISHING)
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_slopes_of_16_bits_do_not_vanish_before_they_must(
     op: str, dtype: str, mode: str
 ) -> None:
-    points = [(-8.0,), (-4.0,), (4.0,), (8.0,)]
-    want, got = slopes(op, points, mode), slopes(op, points, mode, dtype)
+    want, got = slopes(op, EIGHTS, mode), slopes(op, EIGHTS, mode, dtype)
     for way in ("backward", "forward"):
         exact, narrow = want[way][0], got[way][0].astype("f8")
         np.testing.assert_allclose(narrow, exact, 2e-2, 2e-7, err_msg=way)
 
 
+SHARED: list[tuple[Points, list[float]]] = [
+    ([(INF,), (1.0,), (INF,)], [0.5, 0, 0.5]),
+    ([(-INF,), (-INF,)], [0, 0]),
+    ([(1e4,), (1e4,)], [0.5, 0.5]),
+]
+
+
 def test_infinite_numbers_share_the_gradient_of_a_logsumexp(mode: str) -> None:
-    for points, want in (
-        ([(INF,), (1.0,), (INF,)], [0.5, 0, 0.5]),
-        ([(-INF,), (-INF,)], [0, 0]),
-        ([(1e4,), (1e4,)], [0.5, 0.5]),
-    ):
+    for points, want in SHARED:
         found = slopes("logsumexp", points, mode, "f32")
         assert found["backward"][0].tolist() == want
+
+
+ASKED = [
+    *((op, [point], "f64") for op, point, _ in TABLE),
+    *((op, points, "f64") for op, points in FINITE),
+    *((op, EIGHTS, dtype) for op in VANISHING for dtype in ("f64", "f16", "bf16")),
+    *(("logsumexp", points, "f32") for points, _ in SHARED),
+]
+"""What runs in the one program of each mode."""
