@@ -14,7 +14,7 @@ from braces.dims import Dim, parse_size
 from braces.dtypes import SHORT_NAMES, ListType, TensorType, Type
 from braces.errors import BracesError
 from braces.ir import serde
-from braces.ir.records import KINDS, Attr, Body, Literal, Op, ProgramDef, VarInfo
+from braces.ir.records import VARIABLE_KINDS, Attr, Body, Literal, Op, ProgramDef, VarInfo
 
 TYPES = ("tanh" + ".vjp" * 40, "add" + ".vjp" * 49, "add.jvp" + ".vjp.jvp" * 20, "loop.vjp",
          "__import__", "tanh..vjp", ".vjp", "eval")  # fmt: skip
@@ -198,7 +198,8 @@ def _mutate_vars(rng: Random, body: Body) -> Body:
         case 0:
             del infos[name]
         case 1:
-            infos[name] = VarInfo(name, info.type, rng.choice(KINDS), rng.random() < 0.5)
+            kind, trainable = rng.choice(VARIABLE_KINDS), rng.random() < 0.5
+            infos[name] = VarInfo(name, info.type, kind, trainable)
         case _:
             infos[name] = VarInfo(name, odd_type(rng, info.type), info.kind, info.trainable)
     return Body(body.params, body.results, infos, body.ops)
