@@ -11,7 +11,7 @@ from tests.unoptimized import optimize
 
 import braces as br
 from braces.lower import interpreter as interpret
-from braces.lower.interpreter import QUICK, SMALL
+from braces.lower.target import CPU
 
 
 def told_to_xla() -> dict[str, object]:
@@ -43,7 +43,9 @@ def test_plain_code_does_not_outlive_its_test() -> None:
     assert kernels() == 0
 
 
-@pytest.mark.parametrize(("numbers", "told"), [(SMALL, QUICK), (SMALL + 1, {})])
+@pytest.mark.parametrize(
+    ("numbers", "told"), [(CPU.small, dict(CPU.quickly)), (CPU.small + 1, {})]
+)
 def test_only_large_kernels_are_optimised_to_be_interpreted(
     numbers: int, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

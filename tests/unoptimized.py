@@ -19,12 +19,13 @@ from unittest import mock
 import jax
 from jax._src import compiler
 
-from braces.lower.interpreter import QUICK, forget_kernels
+from braces.lower.interpreter import forget_kernels
+from braces.lower.target import QUICKLY
 
 
 @functools.wraps(compiler.get_compile_options)
 def _plain(*given: Any, env_options_overrides: Any = None, **options: Any) -> Any:
-    overrides = {**(env_options_overrides or {}), **QUICK}
+    overrides = {**(env_options_overrides or {}), **dict(QUICKLY)}
     return _plain.__wrapped__(*given, env_options_overrides=overrides, **options)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from braces.ops.control import partition_lowering
+from braces.lower.target import TARGETS
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,4 +19,4 @@ def few_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Then a few rows have padding, where else each number of them has a copy of its own.
     """
-    monkeypatch.setattr(partition_lowering, "SHARES", (2,))
+    monkeypatch.setitem(TARGETS, "cpu", replace(TARGETS["cpu"], shares=(2,)))

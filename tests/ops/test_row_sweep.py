@@ -9,7 +9,7 @@ what costs. What is refused is listed; rows that are left out are fed NaN.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from braces.builder.var import Var, apply
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT64, TensorType
 from braces.errors import ProgramError
-from braces.ops.control import partition_lowering
+from braces.lower.target import TARGETS
 
 pytestmark = pytest.mark.unoptimized
 
@@ -285,7 +285,8 @@ def alone(chosen: Sequence[Item]) -> dict[str, np.ndarray]:
 def test_some_rows_give_what_they_give_alone(
     family: str, kind: str, batch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_lowering, "SHARES", ())  # fewer copies to compile
+    few = replace(TARGETS["cpu"], shares=())  # fewer copies to compile
+    monkeypatch.setitem(TARGETS, "cpu", few)
     size = len(MASK) if batch == "fixed" else Dim.named("batch")
     chosen = tuple(item for item in SWEPT if item.family == family)
     values, led = {"flags": MASK}, {"flags": True}

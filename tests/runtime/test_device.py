@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -17,11 +19,26 @@ def test_an_unknown_device_says_what_there_is() -> None:
     assert br.Executor(device="cpu:0").device is not None
 
 
-def test_a_run_lets_a_cpu_compute_in_the_calling_thread(mode: str) -> None:
-    with br.Program() as prog:
-        x = br.data("x", [])
-    br.Executor(mode=mode).run(prog, br.Scope(), feed={"x": 1.0}, fetch=x)
-    assert jax.config.read("jax_cpu_enable_async_dispatch") is False
+WHERE = """
+import sys
+import jax
+import braces as br
+_, mode, device = sys.argv
+with br.Program() as prog:
+    x = br.data("x", [])
+executor = br.Executor(mode=mode, device=device or None)
+assert executor.run(prog, br.Scope(), feed={"x": 1.0}, fetch=x) == 1.0
+print(jax.config.read("jax_cpu_enable_async_dispatch"))
+"""
+
+
+@pytest.mark.parametrize("device", ["", "cpu:0"])
+def test_only_a_compiled_run_lets_a_cpu_compute_in_the_calling_thread(
+    mode: str, device: str
+) -> None:
+    command = [sys.executable, "-c", WHERE, mode, device]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert found.stdout.split() == [str(mode == "interpret")], found.stderr
 
 
 def test_other_threads_go_on_while_a_run_computes() -> None:

@@ -16,6 +16,7 @@ from braces.lower.attributes import Sizes, concrete_attrs, size_number
 from braces.lower.huge import guarded, refuse_huge_results
 from braces.lower.lowerer import bind, has_nan
 from braces.lower.memory import exhausted, out_of_memory
+from braces.lower.target import OTHER, Target, XlaOptions
 from braces.lower.watch import Watch
 from braces.ops.control.base import BlockOp
 from braces.ops.lists import Stack
@@ -33,7 +34,7 @@ class Interpreter:
         sizes: The named dimensions of the run.
         listeners: Called after each operator.
         check_nan: Whether to stop at the first operator that produces a NaN.
-        quick: Whether kernels of small arrays are compiled as they are; see `QUICK`.
+        target: What kernels are compiled for.
         watch: Ends the run where its time is over.
         kept: Where step scopes stay after the run: path to scope; `None` lets them go.
     """
@@ -43,7 +44,7 @@ class Interpreter:
     kept: dict[str, Scope] | None = None
     trips: dict[str, int] = field(default_factory=dict[str, int])
     check_nan: bool = False
-    quick: bool = False
+    target: Target = OTHER
     watch: Watch = field(default_factory=Watch)
 
     def run(self, body: Body, env: dict[str, Any], path: str) -> None:
@@ -77,7 +78,7 @@ class Interpreter:
             self.sizes.update((name, int(size)) for name, size in found.items())
         attrs = concrete_attrs(op.attrs, self.sizes)
         check(definition, values, attrs)
-        bind(op, compute(definition, values, attrs, tuple(op.outputs), self.quick), env)
+        bind(op, compute(definition, values, attrs, tuple(op.outputs), self.target), env)
 
     def enter(self, path: str, outer: str) -> None:
         """Make the scope of a block, in that of the block around it, if that was asked for."""
@@ -130,27 +131,12 @@ def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]
         raise definition.failure(attrs, code)
 
 
-SMALL = 4096
-"""How many numbers a kernel reads at most to be compiled as it is."""
-
-QUICK = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
-}
-"""What XLA is told of a CPU where it need not optimise.
-
-Compiling a kernel takes it 30 ms, and a third of that with these; a few thousand numbers take
-microseconds either way. What is interpreted is many kernels that mostly run a few times.
-"""
-
-
 def compute(
     definition: OpDef,
     values: Mapping[str, Any],
     attrs: Mapping[str, Any],
     wanted: tuple[str, ...],
-    quick: bool,
+    target: Target,
 ) -> dict[str, Any]:
     """Run one kernel; compiled on its own where it reads arrays, and nothing else.
 
@@ -160,8 +146,9 @@ def compute(
         refuse_huge_results(definition, attrs, wanted)
     if definition.lists or not values:
         return definition.compute(values, attrs, wanted)
-    small = quick and sum(x.size for given in values.values() for x in given) <= SMALL
-    return _kernel(definition, tuple(attrs.items()), wanted, small)(values)
+    numbers = sum(x.size for given in values.values() for x in given)
+    options = target.kernel_options(numbers)
+    return _kernel(definition, tuple(attrs.items()), wanted, options)(values)
 
 
 def forget_kernels() -> None:
@@ -171,10 +158,13 @@ def forget_kernels() -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _kernel(
-    definition: OpDef, attrs: tuple[tuple[str, Any], ...], wanted: tuple[str, ...], small: bool
+    definition: OpDef,
+    attrs: tuple[tuple[str, Any], ...],
+    wanted: tuple[str, ...],
+    options: XlaOptions,
 ) -> Callable[[Any], dict[str, Any]]:
     function = guarded(lambda values: definition.compute(values, dict(attrs), wanted))
-    return jax.jit(function, compiler_options=QUICK if small else None)
+    return jax.jit(function, compiler_options=dict(options) or None)
 
 
 @dataclass

@@ -19,6 +19,7 @@ from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
 from braces.lower.asking import first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number
+from braces.lower.target import OTHER, Target
 from braces.ops.control.base import BlockOp
 from braces.ops.lists import Buffer
 
@@ -96,6 +97,7 @@ class Lowerer:
         sites: What may fail.
         capacities: Room by history.
         check_nan: Whether to note where there is a NaN.
+        target: What code is made for.
         rounded: The dimensions whose sizes are room for one real row and more.
         infos: The variables of the main block.
         ticket: What loops show when they ask whether to go on; `None` where they cannot ask.
@@ -107,6 +109,7 @@ class Lowerer:
     sites: dict[str, Site]
     capacities: Mapping[str, int] = field(default_factory=dict[str, int])
     check_nan: bool = False
+    target: Target = OTHER
     infos: Mapping[str, VarInfo] = field(default_factory=dict[str, VarInfo])
     ticket: Any = None
     timed: bool = False
@@ -254,6 +257,10 @@ class OpLowering:
         )
         state = lowerer.run(body, env, f"{self.path}/{label}", state)
         return [env[name] for name in body.results], state
+
+    def capacities(self, rows: int) -> list[int]:
+        """Numbers of rows below all that the target has what runs on some compiled for."""
+        return self.lowerer.target.capacities(rows)
 
     def inline(self, label: str, body: Body) -> list[Any]:
         """Lower a sub-block that runs just once, in the state of the block around it."""

@@ -30,6 +30,15 @@ class Runnable(Protocol):
 class Backend(Protocol):
     """Makes a plan ready for a device of JAX, or its default one."""
 
+    @staticmethod
+    def open(name: str | None) -> Any:
+        """The device that `"cpu:0"` and the like mean, or `None` for the default one.
+
+        Raises:
+            DeviceError: There is no such device.
+        """
+        ...
+
     def __call__(
         self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
     ) -> Runnable:

@@ -17,7 +17,6 @@ from braces.lower.attributes import Sizes
 from braces.lower.watch import Watch
 from braces.passes.infer import infer_types
 from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import open_device
 from braces.runtime.feeds import check_shape, convert
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
@@ -96,7 +95,7 @@ class BlockRunner:
             body = Body((), (), {**self.body.vars, **inputs}, self.body.ops)
             plan = Plan.of(ProgramDef(body, {}), names)
             self._prepared[names, device] = CompiledPlan(
-                plan, open_device(device), False, Recent(), Notice()
+                plan, CompiledPlan.open(device), False, Recent(), Notice()
             )
         return self._prepared[names, device]
 

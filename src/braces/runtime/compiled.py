@@ -30,11 +30,17 @@ from braces.lower.lowerer import (
 )
 from braces.lower.memory import LARGE_BYTES, exhausted, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
+from braces.lower.target import target_of
 from braces.lower.watch import Watch
 from braces.passes.inline import inline_blocks
 from braces.passes.round_rows import round_rows
 from braces.runtime import interpreted
-from braces.runtime.device import compute_in_calling_thread, is_cpu
+from braces.runtime.device import (
+    compute_in_calling_thread,
+    mind_forks,
+    open_device,
+    platform_of,
+)
 from braces.runtime.feeds import check_shape
 from braces.runtime.form import Form, axes_of
 from braces.runtime.plan import Plan
@@ -109,6 +115,7 @@ class CompiledPlan:
     Attributes:
         plan: What is run.
         device: A device of JAX, or `None` for its default.
+        target: What code is made for there.
         check_nan: Whether a NaN fails the run; the interpreter then finds where it came from.
         recent: Keeps the number of executables bounded, over several plans.
         notice: Says that the program is compiled for other shapes.
@@ -123,9 +130,11 @@ class CompiledPlan:
         recent: Recent,
         notice: Notice,
     ) -> None:
+        mind_forks()
         compute_in_calling_thread()
         self.plan = plan
         self.device = device
+        self.target = target_of(platform_of(device))
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
@@ -140,8 +149,15 @@ class CompiledPlan:
         self.updates = bool(plan.updates)
         self.takes_turns = bool(plan.updates or self.shared)
         self.counts = len(plan.replaced), len(plan.feeds)
-        self.asks = is_cpu(device) and may_ask(plan.body)
+        self.asks = self.target.asks and may_ask(plan.body)
         self.steady = not (self.asks or self.known.rooms or self.known.rows)
+
+    @staticmethod
+    def open(name: str | None) -> Any:
+        """The device of this name, which is told to compute in the thread that calls."""
+        if name is not None:
+            compute_in_calling_thread()
+        return open_device(name)
 
     def run(self, run: Run) -> list[Any]:
         """Run and commit; what updates anything, or hands a state out, waits for its turn.
@@ -155,7 +171,7 @@ class CompiledPlan:
                 "Listeners and kept scopes need interpreting.",
                 fix='Use br.Executor(mode="interpret").',
             )
-        if run.watch.deadline is not None and not is_cpu(self.device):
+        if run.watch.deadline is not None and not self.target.asks:
             raise DeviceError(
                 "timeout_s ends compiled runs on a CPU only.",
                 fix='Leave it out, or use br.Executor(mode="interpret").',
@@ -381,6 +397,7 @@ class CompiledPlan:
             sites,
             rooms,
             self.check_nan,
+            self.target,
             infos={**plan.definition.main.vars, **form.body.vars},
             timed=run.watch.deadline is not None,
             rounded=frozenset(form.rounded),
@@ -414,7 +431,7 @@ class CompiledPlan:
             traced = call.trace(*arguments)
             refuse_huge(traced.jaxpr, form.body.ops)
             code = traced.lower().compile()
-        size_bytes = needed_bytes(code) if is_cpu(self.device) else 0
+        size_bytes = needed_bytes(code) if self.target.host_memory else 0
         found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
         return Executable(code, *found, wide)
 

@@ -14,7 +14,7 @@ def open_device(name: str | None) -> Any:
     """The device of JAX that `"cpu:0"` and the like mean; `None` for its default."""
     if name is None:
         return None
-    compute_in_calling_thread()
+    mind_forks()
     kind, _, number = name.partition(":")
     try:
         devices = jax.devices(kind)
@@ -24,9 +24,9 @@ def open_device(name: str | None) -> Any:
         raise DeviceError(f"There is no device {name!r}.", fix=f"There is {there}.") from None
 
 
-def is_cpu(device: Any) -> bool:
-    """Whether this device of JAX, or where it is `None` the default one, is a CPU."""
-    return (jax.default_backend() if device is None else device.platform) == "cpu"
+def platform_of(device: Any) -> str:
+    """What this device of JAX, or where it is `None` the default one, is."""
+    return jax.default_backend() if device is None else device.platform
 
 
 @cache
@@ -35,9 +35,14 @@ def compute_in_calling_thread() -> None:
 
     JAX hands a call to another thread and returns, which takes about 25 µs. A run waits for its
     results, so nothing is gained by that. The setting is read when JAX opens the CPU: a process
-    that has computed with JAX before keeps what it had.
+    that has computed with JAX before, by interpreting say, keeps what it had.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
+
+
+@cache
+def mind_forks() -> None:
+    """Let a child know from now on that it was forked from a process that uses XLA."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: _forked.append(True))
 

@@ -19,7 +19,7 @@ from braces.passes.catalogue import DEFAULT
 from braces.passes.pipeline import Pass, as_passes
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import open_device, refuse_forked
+from braces.runtime.device import refuse_forked
 from braces.runtime.feeds import check_names, convert
 from braces.runtime.interpreted import InterpretedPlan
 from braces.runtime.plan import Plan
@@ -46,9 +46,9 @@ NOTHING_RUN = _Latest(lambda: None, (0, 0), ((), False, ()), lambda: None)
 class Executor(Hinted):
     """Runs programs.
 
-    The first run tells JAX to compute on a CPU in the thread that calls
+    The first compiled run tells JAX to compute on a CPU in the thread that calls
     (`jax_cpu_enable_async_dispatch` off), which holds for all of the process, unless it has
-    computed with JAX before.
+    computed with JAX before. Interpreting changes nothing of JAX.
 
     Args:
         mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
@@ -83,7 +83,7 @@ class Executor(Hinted):
         self.mode = mode
         self.passes = as_passes(passes)
         self.device_name = device
-        self.device = open_device(device)
+        self.device = BACKENDS[mode].open(device)
         self.step_scopes: dict[str, Scope] = {}
         if type(max_executables) is not int or max_executables < 1:
             raise ProgramError(

@@ -12,8 +12,9 @@ from braces.lazy import jax
 from braces.lower.attributes import Sizes
 from braces.lower.interpreter import Interpreter
 from braces.lower.signals import Uninterrupted
+from braces.lower.target import target_of
 from braces.lower.watch import Watch
-from braces.runtime.device import compute_in_calling_thread, is_cpu
+from braces.runtime.device import mind_forks, open_device, platform_of
 from braces.runtime.feeds import check_shape
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
@@ -27,12 +28,17 @@ class InterpretedPlan:
         self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
     ) -> None:
         del recent  # nothing is compiled but kernels, which all plans share
-        compute_in_calling_thread()
+        mind_forks()
         self.plan = plan
         self.device = device
         self.check_nan = check_nan
         self.notice = notice
         self.used = 0
+
+    @staticmethod
+    def open(name: str | None) -> Any:
+        """The device of this name, as JAX has it."""
+        return open_device(name)
 
     def run(self, run: Run) -> list[Any]:
         """Interpret and commit; every run waits for its turn."""
@@ -42,7 +48,7 @@ class InterpretedPlan:
 
 def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
     """Interpret a plan; the fetched values."""
-    sizes, kept = Sizes(), run.kept
+    sizes, kept, target = Sizes(), run.kept, target_of(platform_of(device))
     for name, array in run.feeds.items():
         check_shape(plan.data[name], array, sizes)
     run.states = read_states(plan.states, run.scope, run.given)
@@ -53,9 +59,7 @@ def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
         kept[""] = run.scope.new_scope()
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in run.values.items()}
-        interpreter = Interpreter(
-            sizes, run.listeners, kept, {}, check_nan, is_cpu(device), run.watch
-        )
+        interpreter = Interpreter(sizes, run.listeners, kept, {}, check_nan, target, run.watch)
         interpreter.run(plan.body, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {name: env[source] for name, source in plan.updates.items()}

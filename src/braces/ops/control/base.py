@@ -77,6 +77,10 @@ class Lowering(Protocol):
         """
         ...
 
+    def capacities(self, rows: int) -> list[int]:
+        """Numbers of rows below all that the target has what runs on some compiled for."""
+        ...
+
     def inline(self, label: str, body: Body) -> list[Any]:
         """Lower a sub-block that runs just once, where its owner stands; its results."""
         ...

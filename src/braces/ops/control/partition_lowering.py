@@ -1,11 +1,11 @@
 """The row-wise branch, compiled.
 
 How many rows a case has is known only at run time, so each case is compiled for a few
-capacities, and a run takes the smallest that holds its rows: they are gathered, padded with one
-of them, and scattered to their places. Where they are more than half of all rows, they stay at
-their places, and those of other cases are stood in for by one that is selected. A case without
-rows does not run. What the cases before it gave is handed on and changed in place, so that
-nothing is copied or merged.
+capacities, those that the target wants, and a run takes the smallest that holds its rows: they
+are gathered, padded with one of them, and scattered to their places. Where they are more than
+half of all rows, they stay at their places, and those of other cases are stood in for by one
+that is selected. A case without rows does not run. What the cases before it gave is handed on
+and changed in place, so that nothing is copied or merged.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ from braces.ir.walk import producers
 from braces.lazy import jax, jnp, lax
 from braces.ops.control.base import Lowering, State, Value
 from braces.ops.rules import gives_zeros
-
-SHARES = (64, 32, 16, 8, 4, 2)
-"""Capacities below all rows are these parts of them."""
 
 Branch = Callable[[list[Value], State], tuple[list[Value], State]]
 """From the results of the cases before and a state to the results and the state after."""
@@ -117,7 +114,7 @@ def _branches(case: LoweredCase) -> list[tuple[int, Branch]]:
     total = case.mask.shape[0]
     if not case.view.compact:
         return [(total, _in_place(case))]
-    gathered = [(n, _gathered(case, n)) for n in (-(-total // share) for share in SHARES)]
+    gathered = [(n, _gathered(case, n)) for n in case.lowering.capacities(total)]
     return [*gathered, (total - 1, _in_place(case)), (total, _all_rows(case))]
 
 

@@ -1,0 +1,70 @@
+"""What depends on the machine: the numbers and abilities of each, in one table.
+
+No program knows any of it, saved or not. Code is made for a target, and the same program gives
+the same on each. The ways in which operators compute, where a machine has its own, are tables
+by platform too (`braces.ops.convolution_ways`); JAX looks them up when it makes the code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+XlaOptions: TypeAlias = tuple[tuple[str, bool | int], ...]
+"""What XLA is told, by name."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of machine, as far as it decides how code is made.
+
+    Attributes:
+        shares: A case of a row-wise branch is compiled for these parts of all rows, too. Each
+            is a loop of one trip or none: a jump on a CPU, elsewhere a number that has to be
+            waited for.
+        asks: Whether loops can ask in between whether to go on; see `braces.lower.asking`.
+        host_memory: Whether what a run takes is memory of the host, which tells what it has.
+        small: Kernels that read up to so many numbers are compiled quickly to be interpreted.
+        quickly: What XLA is told then.
+    """
+
+    shares: tuple[int, ...]
+    asks: bool
+    host_memory: bool
+    small: int = 0
+    quickly: XlaOptions = ()
+
+    def capacities(self, rows: int) -> list[int]:
+        """Numbers of rows below all, from few to many, that a case is compiled for."""
+        return [-(-rows // share) for share in self.shares]
+
+    def kernel_options(self, numbers: int) -> XlaOptions:
+        """What XLA is told of a kernel that reads so many numbers, to be interpreted."""
+        return self.quickly if numbers <= self.small else ()
+
+
+OTHER = Target(shares=(16, 4), asks=False, host_memory=False)
+"""A machine that no number was measured on."""
+
+QUICKLY: XlaOptions = (
+    ("xla_backend_optimization_level", 0),
+    ("xla_llvm_disable_expensive_passes", True),
+    ("xla_cpu_use_fusion_emitters", False),
+)
+"""Compiling a kernel for a CPU takes XLA 30 ms, and a third of that with these.
+
+A few thousand numbers take microseconds either way. What is interpreted is many kernels that
+mostly run a few times.
+"""
+
+CPU = Target(
+    shares=(64, 32, 16, 8, 4, 2), asks=True, host_memory=True, small=4096, quickly=QUICKLY
+)
+
+TARGETS = {"cpu": CPU}
+"""Machines by the platform that JAX says of a device; any other is `OTHER`."""
+
+
+def target_of(platform: str) -> Target:
+    """What code is made for on a platform."""
+    return TARGETS.get(platform, OTHER)

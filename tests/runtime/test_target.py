@@ -1,0 +1,72 @@
+"""What depends on the machine is chosen where code is made for it, and changes no result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import braces as br
+from braces.lower.attributes import Sizes
+from braces.lower.lowerer import STOP, Lowerer, start_state
+from braces.lower.target import OTHER, TARGETS, target_of
+from braces.runtime.plan import Plan
+
+ROWS = 40
+
+
+def branching() -> tuple[br.Program, br.Var, list[br.Var | None]]:
+    """A row-wise branch with a product, and its gradient."""
+    with br.Program() as prog:
+        x = br.data("x", ["b", 3])
+        branch = br.create_if_else(br.data("mask", ["b"], dtype="bool"))
+        w = br.data("w", [3, 3])
+        with branch.true_block() as yes:
+            yes.add_output(br.tanh(yes.add_input(x) @ w))
+        with branch.false_block() as no:
+            no.add_output(no.add_input(x) * 0.5)
+        out = branch()
+        return prog, out, br.gradients([br.sum(br.square(out))], [x, w])
+
+
+def code(platform: str) -> str:
+    """What XLA is given for the branch on a platform that need not be here."""
+    prog, out, _ = branching()
+    plan = Plan.of(prog.definition, [out.name])
+    lowerer = Lowerer(Sizes(b=ROWS), plan.sites, target=target_of(platform))
+
+    def function(x: Any, mask: Any, w: Any) -> Any:
+        env = {"x": x, "mask": mask, "w": w}
+        lowerer.run(plan.body, env, "", start_state([*plan.sites, STOP]))
+        return env[out.name]
+
+    arrays = np.ones((ROWS, 3), "f4"), np.ones(ROWS, bool), np.ones((3, 3), "f4")
+    with jax.enable_x64(True):
+        traced = jax.jit(function).trace(*arrays)
+        return traced.lower(lowering_platforms=(platform,)).as_text()
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_a_row_wise_branch_has_as_many_copies_as_its_target_wants(platform: str) -> None:
+    some = len(target_of(platform).shares)
+    assert code(platform).count("stablehlo.while") == 2 * (some + 2)  # all but one, and all
+
+
+def test_every_target_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    prog, out, slopes = branching()
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(ROWS, 3)).astype("f4"), rng.normal(size=(3, 3)).astype("f4")
+    executors = [br.Executor(mode="interpret"), br.Executor()]
+    monkeypatch.setitem(TARGETS, "cpu", replace(TARGETS["cpu"], shares=OTHER.shares))
+    executors.append(br.Executor())
+    for chosen in (0, 1, 3, 10, 11, 39, 40):
+        feed = {"x": x, "w": w, "mask": rng.permutation(ROWS) < chosen}
+        first, *others = (
+            exe.run(prog, br.Scope(), feed=feed, fetch=[out, *slopes]) for exe in executors
+        )
+        for other in others:
+            for one, two in zip(first, other, strict=True):
+                np.testing.assert_allclose(one, two, rtol=2e-5, atol=1e-6)
