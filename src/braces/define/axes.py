@@ -15,23 +15,24 @@ Axes with the same name have the same index. `...` are any axes, which broadcast
     "i -> i j"                     `j`, which no input has, is a repetition
     "... -> ... c!"                along `c` entries differ
 
+An axis has one size wherever it is named; one that no input has may be called like the
+attribute that tells its size. So shapes follow: see `braces.define.shapes`.
+
 Where attributes or the number of axes decide, a function of the types by slot and of the
-attributes gives the notation or an `AxisMap`. What follows from it, as which rows of a row-wise
-branch are mixed, asks the `AxisMap` of one operator: what became of each axis.
+attributes gives the notation or an `AxisMap`, or raises an `AxisError`. What else follows from
+it, as which rows of a row-wise branch are mixed, asks the `AxisMap` of one operator: what
+became of each axis.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from braces.define.signature import Slot
-from braces.dims import Shape
+from braces.dims import Shape, Size
 from braces.dtypes import ListType, TensorType, Type
-from braces.errors import OpDefinitionError, suggest
+from braces.errors import ShapeError
 from braces.ir.records import Attr
 
 LOWEST, HIGHEST = "lowest", "highest"
@@ -43,6 +44,7 @@ Indices: TypeAlias = "tuple[Index, ...]"
 Names: TypeAlias = "tuple[str, ...]"
 Fills: TypeAlias = "Mapping[str, Any]"
 """By input slot, what leaves an entry out: a number, `LOWEST` or `HIGHEST`."""
+Wanted: TypeAlias = "Mapping[str, Callable[[], str]]"
 Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
 AxisRule: TypeAlias = "Callable[[Types, Attrs], AxisMap]"
@@ -50,6 +52,16 @@ Axes: TypeAlias = "str | Fills | Callable[[Any, Any], str | AxisMap] | None"
 """How a definition says it: in the notation, as a reduction's fills, or as a function."""
 Place: TypeAlias = "tuple[str, int, int]"
 """An axis: its slot, which variable of the slot, and which of its axes."""
+DOTS = "..."
+"""What stands for any axes, and what the names of axes that broadcast begin with."""
+
+
+class AxisError(ShapeError):
+    """Inputs that a function of axes refuses: what goes behind the name of the operator."""
+
+    def of(self, type: str) -> ShapeError:
+        """The error, with the operator's name."""
+        return ShapeError(f"{type} {self.what}", given=self.given, fix=self.fix)
 
 
 @dataclass(frozen=True)
@@ -79,12 +91,16 @@ class AxisMap:
         outputs: The same of the outputs.
         mixed: The indices along which entries depend on each other, or on their places.
         fills: By index, where an output does not have it, what leaves an entry out.
+        sizes: By index, where no input has it, its size.
+        wanted: By input slot that does not broadcast, what messages say that it must be.
     """
 
     inputs: Mapping[str, tuple[Indices, ...]]
     outputs: Mapping[str, tuple[Indices, ...]]
     mixed: frozenset[str] = frozenset()
     fills: Mapping[str, Fills] = field(default_factory=dict[str, Fills])
+    sizes: Mapping[str, Size] = field(default_factory=dict[str, Size])
+    wanted: Wanted = field(default_factory=dict[str, Callable[[], str]])
 
     def of(self, slot: str, position: int = 0) -> Indices:
         """The index of each axis of a variable; none where nothing is known of it."""
@@ -118,109 +134,6 @@ class AxisMap:
         return Fate("mapped", places)
 
 
-def axis_rule(
-    type: str, axes: Axes, inputs: Sequence[Slot], outputs: Sequence[Slot]
-) -> AxisRule | None:
-    """What a definition says of its axes, as a function of types and attributes.
-
-    Raises:
-        OpDefinitionError: It cannot be read, or names an input that there is not.
-    """
-    slots = tuple(s.name for s in inputs), tuple(s.name for s in outputs)
-    if axes is None:
-        return None
-    if isinstance(axes, str):
-        return _read(type, axes, *slots)
-    if isinstance(axes, Mapping):
-        for name in axes:
-            if name not in slots[0]:
-                raise OpDefinitionError(
-                    f"{type}: axes={axes!r}, but there is no input {name!r}.",
-                    fix=suggest(name, slots[0]),
-                )
-        return Reduced(axes)
-
-    def rule(types: Types, attrs: Attrs) -> AxisMap:
-        known = {n: types[n] for n in (*slots[0], *slots[1]) if types.get(n)}
-        found = axes(known, attrs)
-        return _read(type, found, *slots)(types, attrs) if isinstance(found, str) else found
-
-    return rule
-
-
-# ---- the notation ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Notation:
-    """Axes in the notation of the module's docstring.
-
-    Attributes:
-        inputs: By slot, the names of its axes.
-        outputs: The same of the outputs.
-        mixed: The names with a `!`.
-    """
-
-    inputs: Mapping[str, tuple[str, ...]]
-    outputs: Mapping[str, tuple[str, ...]]
-    mixed: frozenset[str]
-
-    def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
-        """The map for inputs of these types."""
-        del attrs
-        extra = {
-            name: [len(shape_of(t)) - len(term) + 1 for t in types.get(name, ())]
-            for name, term in self.inputs.items()
-            if "..." in term
-        }
-        most = max((n for counts in extra.values() for n in counts), default=0)
-        inputs = {
-            name: tuple(
-                _spelled(term, extra[name][i] if name in extra else 0)
-                for i in range(len(types.get(name, ())))
-            )
-            for name, term in self.inputs.items()
-        }
-        outputs = {name: (_spelled(term, most),) for name, term in self.outputs.items()}
-        return mapped(types, inputs, outputs, self.mixed)
-
-
-def _spelled(term: Sequence[str], extra: int) -> Indices:
-    """The names of a term, with those of `...` counted from the last one on."""
-    dots = [f"...{k}" for k in reversed(range(extra))]
-    return tuple(name for one in term for name in (dots if one == "..." else [one]))
-
-
-@cache
-def _read(type: str, text: str, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Notation:
-    left, arrow, right = text.partition("->")
-    terms = [_terms(left, len(inputs)), _terms(right, len(outputs))]
-    names = ", ".join((*inputs, *outputs))
-    for slots, found in zip((inputs, outputs), terms, strict=True):
-        if not arrow or len(found) != len(slots):
-            raise OpDefinitionError(
-                f"{type}: axes={text!r} is not one term for each of {names}.",
-                fix="Write them as in einsum: '... i k, ... k j -> ... i j'.",
-            )
-    every = [one for found in terms for term in found for one in term]
-    for one in every:
-        if not re.fullmatch(r"\.\.\.|[A-Za-z_]\w*!?", one):
-            raise OpDefinitionError(
-                f"{type}: axes={text!r} has {one!r}.",
-                fix="An axis has a name, `...` stands for any, `!` mixes its entries.",
-            )
-    plain = [[tuple(one.rstrip("!") for one in term) for term in found] for found in terms]
-    return Notation(
-        dict(zip(inputs, plain[0], strict=True)),
-        dict(zip(outputs, plain[1], strict=True)),
-        frozenset(one.rstrip("!") for one in every if one.endswith("!")),
-    )
-
-
-def _terms(side: str, slots: int) -> list[list[str]]:
-    return [term.split() for term in side.split(",")] if side.strip() or slots == 1 else []
-
-
 # ---- making maps -----------------------------------------------------------------------------
 
 
@@ -235,8 +148,10 @@ def mapped(
     outputs: Mapping[str, tuple[Indices, ...]],
     mixed: Iterable[str] = (),
     fills: Fills | None = None,
+    sizes: Mapping[str, Size] | None = None,
+    wanted: Wanted | None = None,
 ) -> AxisMap:
-    """A map, in which size 1 broadcasts.
+    """A map, in which size 1 broadcasts along axes that are named so.
 
     Args:
         types: Of the inputs, by slot.
@@ -245,41 +160,46 @@ def mapped(
         mixed: The indices along which entries are mixed.
         fills: What leaves an entry out along what an output does not have; by default zeros, as
             in sums of products.
+        sizes: By index, where no input has it, its size.
+        wanted: By input slot that does not broadcast, what messages say that it must be.
     """
-    mixed = frozenset(mixed)
-    sized = [
-        (index, size)
-        for slot, found in inputs.items()
-        for indices, type_ in zip(found, types.get(slot, ()), strict=False)
+    mixed, wanted = frozenset(mixed), wanted or {}
+    shared = {slot: found for slot, found in inputs.items() if slot in types}
+    wide = {
+        index
+        for slot, found in shared.items()
+        if slot not in wanted
+        for indices, type_ in zip(found, types[slot], strict=False)
         for index, size in zip(indices, shape_of(type_), strict=False)
-    ]
-    wide = {index for index, size in sized if size != 1} | mixed
-    shared = {
-        slot: tuple(
-            tuple(
-                None if size == 1 and index in wide and index not in mixed else index
-                for index, size in zip(indices, shape_of(type_), strict=False)
-            )
-            for indices, type_ in zip(found, types.get(slot, ()), strict=False)
-        )
-        for slot, found in inputs.items()
+        if size != 1 and index and index.startswith(DOTS)
     }
+    for slot, found in shared.items() if wide else ():
+        if slot not in wanted:
+            pairs = zip(found, types[slot], strict=False)
+            shared[slot] = tuple(_narrowed(one, shape_of(type_), wide) for one, type_ in pairs)
     contracted = {
-        index: {slot: 0 for slot in _having(shared, index)} if fills is None else fills
-        for index in _every(shared)
+        index: {slot: 0 for slot in slots_having(shared, index)} if fills is None else fills
+        for index in all_indices(shared)
         if index not in mixed
         and not all(index in o for found in outputs.values() for o in found)
     }
-    return AxisMap(shared, outputs, mixed, contracted)
+    return AxisMap(shared, outputs, mixed, contracted, sizes or {}, wanted)
 
 
-def _every(indices: Mapping[str, tuple[Indices, ...]]) -> dict[str, None]:
+def _narrowed(indices: Indices, shape: Shape, wide: Collection[Index]) -> Indices:
+    """Indices without those where size 1 broadcasts."""
+    sized = zip(indices, shape, strict=False)
+    found = [None if size == 1 and index in wide else index for index, size in sized]
+    return (*found, *indices[len(found) :])
+
+
+def all_indices(indices: Mapping[str, tuple[Indices, ...]]) -> dict[str, None]:
     """All indices, in their order."""
     every = (i for found in indices.values() for one in found for i in one)
     return dict.fromkeys(i for i in every if i is not None)
 
 
-def _having(indices: Mapping[str, tuple[Indices, ...]], index: str) -> Iterator[str]:
+def slots_having(indices: Mapping[str, tuple[Indices, ...]], index: str) -> Iterator[str]:
     """The slots that have an index."""
     return (slot for slot, found in indices.items() if any(index in one for one in found))
 
@@ -296,17 +216,34 @@ class Reduced:
 
     Attributes:
         fills: What leaves an entry out, by the input that it is for.
+        nonempty: Whether there must be something that is reduced.
     """
 
     fills: Fills
+    nonempty: bool = False
 
     def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
         """The map for inputs of these types."""
         slots = list(self.fills)
+        if self.nonempty:
+            check_not_empty(types[slots[0]][0], attrs)
         indices, gone = _operated(types[slots[0]][0], attrs)
         left = without(indices, gone, bool(attrs.get("keepdims", False)))
         inputs = {slot: (indices,) for slot in slots}
         return mapped(types, inputs, {"out": (left,)}, fills=self.fills)
+
+
+def check_not_empty(type_: Type, attrs: Attrs) -> None:
+    """Refuse a reduction of nothing.
+
+    Raises:
+        AxisError: An axis that is reduced has size 0.
+    """
+    shape = shape_of(type_)
+    if 0 in [shape[a] for a in operated_axes(attrs["axis"], len(shape))]:
+        raise AxisError(
+            "of nothing does not exist.", fix="An axis that is reduced must not have size 0."
+        )
 
 
 def reduced_mixing(types: Types, attrs: Attrs) -> AxisMap:
@@ -337,6 +274,14 @@ def along_axis(types: Types, attrs: Attrs) -> AxisMap:
     return mapped(types, inputs, outputs, [indices[i] for i in mixed])
 
 
+def resized(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
+    """A map of one output that has another size along an axis, which is mixed."""
+    out = list(found.outputs["out"][0])
+    out[axis] = index
+    mixed = found.mixed | {index}
+    return replace(found, outputs={"out": (tuple(out),)}, mixed=mixed, sizes={index: size})
+
+
 def _operated(type_: Type, attrs: Attrs) -> tuple[Names, list[int]]:
     """An index for each axis, and the axes that the attribute `axis` says."""
     indices = numbered(len(shape_of(type_)))
@@ -344,8 +289,13 @@ def _operated(type_: Type, attrs: Attrs) -> tuple[Names, list[int]]:
 
 
 def numbered(rank: int, stem: str = "axis") -> Names:
-    """An index for each axis."""
-    return tuple(f"{stem}{i}" for i in range(rank))
+    """An index for each axis, which nobody wrote."""
+    return tuple([f"{stem}.{i}" for i in range(rank)])
+
+
+def broadcasting(rank: int) -> Names:
+    """The names of axes that broadcast, counted from the last one on."""
+    return tuple(f"{DOTS}{k}" for k in reversed(range(rank)))
 
 
 def led_by(index: str, types: Sequence[Type], stem: str = "") -> tuple[Indices, ...]:
@@ -362,10 +312,30 @@ def led_by(index: str, types: Sequence[Type], stem: str = "") -> tuple[Indices, 
 
 
 def operated_axes(axis: Any, rank: int) -> list[int]:
-    """The axes that an attribute says, in their order; all of them where it is `None`."""
-    if axis is None or not rank:
+    """The axes that an attribute says, in their order; all of them where it is `None`.
+
+    Raises:
+        AxisError: There is no such axis, or one is said twice.
+    """
+    if axis is None:
         return list(range(rank))
-    return sorted(int(a) % rank for a in (axis if isinstance(axis, tuple) else (axis,)))
+    if not isinstance(axis, tuple):
+        return [axis_at(axis, rank)]
+    found = sorted([axis_at(a, rank) for a in axis])
+    if len(set(found)) != len(found):
+        raise AxisError("is given the same axis twice.", given=f"axis={axis}")
+    return found
+
+
+def axis_at(axis: Any, rank: int) -> int:
+    """A non-negative axis.
+
+    Raises:
+        AxisError: There is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise AxisError(f"has no axis {axis} in {rank} axes.", fix="Axes count from 0.")
+    return axis % rank
 
 
 def without(indices: Indices, gone: Collection[int], keepdims: bool = False) -> Indices:
@@ -392,74 +362,17 @@ def axes_of_cases(types: Types, attrs: Attrs) -> AxisMap:
 def shaped(types: Types, attrs: Attrs) -> AxisMap:
     """An output of the attribute `shape` that is the same everywhere; no input has axes."""
     del types
-    return AxisMap({}, {"out": (numbered(len(tuple_of(attrs["shape"]))),)})
+    indices, sizes = sized(tuple_of(attrs["shape"]))
+    return AxisMap({}, {"out": (indices,)}, sizes=sizes)
+
+
+def sized(shape: Shape) -> tuple[Names, dict[str, Size]]:
+    """An index for each axis of a shape, and their sizes."""
+    indices = numbered(len(shape))
+    return indices, dict(zip(indices, shape, strict=True))
 
 
 def tuple_of(value: Any) -> tuple[Any, ...]:
     """An attribute that is a tuple."""
     assert isinstance(value, tuple)
     return value
-
-
-# ---- derivatives -----------------------------------------------------------------------------
-
-
-def derived_rule(
-    base: AxisRule | None,
-    slots: Sequence[Slot],
-    outputs: Sequence[Slot],
-    suffix: str,
-    linear: Collection[str],
-) -> AxisRule | None:
-    """The axes of a derivative: cotangents and tangents have those of what they belong to.
-
-    Args:
-        base: What the operator that it is of says.
-        slots: The inputs of the derivative.
-        outputs: Its outputs.
-        suffix: What its own cotangents or tangents have after the name of what they belong to.
-        linear: The inputs that the results are linear in.
-    """
-    if base is None:
-        return None
-
-    def rule(types: Types, attrs: Attrs) -> AxisMap:
-        known = {name.removesuffix(suffix): found for name, found in types.items()}
-        of_base = base(known | dict(types), attrs)
-        named = [(s.name, s.name.removesuffix(suffix)) for s in (*slots, *outputs)]
-        every = dict(of_base.outputs) | dict(of_base.inputs)
-        indices = {name: every.get(name) or every.get(stem, ((),)) for name, stem in named}
-        inputs = {s.name: indices[s.name] for s in slots if types.get(s.name)}
-        return AxisMap(
-            inputs,
-            {s.name: indices[s.name] for s in outputs},
-            of_base.mixed,
-            _derived_fills(of_base, inputs, [indices[s.name] for s in outputs], linear),
-        )
-
-    return rule
-
-
-def _derived_fills(
-    base: AxisMap,
-    inputs: Mapping[str, tuple[Indices, ...]],
-    outputs: Iterable[tuple[Indices, ...]],
-    linear: Collection[str],
-) -> dict[str, Fills]:
-    """What leaves an entry out of a derivative.
-
-    Its sums are linear in cotangents or tangents. What the operator itself reduced is left out
-    as there.
-    """
-    results = [one for found in outputs for one in found]
-    found: dict[str, Fills] = {}
-    for index in _every(inputs):
-        zeros = dict.fromkeys(_having(inputs, index), 0)
-        if index in base.mixed:
-            continue
-        if index in base.fills:
-            own = {slot: fill for slot, fill in base.fills[index].items() if slot in inputs}
-            found[index] = zeros | own
-        elif not all(index in one for one in results):
-            found[index] = {slot: 0 for slot in zeros if slot in linear}
-    return found

@@ -24,17 +24,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from braces.define.axes import Axes as AxisSpec, axis_rule, derived_rule
+from braces.define.axes import Axes as AxisSpec
 from braces.define.definition import (
     GRAD,
     TANGENT,
     Attrs as Attrs,
+    DTypeRule as DTypeRule,
     OpDef as OpDef,
     Tensor as Tensor,
     Types as Types,
     Values,
     suffix_of,
 )
+from braces.define.derived_axes import derived_rule
 from braces.define.kinds import (
     Axes as Axes,
     Capacity as Capacity,
@@ -45,6 +47,7 @@ from braces.define.kinds import (
     Salt as Salt,
     Training as Training,
 )
+from braces.define.notation import axis_rule
 from braces.define.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
 from braces.errors import OpDefinitionError, UnknownNameError, suggest
 from braces.lazy import jax
@@ -117,6 +120,7 @@ def op(
     outputs: tuple[str, ...] = ("out",),
     infer: Callable[..., Any] | None = None,
     axes: AxisSpec = None,
+    dtypes: DTypeRule | None = None,
     differentiable: bool = True,
     random: bool = False,
     cheap: bool = False,
@@ -142,6 +146,10 @@ def op(
             or an `AxisMap`; see `braces.define.axes`. Row-wise branches and steps with
             `lengths=` refuse operators that do not say it: compiled, they run on their rows
             and some padding.
+        dtypes: The dtypes of the outputs: `rule(operator, *dtypes, **attrs)`, where `operator`
+            is the type and `dtypes` are those of the inputs, `None` for one that is absent. The
+            shapes then follow from `axes`: an axis has one size wherever it is named, also
+            one with a `!`. Without it and without `infer`, the kernel tells dtypes and shapes.
         differentiable: False where there is no gradient.
         random: Whether it draws random numbers; its first input is then the random state.
         cheap: Whether recomputing beats keeping the result.
@@ -174,6 +182,11 @@ def op(
     """
 
     def decorate(kernel: Callable[..., Any]) -> OpDef:
+        if dtypes is not None and axes is None:
+            raise OpDefinitionError(
+                f"{kernel.__name__} says its dtypes, but not its axes, which tell the shapes.",
+                fix="Say axes='... -> ...' and so on, or infer=.",
+            )
         inputs, attrs = read_signature(kernel)
         many = str(inspect.signature(kernel).return_annotation).startswith("list")
         slots = tuple(Slot(name, many=many) for name in outputs)
@@ -185,6 +198,7 @@ def op(
             kernel,
             inspect.getdoc(kernel) or "",
             infer_rule=infer,
+            dtype_rule=dtypes,
             axes_rule=axis_rule(kernel.__name__, axes, inputs, slots),
             differentiable=differentiable,
             random=random,

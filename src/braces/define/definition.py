@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from braces.define.axes import AxisRule, derived_rule
+from braces.define.axes import AxisRule
+from braces.define.derived_axes import derived_rule
 from braces.define.kinds import PLAIN, coerce_argument, normalise
 from braces.define.offence import decode_offender
 from braces.define.signature import REQUIRED, AttrSpec, Slot, read_signature
 from braces.define.traced import reads_values
-from braces.dtypes import Type
+from braces.dtypes import DType, Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Attr, Op
 
@@ -23,6 +24,8 @@ Tensor: TypeAlias = Any
 Values: TypeAlias = "Mapping[str, tuple[Any, ...]]"
 Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
+DTypeRule: TypeAlias = "Callable[..., DType | tuple[DType, ...]]"
+"""`rule(operator, *dtypes, **attrs)`: from the dtypes of inputs to that of each output."""
 GRAD, TANGENT = "_grad", "_tangent"
 """What the slots of first derivatives have after the name of the slot that they belong to."""
 
@@ -257,7 +260,9 @@ class OpDef(Completing):
         type: Its name in programs.
         inputs, attrs, outputs: Its schema.
         kernel: From arrays to arrays, in JAX.
-        infer_rule: Output types from input types; `None` derives them from the kernel.
+        infer_rule: Output types from input types; without, they follow from `axes_rule` and
+            `dtype_rule`, or from the kernel.
+        dtype_rule: Output dtypes from input dtypes; shapes then follow from the axes.
         vjp_rule: A written gradient kernel, as an operator of its own.
         gradient_rule: A gradient written as a program; wins over kernels.
         jvp_rule: A directional derivative written as a program.
@@ -290,6 +295,7 @@ class OpDef(Completing):
     kernel: Callable[..., Any]
     doc: str = ""
     infer_rule: Callable[..., Any] | None = None
+    dtype_rule: DTypeRule | None = None
     vjp_rule: OpDef | None = None
     gradient_rule: Callable[..., Any] | None = None
     jvp_rule: Callable[..., Any] | None = None

@@ -1,4 +1,8 @@
-"""Output types from input types: by a rule, else by the kernel on symbolic shapes."""
+"""Output types from input types: by a rule, by the axes, else by the kernel.
+
+Where a definition says its dtypes, shapes follow from its axes. Where it does not, its kernel
+runs on symbolic shapes, once the axes that it says were found to fit.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from braces.define.decorator import OPS, Attrs, DerivedJvp, OpDef, Types
+from braces.define.shapes import Shapes, check_sizes, shapes_of
 from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
-from braces.dtypes import TensorType, Type
-from braces.errors import BracesError, ShapeError
+from braces.dtypes import TensorType, Type, unifies
+from braces.errors import BracesError, OpDefinitionError, ShapeError
 from braces.ir.records import Attr, Op
 from braces.lazy import jax
 
@@ -53,7 +58,9 @@ def infer(
         return found
     if isinstance(definition, DerivedJvp):
         return _infer_jvp(infer, definition, types, attrs, wanted, context)
-    return _infer_by_kernel(definition, types, attrs, tuple(wanted))
+    if definition.axes_rule is None or definition.suffix:
+        return _infer_by_kernel(definition, types, attrs, tuple(wanted))
+    return _infer_by_both(definition, types, attrs, tuple(wanted), context.unifier)
 
 
 def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, Type]:
@@ -89,6 +96,8 @@ def infer_lightly(
     if definition.infer_rule is not None:
         arguments = definition.arrange(types)
         return definition.by_slot(definition.infer_rule(context, *arguments, **attrs))
+    if definition.dtype_rule is not None:
+        return _infer_by_axes(definition, types, attrs, context.unifier)
     if isinstance(definition, DerivedJvp):
         return _infer_jvp(infer_lightly, definition, types, attrs, wanted, context)
     return _mirrored(definition, wanted, types) if definition.suffix else None
@@ -123,6 +132,95 @@ def _mirrored(
             return None
         found[slot] = mirrored
     return found or None
+
+
+# ---- by the axes -----------------------------------------------------------------------------
+
+_known: dict[Any, dict[str, tuple[Type, ...]]] = {}
+"""What follows from types and attributes, where nothing was learned of unnamed dimensions."""
+_MOST = 10_000
+"""So many are kept."""
+
+
+def _infer_by_axes(
+    definition: OpDef, types: Types, attrs: Attrs, unifier: Unifier
+) -> dict[str, tuple[Type, ...]]:
+    """What was found for these types before; else from the axes."""
+    learned = len(unifier.known)
+    if learned:
+        types = _resolved(types, unifier)
+    key = (definition, tuple(types.items()), tuple(attrs.items()))
+    found = _known.get(key)
+    if found is None:
+        found = _by_axes(definition, types, attrs, unifier)
+        if len(unifier.known) == learned and not (learned and _unnamed_in(attrs)):
+            if len(_known) >= _MOST:
+                _known.clear()
+            _known[key] = found
+    return _resolved(found, unifier) if learned else found
+
+
+def _by_axes(
+    definition: OpDef, types: Types, attrs: Attrs, unifier: Unifier
+) -> dict[str, tuple[Type, ...]]:
+    assert definition.axes_rule is not None
+    assert definition.dtype_rule is not None
+    shapes = shapes_of(definition.type, definition.axes_rule, types, attrs, unifier)
+    given = [None if one is None else one.dtype for one in definition.arrange(types)]
+    dtypes = definition.dtype_rule(definition.type, *given, **attrs)
+    if shapes is None:
+        raise OpDefinitionError(
+            f"{definition.type}: the axes do not tell the shapes of its outputs.",
+            fix="Name an axis that no input has like the attribute that tells its size, or "
+            "write the inference: @NAME.infer.",
+        )
+    if not isinstance(dtypes, tuple):
+        dtypes = (dtypes,)
+    return {
+        slot: tuple([TensorType(dtype, shape) for shape in shapes[slot]])
+        for slot, dtype in zip(definition.output_names, dtypes, strict=True)
+    }
+
+
+def _resolved(types: Types, unifier: Unifier) -> dict[str, tuple[Type, ...]]:
+    """Types with all that is known of unnamed dimensions put in."""
+    return {
+        slot: tuple([one.map_sizes(unifier.resolve) for one in given])
+        for slot, given in types.items()
+    }
+
+
+# ---- by the kernel ---------------------------------------------------------------------------
+
+
+def _infer_by_both(
+    definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...], unifier: Unifier
+) -> dict[str, tuple[Type, ...]]:
+    """The kernel tells the types of what fits by the axes; both must say the same shapes."""
+    assert definition.axes_rule is not None
+    told = check_sizes(definition.type, definition.axes_rule, types, attrs, unifier)
+    if unifier.known:
+        types = _resolved(types, unifier)
+    found = _infer_by_kernel(definition, types, attrs, wanted)
+    if told is not None:
+        _check_told(definition, told, found, unifier)
+    return found
+
+
+def _check_told(
+    definition: OpDef, told: Shapes, found: Mapping[str, tuple[Type, ...]], unifier: Unifier
+) -> None:
+    """Refuse a definition whose axes are not what its kernel does."""
+    for slot, types in found.items():
+        for shape, type_ in zip(told[slot], types, strict=False):
+            assert isinstance(type_, TensorType)
+            wanted = type_.with_shape(shape)
+            if not unifies(wanted, type_, unifier.copy()):
+                raise OpDefinitionError(
+                    f"{definition.type}: by its axes, {slot} is {wanted}; the kernel makes "
+                    f"{type_} of it.",
+                    fix="Say in axes=... what the kernel does; `!` is for axes that change.",
+                )
 
 
 _cache: dict[Any, dict[str, tuple[Type, ...]]] = {}
@@ -170,17 +268,7 @@ class Translation:
     """Between our dimensions and JAX's, which must be plain words of one scope."""
 
     def __init__(self, types: Iterable[Type], attrs: Mapping[str, Attr] | None = None) -> None:
-        names = sorted(
-            {
-                name
-                for one in types
-                if isinstance(one, TensorType)
-                for size in one.shape
-                if isinstance(size, Dim)
-                for name in size.names()
-            }
-            | {n for value in (attrs or {}).values() for n in _names_in(value)}
-        )
+        names = sorted(_names({"": tuple(types)}, attrs or {}))
         self.there = {name: Dim.named(f"d{i}") for i, name in enumerate(names)}
         self.back = {f"d{i}": Dim.named(name) for i, name in enumerate(names)}
         self.scope = jax.export.SymbolicScope() if names else None
@@ -214,6 +302,19 @@ class Translation:
             size if isinstance(size, int) else substitute(parse_size(str(size)), self.back)
             for size in sizes
         )
+
+
+def _names(types: Types, attrs: Attrs) -> set[str]:
+    """The names of the symbolic dimensions."""
+    sizes = (
+        one.shape for given in types.values() for one in given if isinstance(one, TensorType)
+    )
+    return set[str]().union(*map(_names_in, sizes), *map(_names_in, attrs.values()))
+
+
+def _unnamed_in(attrs: Attrs) -> bool:
+    """Whether an unnamed dimension is in the attributes."""
+    return any(name.startswith("?") for name in _names({}, attrs))
 
 
 def _names_in(value: Attr) -> set[str]:

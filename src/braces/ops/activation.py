@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from braces.define.axes import along_axis
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    resized,
+    shape_of,
+)
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
 from braces.dims import divide_exactly
-from braces.dtypes import TensorType
-from braces.errors import ShapeError
 from braces.lazy import jax, jnp
-from braces.ops.elementwise import real, real_function
 from braces.ops.functions import UNARY, WITH_INTEGERS
 from braces.ops.precision import in_float32
-from braces.ops.rules import axis_index, floating
+from braces.ops.rules import floating, real, real_function
 from braces.ops.slopes import forward_as_backward
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -24,7 +27,7 @@ ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "
 # ---- piecewise linear ------------------------------------------------------------------------
 
 
-@op(infer=real, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real, examples=WITH_INTEGERS)
 def relu(x: Tensor) -> Tensor:
     """The positive part; its gradient at zero is zero.
 
@@ -48,7 +51,7 @@ def relu_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where(out > 0, out_grad, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_function, examples=WITH_INTEGERS)
 def relu6(x: Tensor) -> Tensor:
     """The positive part, capped at 6.
 
@@ -73,7 +76,7 @@ def relu6_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where((out > 0) & (out < 6), out_grad, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, axes="... -> ...", examples=(*UNARY, "x=f32[5] negative_slope=0.2"))
+@op(axes="... -> ...", dtypes=real_function, examples=(*UNARY, "x=f32[5] negative_slope=0.2"))
 def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
     """The identity, flattened for negative numbers.
 
@@ -100,7 +103,7 @@ def leaky_relu_vjp(x: Tensor, out_grad: Tensor, *, negative_slope: float = 0.01)
     return jnp.where(x >= 0, out_grad, negative_slope * out_grad)
 
 
-@op(infer=real_function, axes="... -> ...", examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
 def hard_sigmoid(x: Tensor) -> Tensor:
     """The sigmoid made of three straight lines.
 
@@ -125,7 +128,7 @@ def hard_sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where((out > 0) & (out < 1), out_grad / 6, jnp.zeros_like(out_grad))
 
 
-@op(infer=real_function, axes="... -> ...", examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
 def hard_tanh(x: Tensor) -> Tensor:
     """The identity, cut off at -1 and 1.
 
@@ -152,7 +155,7 @@ def hard_tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 # ---- exponential -----------------------------------------------------------------------------
 
 
-@op(infer=real_function, axes="... -> ...", examples=(*UNARY, "x=f32[5] alpha=0.5"))
+@op(axes="... -> ...", dtypes=real_function, examples=(*UNARY, "x=f32[5] alpha=0.5"))
 @in_float32
 def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """The identity, bent smoothly towards -alpha for negative numbers.
@@ -191,7 +194,7 @@ def negative_exp(x: Tensor) -> Tensor:
     return jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x))
 
 
-@op(infer=real_function, axes="... -> ...", examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
 @in_float32
 def selu(x: Tensor) -> Tensor:
     """The scaled exponential linear unit: it keeps mean 0 and variance 1 over layers.
@@ -222,7 +225,7 @@ def selu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 forward_as_backward(relu, relu6, leaky_relu, hard_sigmoid, hard_tanh, elu, selu)
 
 
-@op(infer=real_function, axes="... -> ...", examples=(*UNARY, "x=f32[5] approximate=True"))
+@op(axes="... -> ...", dtypes=real_function, examples=(*UNARY, "x=f32[5] approximate=True"))
 @in_float32
 def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     """The Gaussian error linear unit: a number times the probability that a normal one is less.
@@ -246,7 +249,7 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     return jax.nn.gelu(floating(x), approximate)
 
 
-@op(infer=real_function, axes="... -> ...", examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
 @in_float32
 def silu(x: Tensor) -> Tensor:
     """A number times its sigmoid; also called swish.
@@ -275,7 +278,7 @@ def silu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (s * (1 + x * (1 - s)))
 
 
-@op(infer=real_function, axes="... -> ...", examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
 @in_float32
 def mish(x: Tensor) -> Tensor:
     """A number times the tanh of its softplus.
@@ -296,7 +299,7 @@ def mish(x: Tensor) -> Tensor:
     return jax.nn.mish(floating(x))
 
 
-@op(infer=real_function, axes="... -> ...", examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
 @in_float32
 def softplus(x: Tensor) -> Tensor:
     """A smooth positive part, without overflow.
@@ -322,7 +325,7 @@ def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * jax.nn.sigmoid(x)
 
 
-@op(infer=real_function, axes="... -> ...", examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
 @in_float32
 def softsign(x: Tensor) -> Tensor:
     """A number divided by one plus its size, between -1 and 1.
@@ -351,13 +354,7 @@ def softsign_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 # ---- along an axis ---------------------------------------------------------------------------
 
 
-def function_along(context: Context, x: TensorType, *, axis: int, **attrs: Any) -> TensorType:
-    """Inference: as a real function, along an axis that must be there."""
-    axis_index(axis, x.rank, context.type)
-    return real_function(context, x, **attrs)
-
-
-@op(infer=function_along, axes=along_axis, examples=ALONG)
+@op(axes=along_axis, dtypes=real_function, examples=ALONG)
 @in_float32
 def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """Normalised exponentials along one axis.
@@ -390,7 +387,7 @@ def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
     return weighted - out * jnp.sum(weighted, axis, keepdims=True)
 
 
-@op(infer=function_along, axes=along_axis, examples=ALONG)
+@op(axes=along_axis, dtypes=real_function, examples=ALONG)
 @in_float32
 def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """The logarithm of the softmax along one axis, exact where the softmax underflows.
@@ -420,7 +417,25 @@ def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
     return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
 
 
-@op(axes=along_axis, examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"))
+def halved(types: Types, attrs: Attrs) -> AxisMap:
+    """Both halves of the axis are read for each entry of the result."""
+    shape = shape_of(types["x"][0])
+    at = axis_at(attrs["axis"], len(shape))
+    half = divide_exactly(shape[at], 2)
+    if half is None:
+        raise AxisError(
+            f"cannot halve axis {attrs['axis']} of size {shape[at]}.",
+            fix="Its size must be even.",
+        )
+    found = along_axis(types, attrs)
+    return resized(found, at, "half", half)
+
+
+@op(
+    axes=halved,
+    dtypes=real_function,
+    examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"),
+)
 @in_float32
 def glu(x: Tensor, *, axis: int = -1) -> Tensor:
     """The gated linear unit: one half of an axis times the sigmoid of the other half.
@@ -443,15 +458,3 @@ def glu(x: Tensor, *, axis: int = -1) -> Tensor:
         DTypeError: Complex numbers.
     """
     return jax.nn.glu(floating(x), axis=axis)
-
-
-@glu.infer
-def infer_glu(context: Context, x: TensorType, *, axis: int) -> TensorType:
-    """Half of the axis."""
-    at = axis_index(axis, x.rank, context.type)
-    half = divide_exactly(context.unifier.resolve(x.shape[at]), 2)
-    if half is None:
-        raise ShapeError(
-            f"glu cannot halve axis {axis} of size {x.shape[at]}.", fix="Its size must be even."
-        )
-    return real_function(context, x.with_shape((*x.shape[:at], half, *x.shape[at + 1 :])))

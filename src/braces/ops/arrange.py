@@ -5,38 +5,48 @@ from __future__ import annotations
 from braces.builder.var import Var, one
 from braces.define.axes import (
     Attrs,
+    AxisError,
     AxisMap,
     Types,
     along_axis,
+    axis_at,
     first_rank,
     mapped,
     numbered,
+    operated_axes,
     tuple_of,
 )
 from braces.define.decorator import Axes, Tensor, op
-from braces.define.inference import Context
-from braces.dtypes import TensorType
-from braces.errors import ShapeError
 from braces.lazy import jnp
 from braces.ops.linear import linear
-from braces.ops.rules import Backward, axis_index, axis_indices
+from braces.ops.rules import Backward, same
 
 
 def moved(types: Types, attrs: Attrs) -> AxisMap:
     """The axes in their new order."""
     indices = numbered(first_rank(types))
-    source, target = (
-        [int(a) % len(indices) for a in tuple_of(attrs[name])] if indices else []
-        for name in ("source", "destination")
-    )
+    source, target = (tuple_of(attrs[name]) for name in ("source", "destination"))
+    if len(source) != len(target):
+        raise AxisError(
+            f"cannot move {len(source)} axes to {len(target)} places.",
+            fix="Name one destination for each source.",
+        )
+    source, target = (_each_once(axes, len(indices)) for axes in (source, target))
     order = [i for i in range(len(indices)) if i not in source]
     for place, axis in sorted(zip(target, source, strict=True)):
         order.insert(place, axis)
     return mapped(types, {"x": (indices,)}, {"out": (tuple(indices[i] for i in order),)})
 
 
+def _each_once(axes: tuple[int, ...], rank: int) -> list[int]:
+    """The axes as non-negative numbers, in the order that is given."""
+    operated_axes(axes, rank)
+    return [axis_at(axis, rank) for axis in axes]
+
+
 @op(
     axes=moved,
+    dtypes=same,
     cheap=True,
     examples=(
         "x=f32[2,3,4] source=0 destination=-1",
@@ -66,24 +76,6 @@ def moveaxis(x: Tensor, *, source: tuple[int, ...], destination: tuple[int, ...]
     return jnp.moveaxis(x, source, destination)
 
 
-@moveaxis.infer
-def infer_moveaxis(
-    context: Context, x: TensorType, *, source: tuple[int, ...], destination: tuple[int, ...]
-) -> TensorType:
-    """The sizes in the new order."""
-    if len(source) != len(destination):
-        raise ShapeError(
-            f"moveaxis cannot move {len(source)} axes to {len(destination)} places.",
-            fix="Name one destination for each source.",
-        )
-    axis_indices(source, x.rank, context.type)
-    axis_indices(destination, x.rank, context.type)
-    moved = {d % x.rank: s % x.rank for s, d in zip(source, destination, strict=True)}
-    others = iter(i for i in range(x.rank) if i not in moved.values())
-    order = [moved[i] if i in moved else next(others) for i in range(x.rank)]
-    return x.with_shape(tuple(x.shape[i] for i in order))
-
-
 @moveaxis.gradient
 def moveaxis_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent with the axes moved back."""
@@ -95,13 +87,14 @@ def swapped(types: Types, attrs: Attrs) -> AxisMap:
     """Two axes in each other's place."""
     indices = numbered(first_rank(types))
     out = list(indices)
-    i, j = (int(str(attrs[name])) for name in ("axis1", "axis2"))
+    i, j = (axis_at(attrs[name], len(indices)) for name in ("axis1", "axis2"))
     out[i], out[j] = out[j], out[i]
     return mapped(types, {"x": (indices,)}, {"out": (tuple(out),)})
 
 
 @op(
     axes=swapped,
+    dtypes=same,
     cheap=True,
     examples=(
         "x=f32[2,3,4] axis1=0 axis2=-1",
@@ -131,15 +124,6 @@ def swapaxes(x: Tensor, *, axis1: int, axis2: int) -> Tensor:
     return jnp.swapaxes(x, axis1, axis2)
 
 
-@swapaxes.infer
-def infer_swapaxes(context: Context, x: TensorType, *, axis1: int, axis2: int) -> TensorType:
-    """The sizes with two exchanged."""
-    shape = list(x.shape)
-    i, j = (axis_index(axis, x.rank, context.type) for axis in (axis1, axis2))
-    shape[i], shape[j] = shape[j], shape[i]
-    return x.with_shape(tuple(shape))
-
-
 @swapaxes.gradient
 def swapaxes_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent with the axes exchanged again."""
@@ -148,6 +132,7 @@ def swapaxes_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     axes=along_axis,
+    dtypes=same,
     examples=(
         "x=f32[2,3]",
         "x=f32[b,4] axis=0",
@@ -176,21 +161,28 @@ def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
     return jnp.flip(x, axis)
 
 
-@flip.infer
-def infer_flip(context: Context, x: TensorType, *, axis: Axes) -> TensorType:
-    """The type of `x`."""
-    axis_indices(axis, x.rank, context.type)
-    return x
-
-
 @flip.gradient
 def flip_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent reversed."""
     return {"x": one("flip", g.out_grad, axis=g.attrs["axis"])}
 
 
+def shifted(types: Types, attrs: Attrs) -> AxisMap:
+    """Entries move along the axes; one shift, or one for each of them."""
+    axis, shifts = attrs["axis"], len(tuple_of(attrs["shift"]))
+    axes = len(axis) if isinstance(axis, tuple) else 1
+    found = along_axis(types, attrs)
+    if shifts not in (1, axes):
+        raise AxisError(
+            f"cannot shift {axes} axes by {shifts} numbers.",
+            fix="Give one shift for each axis, or one for all.",
+        )
+    return found
+
+
 @op(
-    axes=along_axis,
+    axes=shifted,
+    dtypes=same,
     examples=(
         "x=f32[2,3] shift=1",
         "x=f32[b,4] shift=-1 axis=0",
@@ -218,22 +210,6 @@ def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes = None) -> Tensor:
         ShapeError: There is no such axis, or the number of shifts does not fit.
     """
     return jnp.roll(x, shift[0] if axis is None else shift, axis)
-
-
-@roll.infer
-def infer_roll(
-    context: Context, x: TensorType, *, shift: tuple[int, ...], axis: Axes
-) -> TensorType:
-    """The type of `x`."""
-    axes = (0,) if axis is None else (axis,) if isinstance(axis, int) else axis
-    if axis is not None:
-        axis_indices(axis, x.rank, context.type)
-    if len(shift) not in (1, len(axes)):
-        raise ShapeError(
-            f"roll cannot shift {len(axes)} axes by {len(shift)} numbers.",
-            fix="Give one shift for each axis, or one for all.",
-        )
-    return x
 
 
 @roll.gradient

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 from braces.builder.var import Var, call, one, tensor_type
 from braces.define.axes import (
     Attrs,
+    AxisError,
     AxisMap,
     Types,
     along_axis,
+    axis_at,
     first_rank,
     mapped,
     numbered,
     reduced_mixing,
+    shape_of,
 )
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
@@ -24,7 +28,7 @@ from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.linear import linear
-from braces.ops.rules import Backward, axis_index, promote, promoted, sum_to, zeros_of
+from braces.ops.rules import Backward, axis_index, promote, promoted, same, sum_to, zeros_of
 
 Sections: TypeAlias = "int | Shape"
 
@@ -208,8 +212,21 @@ def stack_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
 # ---- one array in several --------------------------------------------------------------------
 
 
+def apart(types: Types, attrs: Attrs) -> AxisMap:
+    """Each entry along the axis is an output; how many there are must be known."""
+    found, shape = reduced_mixing(types, attrs), shape_of(types["x"][0])
+    count = shape[axis_at(attrs["axis"], len(shape))]
+    if isinstance(count, Dim):
+        raise AxisError(
+            f"cannot make a number of arrays that is only known in a run: {count}.",
+            fix="Go through the axis with br.create_rnn or br.scan.",
+        )
+    return replace(found, outputs={"out": found.outputs["out"] * count})
+
+
 @op(
-    axes=reduced_mixing,
+    axes=apart,
+    dtypes=same,
     examples=(
         "x=f32[2,3]",
         "x=f32[b,3] axis=1",
@@ -236,19 +253,6 @@ def unstack(x: Tensor, *, axis: int = 0) -> list[Tensor]:
         ShapeError: There is no such axis, or its size is symbolic.
     """
     return [lax.index_in_dim(x, i, axis % x.ndim, keepdims=False) for i in range(x.shape[axis])]
-
-
-@unstack.infer
-def infer_unstack(context: Context, x: TensorType, *, axis: int) -> list[TensorType]:
-    """As many types as the size of the axis."""
-    axis = axis_index(axis, x.rank, context.type)
-    count = context.unifier.resolve(x.shape[axis])
-    if isinstance(count, Dim):
-        raise ShapeError(
-            f"unstack cannot make a number of arrays that is only known in a run: {count}.",
-            fix="Go through the axis with br.create_rnn or br.scan.",
-        )
-    return [x.with_shape((*x.shape[:axis], *x.shape[axis + 1 :]))] * count
 
 
 @unstack.gradient

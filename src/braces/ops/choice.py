@@ -6,24 +6,34 @@ import numpy as np
 
 from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
 from braces.define.offence import offender_code
-from braces.dtypes import INT64, DType, TensorType, is_integer
+from braces.dtypes import BOOL, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, NoMatchError, ProgramError
 from braces.lazy import jnp
-from braces.ops.elementwise import BINARY, choose, ordered, refuse
+from braces.ops.elementwise import BINARY, choose
 from braces.ops.rules import (
     Backward,
-    broadcast_shapes,
+    ordered,
     promote,
     promoted,
+    refuse,
     sum_to,
     zeros_of,
 )
 
 
+def chosen(what: str, condition: DType, x: DType, y: DType) -> DType:
+    """The common dtype of two, of which a bool chooses one."""
+    if condition != BOOL:
+        raise DTypeError(
+            f"{what} needs a bool condition, not {condition}.", fix="Compare first: `x != 0`."
+        )
+    return promote(x, y)
+
+
 @op(
     axes="..., ..., ... -> ...",
+    dtypes=chosen,
     cheap=True,
     examples=(
         "condition=bool[2,3] x=f32[2,3] y=f32[2,3]",
@@ -55,20 +65,6 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return jnp.where(condition, *promoted(x, y))
 
 
-@where.infer
-def infer_where(
-    context: Context, condition: TensorType, x: TensorType, y: TensorType
-) -> TensorType:
-    """Broadcast all three; promote `x` and `y`."""
-    if condition.dtype != np.bool_:
-        raise DTypeError(
-            f"where needs a bool condition, not {condition.dtype}.",
-            fix="Compare first: `x != 0`.",
-        )
-    shape = broadcast_shapes(context, condition.shape, x.shape, y.shape)
-    return TensorType(promote(x.dtype, y.dtype), shape)
-
-
 @where.gradient
 def where_gradient(g: Backward) -> dict[str, Var]:
     """The chosen one receives the cotangent, the other zero."""
@@ -81,8 +77,21 @@ def where_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
+def position(what: str, index: DType, *, cases: tuple[int, ...], default: bool) -> DType:
+    """A number; the index is an integer that can be each of the cases."""
+    del default
+    if not is_integer(index):
+        raise DTypeError(f"{what} needs an integer, not {index}.")
+    info = np.iinfo(index)
+    for case in cases:
+        if not info.min <= case <= info.max:
+            raise DTypeError(f"An index of {index} is never {case}.")
+    return INT64
+
+
 @op(
     axes="... -> ...",
+    dtypes=position,
     differentiable=False,
     function=False,
     examples=(
@@ -116,21 +125,6 @@ def case_of(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> 
     return position
 
 
-@case_of.infer
-def infer_case_of(
-    context: Context, index: TensorType, *, cases: tuple[int, ...], default: bool
-) -> TensorType:
-    """The shape of the index."""
-    del default
-    if not is_integer(index.dtype):
-        raise DTypeError(f"{context.type} needs an integer, not {index.dtype}.")
-    info = np.iinfo(index.dtype)
-    for case in cases:
-        if not info.min <= case <= info.max:
-            raise DTypeError(f"An index of {index.dtype} is never {case}.")
-    return index.with_dtype(INT64)
-
-
 @case_of.checked(
     NoMatchError,
     "The index of the switch names no case, and there is no default.",
@@ -142,7 +136,7 @@ def case_of_nothing(index: Tensor, *, cases: tuple[int, ...], default: bool = Fa
     return offender_code((position == len(cases)) & (not default), index)
 
 
-@op(infer=ordered, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(axes="..., ... -> ...", dtypes=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def maximum(x: Tensor, y: Tensor) -> Tensor:
     """The larger of two numbers, element by element; NaN where one of them is NaN.
 
@@ -170,7 +164,7 @@ def maximum_gradient(g: Backward) -> dict[str, Var]:
     return to_the_winner(g, "greater")
 
 
-@op(infer=ordered, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(axes="..., ... -> ...", dtypes=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def minimum(x: Tensor, y: Tensor) -> Tensor:
     """The smaller of two numbers, element by element; NaN where one of them is NaN.
 
@@ -210,8 +204,22 @@ def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
     }
 
 
+def bounded(what: str, x: DType, *, min: float | None, max: float | None) -> DType:
+    """That of `x`; the ends must be numbers of it, in order."""
+    refuse(what, x, "bc")
+    if min is not None and max is not None and not min <= max:
+        raise ProgramError(f"{what} is given min={min}, which is not below max={max}.")
+    for end in (min, max):
+        if end is not None and is_integer(x) and not fits(end, x):
+            raise DTypeError(
+                f"{what} cannot bound {x} by {end}.", fix="Use br.cast(x, 'float32') first."
+            )
+    return x
+
+
 @op(
     axes="... -> ...",
+    dtypes=bounded,
     examples=(
         "x=f32[2,3] min=-0.5 max=0.5",
         "x=f64[b,4] min=0.25",
@@ -247,22 +255,6 @@ def clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Te
     if min is not None:
         low = jnp.asarray(min, x.dtype)
         x = jnp.where(x < low, low, x)
-    return x
-
-
-@clip.infer
-def infer_clip(
-    context: Context, x: TensorType, *, min: float | None, max: float | None
-) -> TensorType:
-    """The type of `x`; the ends must be numbers of its dtype, in order."""
-    refuse(context, x.dtype, "bc")
-    if min is not None and max is not None and not min <= max:
-        raise ProgramError(f"clip is given min={min}, which is not below max={max}.")
-    for end in (min, max):
-        if end is not None and is_integer(x.dtype) and not fits(end, x.dtype):
-            raise DTypeError(
-                f"clip cannot bound {x.dtype} by {end}.", fix="Use br.cast(x, 'float32') first."
-            )
     return x
 
 

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from braces.builder.scalars import literal
-from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shaped
+from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shaped, sized
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
 from braces.dims import Shape, Size, call
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
-from braces.errors import ProgramError, ShapeError
+from braces.errors import ProgramError
 from braces.ir.records import Literal, Op
 from braces.lazy import jnp
 from braces.ops.row_rules import RowView, counts_rows
+from braces.ops.rules import asked
 
 # ---- constants -------------------------------------------------------------------------------
 
@@ -56,15 +57,17 @@ def infer_constant(context: Context, *, value: Literal) -> TensorType:
     return TensorType(value.dtype, value.shape)
 
 
-def of_shape(context: Context, *, shape: Shape, value: float, dtype: DType) -> TensorType:
-    """Inference: the shape and dtype that are asked for; the dtype can hold the number."""
-    literal(value, dtype)
-    return TensorType(dtype, tuple(map(context.unifier.resolve, shape)))
+def holding(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DType:
+    """That which is asked for, or that of the input; it can hold the number."""
+    del what
+    found = dtypes[0] if dtype is None else dtype
+    literal(attrs.get("value", 0.0), found)
+    return found
 
 
 @op(
-    infer=of_shape,
     axes=shaped,
+    dtypes=holding,
     differentiable=False,
     cheap=True,
     function=False,
@@ -94,20 +97,10 @@ def full(*, shape: Shape, value: float, dtype: DType = FLOAT32) -> Tensor:
     return jnp.full(shape, value, dtype)
 
 
-def like(
-    context: Context, x: TensorType, *, dtype: DType | None = None, **attrs: Any
-) -> TensorType:
-    """Inference: the shape of `x`, and its dtype where none is said; it can hold `value`."""
-    del context
-    found = x if dtype is None else x.with_dtype(dtype)
-    literal(attrs.get("value", 0.0), found.dtype)
-    return found
-
-
 LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
 
 
-@op(infer=like, axes="... -> ...", differentiable=False, cheap=True, examples=LIKE)
+@op(axes="... -> ...", dtypes=holding, differentiable=False, cheap=True, examples=LIKE)
 def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Zeros in the shape of another array; no gradient.
 
@@ -125,7 +118,7 @@ def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     return jnp.zeros_like(x, dtype)
 
 
-@op(infer=like, axes="... -> ...", differentiable=False, cheap=True, examples=LIKE)
+@op(axes="... -> ...", dtypes=holding, differentiable=False, cheap=True, examples=LIKE)
 def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Ones in the shape of another array; no gradient.
 
@@ -144,8 +137,8 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
 
 
 @op(
-    infer=like,
     axes="... -> ...",
+    dtypes=holding,
     differentiable=False,
     cheap=True,
     examples=tuple(f"{example} value=3" for example in LIKE),
@@ -176,6 +169,7 @@ def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:
 
 @op(
     axes="->",
+    dtypes=asked,
     differentiable=False,
     cheap=True,
     examples=("value=3", "value=b", "value=2*b+1 dtype=f32"),
@@ -203,13 +197,6 @@ def number_of_rows(view: RowView, count: str) -> Op:
     return view.op.with_(
         type="cast", inputs={"x": (count,)}, attrs={"dtype": view.op.attrs["dtype"]}
     )
-
-
-@size.infer
-def infer_size(context: Context, *, value: Size, dtype: DType) -> TensorType:
-    """A scalar."""
-    del context, value
-    return TensorType(dtype, ())
 
 
 @op(
@@ -262,8 +249,19 @@ def infer_arange(
     return TensorType(dtype, (count,))
 
 
+def between(
+    what: str, *, start: float, stop: float, dtype: DType, num: Size, endpoint: bool
+) -> DType:
+    """As asked; integers cut off what the ends have behind the point."""
+    del what, num, endpoint
+    ends = np.asarray([start, stop])
+    literal(ends if is_float(dtype) else np.trunc(ends), dtype)
+    return dtype
+
+
 @op(
-    axes="-> i!",
+    axes="-> num!",
+    dtypes=between,
     differentiable=False,
     examples=(
         "start=0 stop=1 num=5",
@@ -296,19 +294,16 @@ def linspace(
     return jnp.linspace(start, stop, int(num), endpoint=endpoint, dtype=dtype)
 
 
-@linspace.infer
-def infer_linspace(
-    context: Context, *, start: float, stop: float, num: Size, endpoint: bool, dtype: DType
-) -> TensorType:
-    """One axis of `num`; integers cut off what the ends have behind the point."""
-    del endpoint
-    ends = np.asarray([start, stop])
-    literal(ends if is_float(dtype) else np.trunc(ends), dtype)
-    return TensorType(dtype, _made(context, num))
+def diagonal(types: Types, attrs: Attrs) -> AxisMap:
+    """Rows and columns differ; there are as many of both where no more is said."""
+    shape: Any = (attrs["n"], attrs["n"] if attrs["m"] is None else attrs["m"])
+    indices, sizes = sized(shape)
+    return mapped(types, {}, {"out": (indices,)}, indices, sizes=sizes)
 
 
 @op(
-    axes="-> i! j!",
+    axes=diagonal,
+    dtypes=asked,
     differentiable=False,
     cheap=True,
     examples=("n=3", "n=b", "n=2 m=4 k=1 dtype=f64", "n=t m=3 k=-1 dtype=i64", "n=0"),
@@ -328,20 +323,3 @@ def eye(*, n: Size, m: Size | None = None, k: int = 0, dtype: DType = FLOAT32) -
         out: dtype[n, m].
     """
     return jnp.eye(n, m, k, dtype)
-
-
-@eye.infer
-def infer_eye(context: Context, *, n: Size, m: Size | None, k: int, dtype: DType) -> TensorType:
-    """`n` rows and `m` columns."""
-    del k
-    return TensorType(dtype, _made(context, n, n if m is None else m))
-
-
-def _made(context: Context, *sizes: Size) -> Shape:
-    """The shape of what is made."""
-    for size in sizes:
-        if isinstance(size, int) and size < 0:
-            raise ShapeError(
-                f"{context.type} cannot make an axis of {size}.", fix="Use 0 or more."
-            )
-    return tuple(map(context.unifier.resolve, sizes))

@@ -11,7 +11,7 @@ from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
 from braces.ops.linear import linear
-from braces.ops.rules import Backward
+from braces.ops.rules import Backward, same
 
 MATRICES = (
     "x=f32[3,4]",
@@ -22,15 +22,7 @@ MATRICES = (
 )
 
 
-def matrices(context: Context, x: TensorType, *, k: int) -> TensorType:
-    """Inference: the type of `x`, which has two axes at least."""
-    del k
-    if x.rank < 2:
-        raise ShapeError(f"{context.type} needs a matrix, not {x}.")
-    return x
-
-
-@op(axes="... i! j! -> ... i! j!", infer=matrices, examples=MATRICES)
+@op(axes="... i! j! -> ... i! j!", dtypes=same, examples=MATRICES)
 def tril(x: Tensor, *, k: int = 0) -> Tensor:
     """The lower triangle of matrices, zeros above it.
 
@@ -51,7 +43,7 @@ def tril(x: Tensor, *, k: int = 0) -> Tensor:
     return jnp.tril(x, k)
 
 
-@op(axes="... i! j! -> ... i! j!", infer=matrices, examples=MATRICES)
+@op(axes="... i! j! -> ... i! j!", dtypes=same, examples=MATRICES)
 def triu(x: Tensor, *, k: int = 0) -> Tensor:
     """The upper triangle of matrices, zeros below it.
 

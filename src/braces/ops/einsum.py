@@ -10,29 +10,31 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from braces.builder.var import Var, apply, one, tensor_type
-from braces.define.axes import Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.axes import DOTS, Attrs, AxisMap, Types, mapped, shape_of
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
 from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.lazy import jnp
 from braces.ops.elementwise import in_dtype
-from braces.ops.linalg import LETTERS, in_shape, number
-from braces.ops.rules import Backward, promoted
+from braces.ops.linalg import LETTERS, in_shape
+from braces.ops.rules import Backward, numeric, promoted
 
 Sizes: TypeAlias = "dict[str, Size]"
 
 
 def lettered(types: Types, attrs: Attrs) -> AxisMap:
     """As the equation says."""
-    xs = types["xs"]
-    operands, out = read(str(attrs["equation"]), [len(shape_of(x)) for x in xs])
-    return mapped(types, {"xs": tuple(map(tuple, operands))}, {"out": (tuple(out),)})
+    xs, equation = types.get("xs", ()), str(attrs["equation"])
+    operands, out = read(equation, [len(shape_of(x)) for x in xs])
+    named = {letter: letter if letter in equation else DOTS + letter for letter in LETTERS}
+    inputs = tuple(tuple(named[letter] for letter in letters) for letters in operands)
+    return mapped(types, {"xs": inputs}, {"out": (tuple(named[letter] for letter in out),)})
 
 
 @op(
     axes=lettered,
+    dtypes=numeric,
     costly=True,
     function=False,
     examples=(
@@ -69,14 +71,6 @@ def einsum(*xs: Tensor, equation: str) -> Tensor:
         DTypeError: All are bools.
     """
     return jnp.einsum(equation, *promoted(*xs))
-
-
-@einsum.infer
-def infer_einsum(context: Context, *xs: TensorType, equation: str) -> TensorType:
-    """The size of each letter of the result."""
-    operands, out = read(equation, [x.rank for x in xs])
-    sizes = sizes_of(context, operands, xs, ellipsis_of(equation, operands))
-    return TensorType(number(context, *xs), tuple(sizes[letter] for letter in out))
 
 
 @einsum.gradient
@@ -162,27 +156,6 @@ def check_result(equation: str, out: str, operands: Sequence[str]) -> None:
         raise ProgramError(
             f"The result of `{equation}` has a letter twice, or one that no operand has."
         )
-
-
-def ellipsis_of(equation: str, operands: Sequence[str]) -> set[str]:
-    """The letters that stand for `...`."""
-    return set("".join(operands)) - set(equation)
-
-
-def sizes_of(
-    context: Context, operands: Sequence[str], xs: Sequence[TensorType], dots: set[str]
-) -> Sizes:
-    """The size of each letter."""
-    sizes: Sizes = {}
-    for letters, x in zip(operands, xs, strict=True):
-        for letter, size in zip(letters, x.shape, strict=True):
-            known = sizes.get(letter, 1 if letter in dots else size)
-            if letter in dots and 1 in (known, size):
-                sizes[letter] = size if known == 1 else known
-                continue
-            problem = f"einsum cannot match {known} with {size} for `{letter}`."
-            sizes[letter] = context.unify(known, size, problem)
-    return sizes
 
 
 # ---- the gradient ----------------------------------------------------------------------------

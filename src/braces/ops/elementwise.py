@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
-from braces.dtypes import DType, TensorType, is_float
-from braces.errors import DTypeError
+from braces.dtypes import DType, is_float
 from braces.lazy import jax, jnp
 from braces.ops.rules import (
     Backward,
-    broadcast_types,
-    broadcasting,
-    float_dtype,
+    common,
     floating,
+    numeric,
     promoted,
-    same_type,
+    real,
+    real_valued,
+    refuse,
+    same,
     sum_to,
 )
 
@@ -28,42 +25,6 @@ BINARY = (
     "x=f64[b,1,3] y=f64[2,1]",
     "x=f32[0,2] y=f32[]",
 )
-
-# ---- inference -------------------------------------------------------------------------------
-
-REFUSED = {
-    "b": ("bools", "Use br.cast(x, 'int32'), or the logical operators."),
-    "c": ("complex numbers", "Use its real and imaginary parts."),
-}
-
-
-def refuse(context: Context, dtype: DType, kinds: str) -> None:
-    """A `DTypeError` where `dtype` is of one of these kinds (`b`ool, `c`omplex)."""
-    if dtype.kind in kinds:
-        what, fix = REFUSED[dtype.kind]
-        raise DTypeError(f"{context.type} is not defined for {what}.", fix=fix)
-
-
-def elementwise(
-    refused: str = "", result: Callable[[DType], DType] | None = None
-) -> Callable[..., TensorType]:
-    """An inference rule: broadcast, refuse some kinds of dtypes, choose the result's."""
-
-    def rule(context: Context, *types: TensorType, **attrs: Any) -> TensorType:
-        del attrs
-        found = broadcast_types(context, *types)
-        refuse(context, found.dtype, refused)
-        return found.with_dtype(result(found.dtype)) if result else found
-
-    return rule
-
-
-numeric = elementwise(refused="b")
-real = elementwise(refused="bc")
-ordered = elementwise(refused="c")
-quotient = elementwise(result=float_dtype)
-real_function = elementwise(refused="c", result=float_dtype)
-
 
 # ---- what gradient rules are made of ---------------------------------------------------------
 
@@ -87,8 +48,8 @@ def in_dtype(x: Var, like: Var) -> Var:
 
 
 @op(
-    infer=broadcasting,
     axes="..., ... -> ...",
+    dtypes=common,
     examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"),
 )
 def add(x: Tensor, y: Tensor) -> Tensor:
@@ -116,7 +77,7 @@ def add_gradient(g: Backward) -> dict[str, Var]:
     return {slot: sum_to(g.out_grad, g[slot]) for slot in slots}
 
 
-@op(infer=numeric, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(axes="..., ... -> ...", dtypes=numeric, examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def subtract(x: Tensor, y: Tensor) -> Tensor:
     """The difference, element by element.
 
@@ -147,7 +108,7 @@ def subtract_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(infer=broadcasting, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(axes="..., ... -> ...", dtypes=common, examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def multiply(x: Tensor, y: Tensor) -> Tensor:
     """The product, element by element.
 
@@ -177,7 +138,7 @@ def multiply_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(infer=quotient, axes="..., ... -> ...", examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(axes="..., ... -> ...", dtypes=real_valued, examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def divide(x: Tensor, y: Tensor) -> Tensor:
     """The quotient, element by element; integers give float32.
 
@@ -214,8 +175,8 @@ def nonzero(y: Tensor) -> Tensor:
 
 
 @op(
-    infer=real,
     axes="..., ... -> ...",
+    dtypes=real,
     differentiable=False,
     examples=(*BINARY, "x=i64[b] y=i64[3,1]"),
 )
@@ -240,7 +201,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
     return out if is_float(y.dtype) else jnp.where(y == 0, jnp.zeros_like(out), out)
 
 
-@op(infer=real, axes="..., ... -> ...", examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
+@op(axes="..., ... -> ...", dtypes=real, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
 def remainder(x: Tensor, y: Tensor) -> Tensor:
     """The remainder of the division that rounds down; it has the sign of `y`, as in Python.
 
@@ -275,8 +236,16 @@ def remainder_gradient(g: Backward) -> dict[str, Var]:
 # ---- conversion -------------------------------------------------------------------
 
 
+def casting(what: str, x: DType, *, dtype: DType) -> DType:
+    """As asked; complex numbers are not real ones."""
+    if dtype.kind not in "cb":
+        refuse(what, x, "c")
+    return dtype
+
+
 @op(
     axes="... -> ...",
+    dtypes=casting,
     cheap=True,
     examples=(
         "x=f32[2,3] dtype=f64",
@@ -306,14 +275,6 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
     return x.astype(dtype)
 
 
-@cast.infer
-def infer_cast(context: Context, x: TensorType, *, dtype: DType) -> TensorType:
-    """The shape of `x`."""
-    if x.dtype.kind == "c" and dtype.kind not in "cb":
-        refuse(context, x.dtype, "c")
-    return x.with_dtype(dtype)
-
-
 @cast.gradient
 def cast_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent, cast back; between floats and integers there is none."""
@@ -323,8 +284,8 @@ def cast_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    infer=same_type,
     axes="... -> ...",
+    dtypes=same,
     differentiable=False,
     cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),

@@ -10,10 +10,9 @@ from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.dtypes import is_float
 from braces.lazy import jnp, lax
-from braces.ops.elementwise import numeric, real
 from braces.ops.linear import VarSlots
 from braces.ops.precision import in_float32
-from braces.ops.rules import Backward, floating, real_valued
+from braces.ops.rules import Backward, floating, numeric, real, real_valued
 from braces.ops.slopes import forward_as_backward
 
 UNARY = ("x=f32[2,3]", "x=f64[b,4]", "x=f32[]", "x=f32[0,2]")
@@ -23,7 +22,7 @@ WITH_INTEGERS = (*UNARY, "x=i32[3]")
 # ---- sign and size ---------------------------------------------------------------------------
 
 
-@op(infer=numeric, axes="... -> ...", cheap=True, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=numeric, cheap=True, examples=WITH_INTEGERS)
 def negative(x: Tensor) -> Tensor:
     """The negative.
 
@@ -47,7 +46,7 @@ def negative_gradient(g: Backward) -> dict[str, Var]:
     return {"x": -g.out_grad}
 
 
-@op(infer=real, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real, examples=WITH_INTEGERS)
 def abs(x: Tensor) -> Tensor:
     """The absolute value.
 
@@ -78,7 +77,7 @@ def abs_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> V
     return {"out": (tangents["x"][0] * one("sign", values["x"][0]),)}
 
 
-@op(infer=real, axes="... -> ...", differentiable=False, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def sign(x: Tensor) -> Tensor:
     """The sign: -1, 0 or 1; no gradient.
 
@@ -96,7 +95,7 @@ def sign(x: Tensor) -> Tensor:
     return jnp.sign(x)
 
 
-@op(infer=numeric, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=numeric, examples=WITH_INTEGERS)
 def square(x: Tensor) -> Tensor:
     """The square.
 
@@ -120,7 +119,7 @@ def square_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad * (g["x"] * 2.0)}
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def reciprocal(x: Tensor) -> Tensor:
     """The reciprocal.
 
@@ -145,7 +144,7 @@ def reciprocal_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 # ---- roots, exponentials, logarithms ---------------------------------------------------------
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def sqrt(x: Tensor) -> Tensor:
     """The square root; NaN for negative numbers.
 
@@ -167,7 +166,7 @@ def sqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return 0.5 * out_grad / out
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def rsqrt(x: Tensor) -> Tensor:
     """One over the square root.
 
@@ -189,7 +188,7 @@ def rsqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return -0.5 * out_grad * (out * out * out)
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def exp(x: Tensor) -> Tensor:
     """The exponential.
 
@@ -210,7 +209,7 @@ def exp_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad * g["out"]}
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def expm1(x: Tensor) -> Tensor:
     """The exponential less one, exact for small numbers.
 
@@ -234,7 +233,7 @@ def expm1_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 forward_as_backward(expm1)
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def log(x: Tensor) -> Tensor:
     """The natural logarithm; -inf at zero, NaN below.
 
@@ -255,7 +254,7 @@ def log_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad / g["x"]}
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def log1p(x: Tensor) -> Tensor:
     """The natural logarithm of one plus a number, exact for small numbers.
 
@@ -277,7 +276,7 @@ def log1p_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad / (1 + x)
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def log2(x: Tensor) -> Tensor:
     """The logarithm to base 2.
 
@@ -302,7 +301,7 @@ def log2_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 # ---- rounding --------------------------------------------------------------------------------
 
 
-@op(infer=real, axes="... -> ...", differentiable=False, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def floor(x: Tensor) -> Tensor:
     """The next integer at or below; no gradient.
 
@@ -320,7 +319,7 @@ def floor(x: Tensor) -> Tensor:
     return jnp.floor(x) if is_float(x.dtype) else x
 
 
-@op(infer=real, axes="... -> ...", differentiable=False, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def ceil(x: Tensor) -> Tensor:
     """The next integer at or above; no gradient.
 
@@ -338,7 +337,7 @@ def ceil(x: Tensor) -> Tensor:
     return jnp.ceil(x) if is_float(x.dtype) else x
 
 
-@op(infer=real, axes="... -> ...", differentiable=False, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def trunc(x: Tensor) -> Tensor:
     """The integer part: rounded towards zero; no gradient.
 
@@ -356,7 +355,7 @@ def trunc(x: Tensor) -> Tensor:
     return jnp.trunc(x) if is_float(x.dtype) else x
 
 
-@op(infer=real, axes="... -> ...", differentiable=False, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def round(x: Tensor) -> Tensor:
     """The nearest integer, the even one of two; no gradient.
 

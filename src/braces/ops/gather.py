@@ -6,22 +6,32 @@ here: `take` and `scatter_add`. An index out of range is an error in the run.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from braces.builder.var import Var, one
-from braces.define.axes import Attrs, AxisMap, Names, Types, first_rank, mapped, numbered
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Names,
+    Types,
+    axis_at,
+    first_rank,
+    mapped,
+    numbered,
+    shape_of,
+)
 from braces.define.decorator import Indices, Tensor, op
-from braces.define.inference import Context
 from braces.define.offence import offender_code
 from braces.dims import Size
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
-from braces.errors import DTypeError, IndexRangeError, ShapeError
+from braces.errors import DTypeError, IndexRangeError
 from braces.lazy import jnp, lax
 from braces.ops.linear import linear
-from braces.ops.rules import AddInto, Backward, axis_index
-from braces.ops.slicing import check_update
+from braces.ops.rules import AddInto, Backward
 
 OUT_OF_RANGE = "An index is out of range."
 IN_RANGE: Any = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
@@ -30,19 +40,20 @@ IN_RANGE: Any = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
 # ---- indices ---------------------------------------------------------------------------------
 
 
-def check_integers(context: Context, indices: TensorType) -> None:
+def integers(what: str, *indices: DType) -> None:
     """Refuse indices that are no integers.
 
     Raises:
-        DTypeError: They are not.
+        DTypeError: One is not.
     """
-    if not is_integer(indices.dtype):
-        raise DTypeError(
-            f"{context.type} needs integers as indices, not {indices.dtype}.",
-            fix="Choose with br.where or a row-wise br.create_if_else."
-            if indices.dtype.kind == "b"
-            else "Use br.cast(indices, 'int64').",
-        )
+    for dtype in indices:
+        if not is_integer(dtype):
+            raise DTypeError(
+                f"{what} needs integers as indices, not {dtype}.",
+                fix="Choose with br.where or a row-wise br.create_if_else."
+                if dtype.kind == "b"
+                else "Use br.cast(indices, 'int64').",
+            )
 
 
 def outside(indices: Indices, size: int, lowest: int | None = None) -> Tensor:
@@ -62,18 +73,53 @@ def from_front(indices: Indices, size: int) -> Tensor:
     return jnp.clip(narrow, 0, max(size - 1, 0)).astype(narrow.dtype)
 
 
-def check_order(context: Context, x: TensorType, indices: TensorType, call: str) -> None:
-    """Refuse indices that stand where the array belongs.
+def of_slices(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
+    """A rule for dtypes: that of the array, whose indices are integers.
 
     Raises:
-        DTypeError: The array has integers, and the indices are floats.
+        DTypeError: The indices are no integers, or stand where the array belongs.
     """
-    if is_integer(x.dtype) and is_float(indices.dtype):
+    del attrs
+    if is_integer(x) and is_float(indices):
         raise DTypeError(
-            f"{context.type} needs integers as indices, not {indices.dtype}; "
-            f"it is the first input that has {x.dtype}.",
-            fix=f"Mind the order: br.{call}.",
+            f"{what} needs integers as indices, not {indices}; "
+            f"it is the first input that has {x}.",
+            fix="Mind the order: br.take(x, indices, axis).",
         )
+    integers(what, indices)
+    return x
+
+
+def updated(what: str, x: DType, update: DType) -> DType:
+    """The dtype of an array that is updated, which is that of the update.
+
+    Raises:
+        DTypeError: The update has another one.
+    """
+    if update != x:
+        raise DTypeError(
+            f"{what} needs an update of the type of x, {x}, not {update}.",
+            fix="Use br.cast on it.",
+        )
+    return x
+
+
+def an_update(
+    types: Types, named: Mapping[str, Sequence[Names]], part: Names
+) -> Mapping[str, Callable[[], str]]:
+    """What messages say that an update of some axes of an array must be."""
+
+    def wanted() -> str:
+        sizes: dict[str, Size] = {}
+        for slot, found in named.items():
+            for indices, type_ in zip(found, types[slot], strict=True):
+                pairs = zip(indices, shape_of(type_), strict=True)
+                sizes |= {index: size for index, size in pairs if size != 1}
+        shape, x = tuple(sizes.get(index, 1) for index in part), types["x"][0]
+        assert isinstance(x, TensorType)
+        return f"an update of the type {x.with_shape(shape)}"
+
+    return {"updates": wanted}
 
 
 # ---- slices ----------------------------------------------------------------------------------
@@ -89,8 +135,9 @@ def taking(types: Types, attrs: Attrs) -> AxisMap:
 def scattering(types: Types, attrs: Attrs) -> AxisMap:
     """As `taking`, for what is added up there."""
     x, part, indices, mixed = _taken_indices(types, attrs)
-    inputs = {"x": (x,), "indices": (indices,), "updates": (part,)}
-    return mapped(types, inputs, {"out": (x,)}, mixed, {"updates": 0})
+    read = {"x": (x,), "indices": (indices,)}
+    wanted, inputs = an_update(types, read, part), read | {"updates": (part,)}
+    return mapped(types, inputs, {"out": (x,)}, mixed, {"updates": 0}, wanted=wanted)
 
 
 def _taken_indices(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Names]:
@@ -99,12 +146,13 @@ def _taken_indices(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Nam
     indices = numbered(first_rank(types, "indices"), "index")
     if axis is None:
         return x, indices, indices, x
-    at = int(str(axis)) % len(x)
+    at = axis_at(axis, len(x))
     return x, (*x[:at], *indices, *x[at + 1 :]), indices, (x[at],)
 
 
 @op(
     axes=taking,
+    dtypes=of_slices,
     examples=(
         "x=f32[5,3] indices=i32[4] axis=0",
         "x=f32[b,3] indices=i64[] axis=1",
@@ -147,24 +195,6 @@ def take(x: Tensor, indices: Indices, *, axis: int | None = None) -> Tensor:
     return x.at[(*whole, positions)].get(**IN_RANGE)
 
 
-def taken(context: Context, x: TensorType, indices: TensorType, axis: int | None) -> TensorType:
-    """The type of `take`."""
-    check_order(context, x, indices, "take(x, indices, axis)")
-    check_integers(context, indices)
-    if axis is None:
-        return x.with_shape(indices.shape)
-    axis = axis_index(axis, x.rank, context.type)
-    return x.with_shape((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
-
-
-@take.infer
-def infer_take(
-    context: Context, x: TensorType, indices: TensorType, *, axis: int | None
-) -> TensorType:
-    """The sizes of the indices in the place of the axis."""
-    return taken(context, x, indices, axis)
-
-
 @take.checked(IndexRangeError, OUT_OF_RANGE)
 def take_outside(x: Tensor, indices: Indices, *, axis: int | None = None) -> Tensor:
     """Where an index is out of range."""
@@ -178,8 +208,14 @@ def take_gradient(g: Backward) -> dict[str, AddInto]:
     return {"x": AddInto(lambda total: one("scatter_add", total, indices, grad, axis=axis))}
 
 
+def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
+    """That of the array and of its updates; its indices are integers."""
+    return updated(what, of_slices(what, x, indices, **attrs), updates)
+
+
 @op(
     axes=scattering,
+    dtypes=scattered,
     examples=(
         "x=f32[5,3] indices=i32[4] updates=f32[4,3]",
         "x=f32[b,3] indices=i64[] updates=f32[b] axis=1",
@@ -229,20 +265,6 @@ def _scatter(x: Tensor, indices: Indices, updates: Tensor, axis: int) -> Tensor:
     return x.at[(*whole, positions)].add(updates, **IN_RANGE)
 
 
-@scatter_add.infer
-def infer_scatter_add(
-    context: Context,
-    x: TensorType,
-    indices: TensorType,
-    updates: TensorType,
-    *,
-    axis: int | None,
-) -> TensorType:
-    """The type of `x`."""
-    check_update(context, updates, taken(context, x, indices, axis))
-    return x
-
-
 @scatter_add.checked(IndexRangeError, OUT_OF_RANGE)
 def scatter_add_outside(
     x: Tensor, indices: Indices, updates: Tensor, *, axis: int | None = 0
@@ -261,8 +283,20 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
+def of_rows(types: Types, attrs: Attrs) -> str:
+    """Rows are read out of order."""
+    del attrs
+    if first_rank(types, "table") != 2:
+        raise AxisError(
+            f"needs a table of rows, not {types['table'][0]}.",
+            fix="Use br.take for other arrays.",
+        )
+    return "row! i, ... -> ... i"
+
+
 @op(
-    axes="row! i, ... -> ... i",
+    axes=of_rows,
+    dtypes=of_slices,
     function=False,
     examples=(
         "table=f32[5,3] ids=i32[b,t]",
@@ -291,17 +325,6 @@ def embedding(table: Tensor, ids: Indices) -> Tensor:
     return take.kernel(table, ids, axis=0)
 
 
-@embedding.infer
-def infer_embedding(context: Context, table: TensorType, ids: TensorType) -> TensorType:
-    """The sizes of the ids, and the width of the table."""
-    if table.rank != 2:
-        raise ShapeError(
-            f"embedding needs a table of rows, not {table}.",
-            fix="Use br.take for other arrays.",
-        )
-    return taken(context, table, ids, 0)
-
-
 @embedding.checked(IndexRangeError, "An id of an embedding is out of range.")
 def embedding_outside(table: Tensor, ids: Indices) -> Tensor:
     """Where an id is no row of the table."""
@@ -315,8 +338,25 @@ def embedding_gradient(g: Backward) -> dict[str, AddInto]:
     return {"table": AddInto(lambda total: one("scatter_add", total, ids, grad, axis=0))}
 
 
+def classes(types: Types, attrs: Attrs) -> str:
+    """One more axis, of the classes."""
+    del types
+    count = attrs["num_classes"]
+    if isinstance(count, int) and count < 0:
+        raise AxisError(f"cannot have {count} classes.")
+    return "... -> ... num_classes!"
+
+
+def code(what: str, ids: DType, *, dtype: DType, **attrs: Any) -> DType:
+    """As asked; ids are integers."""
+    del attrs
+    integers(what, ids)
+    return dtype
+
+
 @op(
-    axes="... -> ... class!",
+    axes=classes,
+    dtypes=code,
     differentiable=False,
     examples=(
         "ids=i32[4] num_classes=5",
@@ -346,17 +386,6 @@ def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tenso
     """
     wide = ids.astype(jnp.uint64 if ids.dtype.kind == "u" else jnp.int64)
     return (wide[..., None] == jnp.arange(num_classes, dtype=wide.dtype)).astype(dtype)
-
-
-@one_hot.infer
-def infer_one_hot(
-    context: Context, ids: TensorType, *, num_classes: Size, dtype: DType
-) -> TensorType:
-    """One more axis, of the classes."""
-    check_integers(context, ids)
-    if isinstance(num_classes, int) and num_classes < 0:
-        raise ShapeError(f"one_hot cannot have {num_classes} classes.")
-    return TensorType(dtype, (*ids.shape, context.unifier.resolve(num_classes)))
 
 
 @one_hot.checked(IndexRangeError, "An id of a one-hot code is out of range.")

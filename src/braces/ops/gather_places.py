@@ -12,51 +12,72 @@ from typing import Any
 from braces.builder.var import Var, one
 from braces.define.axes import (
     Attrs,
+    AxisError,
     AxisMap,
     Names,
     Types,
+    Wanted,
+    axis_at,
+    broadcasting,
     first_rank,
     mapped,
     numbered,
     shape_of,
 )
 from braces.define.decorator import Indices, Tensor, op
-from braces.define.inference import Context
 from braces.define.offence import max_code
-from braces.dtypes import TensorType
-from braces.errors import IndexRangeError, ShapeError
+from braces.dtypes import DType
+from braces.errors import IndexRangeError
 from braces.lazy import jnp, lax
-from braces.ops.gather import IN_RANGE, OUT_OF_RANGE, check_integers, from_front, outside
+from braces.ops.gather import (
+    IN_RANGE,
+    OUT_OF_RANGE,
+    an_update,
+    from_front,
+    integers,
+    outside,
+    updated,
+)
 from braces.ops.linear import linear
-from braces.ops.rules import AddInto, Backward, axis_index, broadcast_shapes
-from braces.ops.slicing import check_update
+from braces.ops.rules import AddInto, Backward
 
 # ---- one index for each place ----------------------------------------------------------------
 
 
 def taking_along(types: Types, attrs: Attrs) -> AxisMap:
     """Other axes are kept; one is read out of order, the indices have one in its place."""
-    x, part, read = _lines(types, attrs)
+    x, part, read, wanted = _lines(types, attrs)
     inputs = {"x": (x,), "indices": (part,)}
-    return mapped(types, inputs, {"out": (part,)}, read)
+    return mapped(types, inputs, {"out": (part,)}, read, wanted=wanted)
 
 
 def putting_along(types: Types, attrs: Attrs) -> AxisMap:
     """As `taking_along`, for what is added up there."""
-    x, part, read = _lines(types, attrs)
-    inputs = {"x": (x,), "indices": (part,), "updates": (part,)}
-    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0})
+    x, part, read, wanted = _lines(types, attrs)
+    found = {"x": (x,), "indices": (part,)}
+    wanted = {**wanted, **an_update(types, found, part)}
+    inputs = found | {"updates": (part,)}
+    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
 
 
-def _lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names]:
-    """The axes of the whole and of the part, and the one that is read."""
+def _lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
+    """The axes of the whole and of the part, the one that is read, and what is wanted."""
     x = numbered(first_rank(types, "x"))
-    at = int(str(attrs["axis"])) % len(x)
-    return x, (*x[:at], "chosen", *x[at + 1 :]), (x[at],)
+    at = axis_at(attrs["axis"], len(x))
+    part = (*x[:at], "chosen", *x[at + 1 :])
+    return x, part, (x[at],), {"indices": lambda: f"indices of the shape of x but on axis {at}"}
+
+
+def of_places(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
+    """That of the array, whose indices are integers."""
+    del attrs
+    integers(what, *indices)
+    return x
 
 
 @op(
     axes=taking_along,
+    dtypes=of_places,
     examples=(
         "x=f32[3,5] indices=i32[3,2] axis=1",
         "x=f32[b,4] indices=i64[b,1] axis=-1",
@@ -93,28 +114,6 @@ def take_along_axis(x: Tensor, indices: Indices, *, axis: int) -> Tensor:
     return jnp.take_along_axis(x, positions, axis, mode="promise_in_bounds")
 
 
-def along(context: Context, x: TensorType, indices: TensorType, axis: int) -> TensorType:
-    """The type of `take_along_axis`."""
-    check_integers(context, indices)
-    axis = axis_index(axis, x.rank, context.type)
-    problem = (
-        f"{context.type} needs indices of the shape of x but on axis {axis}, not {indices}."
-    )
-    if x.rank != indices.rank:
-        raise ShapeError(problem, fix="Add axes to the indices with br.expand_dims.")
-    pairs = enumerate(zip(x.shape, indices.shape, strict=True))
-    sizes = [i if at == axis else context.unify(n, i, problem) for at, (n, i) in pairs]
-    return x.with_shape(tuple(sizes))
-
-
-@take_along_axis.infer
-def infer_take_along_axis(
-    context: Context, x: TensorType, indices: TensorType, *, axis: int
-) -> TensorType:
-    """The sizes of the indices."""
-    return along(context, x, indices, axis)
-
-
 @take_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
 def take_along_axis_outside(x: Tensor, indices: Indices, *, axis: int) -> Tensor:
     """Where an index is out of range."""
@@ -130,8 +129,14 @@ def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
     }
 
 
+def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
+    """That of the array and of its updates; its indices are integers."""
+    return updated(what, of_places(what, x, indices, **attrs), updates)
+
+
 @op(
     axes=putting_along,
+    dtypes=putting,
     function=False,
     examples=(
         "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
@@ -172,15 +177,6 @@ def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: in
     return x.at[tuple(grid)].add(updates, **IN_RANGE)
 
 
-@put_along_axis_add.infer
-def infer_put_along_axis_add(
-    context: Context, x: TensorType, indices: TensorType, updates: TensorType, *, axis: int
-) -> TensorType:
-    """The type of `x`."""
-    check_update(context, updates, along(context, x, indices, axis))
-    return x
-
-
 @put_along_axis_add.checked(IndexRangeError, OUT_OF_RANGE)
 def put_along_axis_add_outside(
     x: Tensor, indices: Indices, updates: Tensor, *, axis: int
@@ -214,20 +210,29 @@ def scattering_at(types: Types, attrs: Attrs) -> AxisMap:
     """As `gathering`, for what is added up there."""
     del attrs
     x, part, indices, read = _places(types)
-    inputs = {"x": (x,), "updates": (part,), "indices": indices}
-    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0})
+    found = {"x": (x,), "indices": indices}
+    wanted = an_update(types, found, part)
+    inputs = found | {"updates": (part,)}
+    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
 
 
 def _places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
     """The axes of the whole, of the part and of each index, and those that are read."""
-    x, ranks = numbered(first_rank(types, "x")), [len(shape_of(t)) for t in types["indices"]]
-    chosen = numbered(max(ranks), "index")
+    x = numbered(first_rank(types, "x"))
+    ranks = [len(shape_of(index)) for index in types.get("indices", ())]
+    if not 0 < len(ranks) <= len(x):
+        raise AxisError(
+            f"needs 1 to {len(x)} indices for {types['x'][0]}, not {len(ranks)}.",
+            fix="Give one index for each of the first axes.",
+        )
+    chosen = broadcasting(max(ranks))
     indices = tuple(chosen[len(chosen) - rank :] for rank in ranks)
     return x, (*chosen, *x[len(ranks) :]), indices, x[: len(ranks)]
 
 
 @op(
     axes=gathering,
+    dtypes=of_places,
     examples=(
         "x=f32[3,4,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] indices=i64[b,1] indices=i64[2]",
@@ -265,25 +270,6 @@ def _positions(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return tuple(from_front(i, size) for i, size in zip(indices, x.shape, strict=False))
 
 
-def gathered(context: Context, x: TensorType, indices: tuple[TensorType, ...]) -> TensorType:
-    """The type of `gather_nd`."""
-    if not 0 < len(indices) <= x.rank:
-        raise ShapeError(
-            f"{context.type} needs 1 to {x.rank} indices for {x}, not {len(indices)}.",
-            fix="Give one index for each of the first axes.",
-        )
-    for one_index in indices:
-        check_integers(context, one_index)
-    chosen = broadcast_shapes(context, *(i.shape for i in indices))
-    return x.with_shape((*chosen, *x.shape[len(indices) :]))
-
-
-@gather_nd.infer
-def infer_gather_nd(context: Context, x: TensorType, *indices: TensorType) -> TensorType:
-    """The common sizes of the indices, then those of the other axes."""
-    return gathered(context, x, indices)
-
-
 def any_outside(x: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
     """For checks: the index that is furthest out of range."""
     wrong = [max_code(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
@@ -303,8 +289,14 @@ def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
     return {"x": AddInto(lambda total: one("scatter_nd_add", total, grad, *indices))}
 
 
+def scattered_at(what: str, x: DType, updates: DType, *indices: DType) -> DType:
+    """That of the array and of its updates; its indices are integers."""
+    return updated(what, of_places(what, x, *indices), updates)
+
+
 @op(
     axes=scattering_at,
+    dtypes=scattered_at,
     examples=(
         "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]",
@@ -334,15 +326,6 @@ def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
     if x.size == 0 or updates.size == 0:
         return x
     return x.at[_positions(x, indices)].add(updates, **IN_RANGE)
-
-
-@scatter_nd_add.infer
-def infer_scatter_nd_add(
-    context: Context, x: TensorType, updates: TensorType, *indices: TensorType
-) -> TensorType:
-    """The type of `x`."""
-    check_update(context, updates, gathered(context, x, indices))
-    return x
 
 
 @scatter_nd_add.checked(IndexRangeError, OUT_OF_RANGE)

@@ -5,28 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from braces.builder.var import Var, one, tensor_type
-from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    axis_at,
+    first_rank,
+    mapped,
+    numbered,
+)
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
-from braces.dims import Shape, Size, product
-from braces.dtypes import TensorType
-from braces.errors import ShapeError
+from braces.dims import Shape, product
 from braces.lazy import jnp
-from braces.ops.elementwise import in_dtype, refuse
-from braces.ops.rules import Backward, axis_index, broadcast_shapes, promote, promoted, sum_to
+from braces.ops.elementwise import in_dtype
+from braces.ops.rules import Backward, numeric, promoted, same, sum_to
 
 # ---- transposes ------------------------------------------------------------------------------
 
 
 def transposed(types: Types, attrs: Attrs) -> AxisMap:
     """The axes in their new order."""
-    indices, axes = numbered(first_rank(types)), attrs["axes"]
-    out = indices[::-1] if axes is None else tuple(indices[a] for a in tuple_of(axes))
+    indices = numbered(first_rank(types))
+    out = tuple([indices[a] for a in order(attrs["axes"], len(indices))])
     return mapped(types, {"x": (indices,)}, {"out": (out,)})
 
 
 @op(
     axes=transposed,
+    dtypes=same,
     cheap=True,
     examples=(
         "x=f32[2,3]",
@@ -55,34 +62,27 @@ def transpose(x: Tensor, *, axes: tuple[int, ...] | None = None) -> Tensor:
     return jnp.transpose(x, axes)
 
 
-@transpose.infer
-def infer_transpose(
-    context: Context, x: TensorType, *, axes: tuple[int, ...] | None
-) -> TensorType:
-    """The sizes in another order."""
-    return x.with_shape(tuple(x.shape[i] for i in order(context.type, axes, x.rank)))
-
-
-def order(what: str, axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+def order(axes: Any, rank: int) -> tuple[int, ...]:
     """The axes of a transpose as non-negative numbers, each one once."""
     if axes is None:
         return tuple(reversed(range(rank)))
-    found = tuple(axis_index(axis, rank, what) for axis in axes)
+    found = tuple([axis_at(axis, rank) for axis in axes])
     if sorted(found) != list(range(rank)):
-        raise ShapeError(f"{what} needs each of {rank} axes once.", given=f"axes={axes}")
+        raise AxisError(f"needs each of {rank} axes once.", given=f"axes={axes}")
     return found
 
 
 @transpose.gradient
 def transpose_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent with the axes put back."""
-    axes = order("transpose", g.attrs["axes"], g.out_grad.ndim)
+    axes = order(g.attrs["axes"], g.out_grad.ndim)
     back = tuple(axes.index(i) for i in range(len(axes)))
     return {"x": one("transpose", g.out_grad, axes=back)}
 
 
 @op(
     axes="... i j -> ... j i",
+    dtypes=same,
     cheap=True,
     examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]"),
 )
@@ -103,14 +103,6 @@ def matrix_transpose(x: Tensor) -> Tensor:
     return jnp.matrix_transpose(x)
 
 
-@matrix_transpose.infer
-def infer_matrix_transpose(context: Context, x: TensorType) -> TensorType:
-    """The last two sizes, exchanged."""
-    if x.rank < 2:
-        raise ShapeError(f"{context.type} needs two axes, not {x.rank}.")
-    return x.with_shape((*x.shape[:-2], x.shape[-1], x.shape[-2]))
-
-
 @matrix_transpose.gradient
 def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent, transposed back."""
@@ -123,7 +115,10 @@ def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
 def matrices(types: Types, attrs: Attrs) -> str:
     """Products are added along the last axis of one and the second last of the other."""
     del attrs
-    row, column = (first_rank(types, slot) == 1 for slot in ("x", "y"))
+    ranks = [first_rank(types, slot) for slot in ("x", "y")]
+    if 0 in ranks:
+        raise AxisError("takes no scalars.", fix="Use `*`.")
+    row, column = (rank == 1 for rank in ranks)
     if row and column:
         return "k, k ->"
     if row:
@@ -133,6 +128,7 @@ def matrices(types: Types, attrs: Attrs) -> str:
 
 @op(
     axes=matrices,
+    dtypes=numeric,
     costly=True,
     examples=(
         "x=f32[2,3] y=f32[3,4]",
@@ -168,36 +164,6 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
         DTypeError: Both are bools.
     """
     return jnp.matmul(*promoted(x, y))
-
-
-@matmul.infer
-def infer_matmul(context: Context, x: TensorType, y: TensorType) -> TensorType:
-    """NumPy's rules."""
-    dtype = number(context, x, y)
-    if x.rank == 0 or y.rank == 0:
-        raise ShapeError("matmul takes no scalars.", fix="Use `*`.")
-    inner = (x.shape[-1], y.shape[-2] if y.rank > 1 else y.shape[0])
-    contract(context, *inner, "second last" if y.rank > 1 else "only")
-    batch = broadcast_shapes(context, x.shape[:-2], y.shape[:-2])
-    rows = x.shape[-2:-1]
-    columns = y.shape[-1:] if y.rank > 1 else ()
-    return TensorType(dtype, (*batch, *rows, *columns))
-
-
-def number(context: Context, *types: TensorType) -> Any:
-    """The dtype of a product, which must be one of numbers."""
-    dtype = promote(*(t.dtype for t in types))
-    refuse(context, dtype, "b")
-    return dtype
-
-
-def contract(context: Context, left: Size, right: Size, which: str) -> None:
-    """Two sizes that are contracted must agree."""
-    try:
-        context.unify(left, right, f"{context.type} cannot contract {left} with {right}.")
-    except ShapeError as error:
-        error.fix = f"The last axis of x must equal the {which} axis of y."
-        raise
 
 
 @matmul.gradient
@@ -259,6 +225,7 @@ def product_along(types: Types, left: tuple[int, ...], right: tuple[int, ...]) -
 
 @op(
     axes=dotted,
+    dtypes=numeric,
     examples=(
         "x=f32[3] y=f32[3]",
         "x=f32[b,3] y=f32[3,4]",
@@ -288,17 +255,6 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
         DTypeError: Both are bools.
     """
     return jnp.dot(*promoted(x, y))
-
-
-@dot.infer
-def infer_dot(context: Context, x: TensorType, y: TensorType) -> TensorType:
-    """All axes but the contracted ones."""
-    dtype = number(context, x, y)
-    if x.rank == 0 or y.rank == 0:
-        return TensorType(dtype, (*x.shape, *y.shape))
-    at = max(y.rank - 2, 0)
-    contract(context, x.shape[-1], y.shape[at], "second last" if y.rank > 1 else "only")
-    return TensorType(dtype, (*x.shape[:-1], *y.shape[:at], *y.shape[at + 1 :]))
 
 
 @dot.gradient
@@ -331,8 +287,17 @@ def pairwise(g: Backward, left: tuple[int, ...], right: tuple[int, ...]) -> dict
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
+def vectors(types: Types, attrs: Attrs) -> str:
+    """A row for each element of one, a column for each of the other."""
+    del attrs
+    if any(first_rank(types, slot) != 1 for slot in ("x", "y")):
+        raise AxisError("takes two vectors.", fix="Use reshape, or `*` with broadcasting.")
+    return "i, j -> i j"
+
+
 @op(
-    axes="i, j -> i j",
+    axes=vectors,
+    dtypes=numeric,
     examples=(
         "x=f32[2] y=f32[3]",
         "x=f32[b] y=f32[4]",
@@ -359,16 +324,6 @@ def outer(x: Tensor, y: Tensor) -> Tensor:
     return jnp.outer(*promoted(x, y))
 
 
-@outer.infer
-def infer_outer(context: Context, x: TensorType, y: TensorType) -> TensorType:
-    """The size of each."""
-    if x.rank != 1 or y.rank != 1:
-        raise ShapeError(
-            "outer takes two vectors.", fix="Use reshape, or `*` with broadcasting."
-        )
-    return TensorType(number(context, x, y), (*x.shape, *y.shape))
-
-
 @outer.gradient
 def outer_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad @ y; y_grad = x @ out_grad."""
@@ -383,11 +338,14 @@ def outer_gradient(g: Backward) -> dict[str, Var]:
 def contracted(types: Types, attrs: Attrs) -> AxisMap:
     """All axes of both, but for the last of one and the first of the other."""
     rank, axes = first_rank(types, "x"), int(str(attrs["axes"]))
+    if not 0 <= axes <= min(rank, first_rank(types, "y")):
+        raise AxisError(f"cannot contract {axes} axes.", fix="Say fewer: axes=1.")
     return product_along(types, tuple(range(rank - axes, rank)), tuple(range(axes)))
 
 
 @op(
     axes=contracted,
+    dtypes=numeric,
     costly=True,
     examples=(
         "x=f32[2,3] y=f32[3,4] axes=1",
@@ -417,17 +375,6 @@ def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
     """
     x, y = promoted(x, y)
     return jnp.tensordot(x, y, axes)
-
-
-@tensordot.infer
-def infer_tensordot(context: Context, x: TensorType, y: TensorType, *, axes: int) -> TensorType:
-    """All axes but the contracted ones."""
-    if not 0 <= axes <= min(x.rank, y.rank):
-        raise ShapeError(f"tensordot cannot contract {axes} axes.", fix="Say fewer: axes=1.")
-    at = x.rank - axes
-    for left, right in zip(x.shape[at:], y.shape[:axes], strict=True):
-        context.unify(left, right, f"tensordot cannot contract {left} with {right}.")
-    return TensorType(number(context, x, y), (*x.shape[:at], *y.shape[axes:]))
 
 
 @tensordot.gradient

@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
-from braces.dtypes import BOOL, DType, TensorType
+from braces.dtypes import BOOL, DType
 from braces.errors import DTypeError
 from braces.lazy import jnp
-from braces.ops.elementwise import BINARY, elementwise
-from braces.ops.rules import (
-    broadcast_types,
-    floating,
-    promoted,
-)
+from braces.ops.elementwise import BINARY
+from braces.ops.rules import floating, promoted, promoting, to_bool, truth
 
 COMPARED = (*BINARY, "x=i64[3] y=i64[3]", "x=i32[b] y=f32[]")
 LOGICAL = (
@@ -25,36 +20,32 @@ LOGICAL = (
 TESTED = ("x=f32[2,3]", "x=f64[b,4]", "x=i32[3]", "x=f32[]")
 
 
-def to_bool(dtype: DType) -> DType:
-    """The dtype of a comparison."""
-    del dtype
+comparison = promoting(refused="c", result=to_bool)
+
+
+def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
+    """A rule for dtypes: bools."""
+    del attrs
+    for dtype in dtypes:
+        if dtype != BOOL:
+            raise DTypeError(
+                f"{what} takes bools, not {dtype}.", fix="Compare first: `x != 0`."
+            )
     return BOOL
 
 
-comparison = elementwise(refused="c", result=to_bool)
-equality = elementwise(result=to_bool)
-
-
-def logical(context: Context, *types: TensorType, **attrs: Any) -> TensorType:
-    """Inference: bools that broadcast."""
-    del attrs
-    for given in types:
-        if given.dtype != BOOL:
-            raise DTypeError(
-                f"{context.type} takes bools, not {given.dtype}.",
-                fix="Compare first: `x != 0`.",
-            )
-    return broadcast_types(context, *types)
-
-
-def of_pairs(infer: Any, examples: tuple[str, ...]) -> Any:
+def of_pairs(dtypes: Any, examples: tuple[str, ...]) -> Any:
     """What defines an operator that says a bool of each pair of elements."""
     return op(
-        infer=infer, axes="..., ... -> ...", differentiable=False, cheap=True, examples=examples
+        axes="..., ... -> ...",
+        dtypes=dtypes,
+        differentiable=False,
+        cheap=True,
+        examples=examples,
     )
 
 
-equates, orders = of_pairs(equality, COMPARED), of_pairs(comparison, COMPARED)
+equates, orders = of_pairs(truth, COMPARED), of_pairs(comparison, COMPARED)
 combines = of_pairs(logical, LOGICAL)
 
 # ---- comparison ------------------------------------------------------------------------------
@@ -242,8 +233,8 @@ def logical_xor(x: Tensor, y: Tensor) -> Tensor:
 
 
 @op(
-    infer=logical,
     axes="... -> ...",
+    dtypes=logical,
     differentiable=False,
     cheap=True,
     examples=("x=bool[2,3]", "x=bool[b]", "x=bool[]"),
@@ -265,7 +256,7 @@ def logical_not(x: Tensor) -> Tensor:
     return jnp.logical_not(x)
 
 
-@op(infer=equality, axes="... -> ...", differentiable=False, cheap=True, examples=TESTED)
+@op(axes="... -> ...", dtypes=truth, differentiable=False, cheap=True, examples=TESTED)
 def isnan(x: Tensor) -> Tensor:
     """Where a number is NaN.
 
@@ -280,7 +271,7 @@ def isnan(x: Tensor) -> Tensor:
     return jnp.isnan(floating(x))
 
 
-@op(infer=equality, axes="... -> ...", differentiable=False, cheap=True, examples=TESTED)
+@op(axes="... -> ...", dtypes=truth, differentiable=False, cheap=True, examples=TESTED)
 def isinf(x: Tensor) -> Tensor:
     """Where a number is infinite, positive or negative.
 
@@ -295,7 +286,7 @@ def isinf(x: Tensor) -> Tensor:
     return jnp.isinf(floating(x))
 
 
-@op(infer=equality, axes="... -> ...", differentiable=False, cheap=True, examples=TESTED)
+@op(axes="... -> ...", dtypes=truth, differentiable=False, cheap=True, examples=TESTED)
 def isfinite(x: Tensor) -> Tensor:
     """Where a number is neither infinite nor NaN.
 

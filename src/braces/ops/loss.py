@@ -6,27 +6,37 @@ Predictions and targets have the same shape (or one is a single number): a `[b,1
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from braces.builder.var import Var, one
-from braces.define.axes import LOWEST, reduced_mixing
+from braces.define.axes import (
+    LOWEST,
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    axis_at,
+    first_rank,
+    mapped,
+    numbered,
+    reduced_mixing,
+    shape_of,
+)
 from braces.define.decorator import Indices, Tensor, op
-from braces.define.inference import Context
 from braces.define.offence import offender_code
-from braces.dims import Shape
-from braces.dtypes import FLOAT32, TensorType, is_integer
-from braces.errors import DTypeError, IndexRangeError, ShapeError
+from braces.dtypes import FLOAT32, DType, is_integer
+from braces.errors import DTypeError, IndexRangeError
 from braces.lazy import jnp, lax, optax
-from braces.ops.norm import real_dtype
 from braces.ops.precision import in_float32, result_dtype, wide
 from braces.ops.rules import (
     Backward,
-    axis_index,
     floating,
     promote,
     promoted,
+    real_numbers,
     sum_to,
 )
 
@@ -42,73 +52,41 @@ PAIRS = (
 # ---- shared rules ----------------------------------------------------------------------------
 
 
-def same_shape(context: Context, prediction: TensorType, target: TensorType) -> Shape:
-    """The shape that both have, where one may be a single number.
+def paired(types: Types, attrs: Attrs) -> AxisMap:
+    """Element by element: two equal shapes, or one is a single number."""
+    del attrs
+    ranks = {slot: first_rank(types, slot) for slot in types if slot != "out"}
+    indices = numbered(next((rank for rank in ranks.values() if rank), 0))
+    inputs = {slot: (indices if rank else (),) for slot, rank in ranks.items()}
+    return mapped(types, inputs, {"out": (indices,)})
+
+
+def labelled(types: Types, attrs: Attrs) -> AxisMap:
+    """Labels have the axes of logits without that of the classes, of which there are some."""
+    shape = shape_of(types["logits"][0])
+    at = axis_at(attrs["axis"], len(shape))
+    if shape[at] == 0:
+        raise AxisError(f"needs at least one class along axis {attrs['axis']}.")
+
+    def wanted() -> str:
+        sizes = ",".join(map(str, (*shape[:at], *shape[at + 1 :])))
+        return f"labels of the shape of logits without axis {attrs['axis']}: [{sizes}]"
+
+    return replace(reduced_mixing(types, attrs), wanted={"labels": wanted})
+
+
+def integer_labels(what: str, logits: DType, labels: DType, **attrs: Any) -> DType:
+    """A rule for dtypes: that of a real function of the logits.
 
     Raises:
-        ShapeError: They differ.
+        DTypeError: Labels are not integers, or logits no real numbers.
     """
-    if not prediction.rank or not target.rank:
-        return prediction.shape or target.shape
-    problem = _differ(context, prediction, target)
-    if prediction.rank != target.rank:
-        raise ShapeError(problem, fix="Use br.reshape or br.squeeze on one of them.")
-    pairs = zip(prediction.shape, target.shape, strict=True)
-    return tuple(context.unify(left, right, problem) for left, right in pairs)
-
-
-def _differ(context: Context, prediction: TensorType, target: TensorType) -> str:
-    return f"{context.type} needs two equal shapes, not {prediction} and {target}."
-
-
-def elementwise_loss(
-    context: Context, prediction: TensorType, target: TensorType, **attrs: Any
-) -> TensorType:
-    """Inference: one float for each element."""
-    del attrs
-    shape = same_shape(context, prediction, target)
-    return TensorType(real_dtype(context, prediction, target), shape)
-
-
-def example_loss(
-    context: Context, prediction: TensorType, target: TensorType, *, axis: int, **attrs: Any
-) -> TensorType:
-    """Inference: one float for each example; `axis` is summed over."""
-    found = elementwise_loss(context, prediction, target, **attrs)
-    if prediction.rank != target.rank:
-        raise ShapeError(_differ(context, prediction, target))
-    at = axis_index(axis, found.rank, context.type)
-    return found.with_shape(found.shape[:at] + found.shape[at + 1 :])
-
-
-def labelled(
-    context: Context, logits: TensorType, labels: TensorType, *, axis: int, **attrs: Any
-) -> TensorType:
-    """Inference: one float for each label; labels have the shape of logits without `axis`.
-
-    Raises:
-        ShapeError: Shapes differ, or there are no classes.
-        DTypeError: Labels are not integers.
-    """
-    del attrs
-    at = axis_index(axis, logits.rank, context.type)
-    if not is_integer(labels.dtype):
+    if not is_integer(labels):
         raise DTypeError(
-            f"{context.type} needs integer labels, not {labels.dtype}.",
+            f"{what} needs integer labels, not {labels}.",
             fix="Labels are class numbers; br.softmax_cross_entropy_soft takes probabilities.",
         )
-    if logits.shape[at] == 0:
-        raise ShapeError(f"{context.type} needs at least one class along axis {axis}.")
-    wanted = logits.with_shape(logits.shape[:at] + logits.shape[at + 1 :])
-    problem = (
-        f"{context.type} needs labels of the shape of logits without axis {axis}: "
-        f"[{','.join(map(str, wanted.shape))}], not {labels}."
-    )
-    if labels.rank != wanted.rank:
-        raise ShapeError(problem, fix="One label for each row of logits.")
-    pairs = zip(wanted.shape, labels.shape, strict=True)
-    shape = tuple(context.unify(left, right, problem) for left, right in pairs)
-    return TensorType(real_dtype(context, logits), shape)
+    return real_numbers(what, logits, **attrs)
 
 
 def out_of_range(logits: Any, labels: Any, axis: int) -> Any:
@@ -147,8 +125,8 @@ def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
 
 
 @op(
-    infer=labelled,
-    axes=reduced_mixing,
+    axes=labelled,
+    dtypes=integer_labels,
     examples=(
         "logits=f32[2,3] labels=i32[2]",
         "logits=f64[b,4] labels=i64[b]",
@@ -206,8 +184,8 @@ def softmax_cross_entropy_vjp(
 
 
 @op(
-    infer=example_loss,
     axes={"logits": LOWEST, "target": 0},
+    dtypes=real_numbers,
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
         "logits=f64[b,t,4] target=f64[b,t,4]",
@@ -261,8 +239,8 @@ def softmax_cross_entropy_soft_vjp(
 
 
 @op(
-    infer=elementwise_loss,
-    axes="..., ... -> ...",
+    axes=paired,
+    dtypes=real_numbers,
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
         "logits=f64[b] target=f64[b]",
@@ -310,8 +288,8 @@ def sigmoid_binary_cross_entropy_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    infer=elementwise_loss,
-    axes="..., ... -> ...",
+    axes=paired,
+    dtypes=real_numbers,
     examples=(*PAIRS, "prediction=i32[3] target=f32[3]"),
 )
 @in_float32
@@ -354,7 +332,7 @@ def squared_error_gradient(g: Backward) -> dict[str, Var]:
     return _pull(g, (g["prediction"] - g["target"]) * 2)
 
 
-@op(infer=elementwise_loss, axes="..., ... -> ...", examples=PAIRS)
+@op(axes=paired, dtypes=real_numbers, examples=PAIRS)
 def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The absolute difference; its mean is the mean absolute error.
 
@@ -380,8 +358,8 @@ def absolute_error_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    infer=elementwise_loss,
-    axes="..., ... -> ...",
+    axes=paired,
+    dtypes=real_numbers,
     examples=(*PAIRS, "prediction=f64[b] target=f64[b] delta=0.5"),
 )
 @in_float32
@@ -421,8 +399,8 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    infer=example_loss,
     axes={"log_prediction": 0, "target": 0},
+    dtypes=real_numbers,
     examples=(
         "log_prediction=f32[2,3] target=f32[2,3]",
         "log_prediction=f64[b,t,4] target=f64[b,t,4]",
@@ -459,8 +437,8 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: int = -1) -> 
 
 
 @op(
-    infer=example_loss,
     axes={"prediction": 0, "target": 0},
+    dtypes=real_numbers,
     examples=(
         "prediction=f32[2,3] target=f32[2,3]",
         "prediction=f64[b,t,4] target=f64[b,t,4]",

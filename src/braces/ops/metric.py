@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from braces.define.axes import all_mixed
+from braces.define.axes import Attrs, AxisError, AxisMap, Types
 from braces.define.decorator import Indices, Tensor, op
-from braces.define.inference import Context
-from braces.dtypes import FLOAT32, TensorType
-from braces.errors import ShapeError
+from braces.dtypes import FLOAT32, DType
 from braces.lazy import jnp
-from braces.ops.loss import at_label, labelled, out_of_range
+from braces.ops.loss import at_label, integer_labels, labelled, out_of_range
 
 EXAMPLES = (
     "logits=f32[4,3] labels=i32[4]",
@@ -23,13 +22,27 @@ EXAMPLES = (
 )
 
 
-def share(context: Context, logits: TensorType, labels: TensorType, **attrs: Any) -> TensorType:
-    """Inference: one float32 for all labels."""
-    labelled(context, logits, labels, **attrs)
-    return TensorType(FLOAT32, ())
+def of_rows(types: Types, attrs: Attrs) -> AxisMap:
+    """One number for all labels, which have the axes of logits without that of the classes."""
+    found = labelled(types, attrs)
+    every = frozenset(index for index in found.inputs["logits"][0] if index)
+    return replace(found, outputs={"out": ((),)}, mixed=every, fills={})
 
 
-@op(axes=all_mixed, infer=share, differentiable=False, examples=EXAMPLES)
+def of_best(types: Types, attrs: Attrs) -> AxisMap:
+    """As `of_rows`; of the best logits, one at least is taken."""
+    if int(str(attrs["k"])) < 1:
+        raise AxisError(f"cannot take the best {attrs['k']}.", fix="Use k=1 or more.")
+    return of_rows(types, attrs)
+
+
+def share(what: str, logits: DType, labels: DType, **attrs: Any) -> DType:
+    """A number; labels are integers, logits are real."""
+    integer_labels(what, logits, labels, **attrs)
+    return FLOAT32
+
+
+@op(axes=of_rows, dtypes=share, differentiable=False, examples=EXAMPLES)
 def accuracy(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
     """The share of rows whose largest logit is at the label.
 
@@ -58,7 +71,12 @@ def accuracy(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
     return _mean(best == labels.astype(np.int64))
 
 
-@op(axes=all_mixed, differentiable=False, examples=tuple(f"{one} k=2" for one in EXAMPLES))
+@op(
+    axes=of_best,
+    dtypes=share,
+    differentiable=False,
+    examples=tuple(f"{one} k=2" for one in EXAMPLES),
+)
 def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: int = -1) -> Tensor:
     """The share of rows where fewer than `k` logits are larger than the one at the label.
 
@@ -86,16 +104,6 @@ def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: int = -
     larger = ~(logits <= jnp.expand_dims(chosen, axis))
     rank = jnp.sum(larger, axis, dtype=np.int64)
     return _mean((rank < k) & (chosen == chosen) & ~out_of_range(logits, labels, axis))
-
-
-@top_k_accuracy.infer
-def infer_top_k_accuracy(
-    context: Context, logits: TensorType, labels: TensorType, *, k: int, axis: int
-) -> TensorType:
-    """One float32; `k` is at least 1."""
-    if k < 1:
-        raise ShapeError(f"top_k_accuracy cannot take the best {k}.", fix="Use k=1 or more.")
-    return share(context, logits, labels, axis=axis)
 
 
 def _mean(right: Any) -> Any:

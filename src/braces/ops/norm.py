@@ -11,22 +11,23 @@ from typing import Any
 
 from braces.define.axes import (
     Attrs,
+    AxisError,
     AxisMap,
     Types,
     along_axis,
+    axis_at,
     first_rank,
     mapped,
     numbered,
     operated_axes,
+    shape_of,
 )
 from braces.define.decorator import Axes, Tensor, Training, op
-from braces.define.inference import Context
-from braces.dims import Size
-from braces.dtypes import DType, TensorType, is_float
-from braces.errors import DTypeError, ShapeError
+from braces.dtypes import DType, is_float
+from braces.errors import DTypeError
 from braces.lazy import jnp, lax
 from braces.ops.precision import result_dtype, wide
-from braces.ops.rules import axis_index, axis_indices, float_dtype, promote
+from braces.ops.rules import axis_index, axis_indices, real_numbers
 
 # ---- shared by kernels -----------------------------------------------------------------------
 
@@ -49,39 +50,6 @@ def scaled(x: Any, scale: Any, bias: Any, axes: Sequence[int]) -> Any:
     return x if bias is None else x + spread(bias, axes, x.ndim)
 
 
-# ---- shared by inference ---------------------------------------------------------------------
-
-
-def check_along(
-    context: Context, parameter: TensorType | None, sizes: Sequence[Size], name: str
-) -> None:
-    """Refuse a parameter that does not have the sizes of the axes it works along.
-
-    Raises:
-        ShapeError: It has others.
-    """
-    if parameter is None:
-        return
-    wanted = f"[{','.join(map(str, sizes))}]"
-    problem = f"{context.type} needs a {name} of shape {wanted}, not {parameter}."
-    if parameter.rank != len(sizes):
-        raise ShapeError(problem, fix=f"{name} has one axis for each axis in `axis`.")
-    for got, want in zip(parameter.shape, sizes, strict=True):
-        context.unify(got, want, problem)
-
-
-def real_dtype(context: Context, *types: TensorType | None) -> DType:
-    """The floating dtype of a result of these, of which some may be `None`.
-
-    Raises:
-        DTypeError: One of them is complex.
-    """
-    dtype = float_dtype(promote(*(t.dtype for t in types if t is not None)))
-    if dtype.kind == "c":
-        raise DTypeError(f"{context.type} needs real numbers, not {dtype}.")
-    return dtype
-
-
 # ---- along the axes of each example ----------------------------------------------------------
 
 
@@ -95,6 +63,7 @@ def normalised(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(
     axes=normalised,
+    dtypes=real_numbers,
     function=False,
     examples=(
         "x=f32[2,3] scale=f32[3] bias=f32[3]",
@@ -142,26 +111,9 @@ def layer_norm(
     return scaled(normal, scale, bias, axes).astype(result_dtype(x, scale, bias))
 
 
-@layer_norm.infer
-def infer_layer_norm(
-    context: Context,
-    x: TensorType,
-    scale: TensorType | None,
-    bias: TensorType | None,
-    *,
-    axis: Axes,
-    **attrs: Any,
-) -> TensorType:
-    """The shape of `x`; parameters have the sizes of the axes."""
-    del attrs
-    sizes = [x.shape[a] for a in axis_indices(axis, x.rank, "layer_norm")]
-    check_along(context, scale, sizes, "scale")
-    check_along(context, bias, sizes, "bias")
-    return x.with_dtype(real_dtype(context, x, scale, bias))
-
-
 @op(
     axes=normalised,
+    dtypes=real_numbers,
     function=False,
     examples=(
         "x=f32[2,3] scale=f32[3]",
@@ -200,27 +152,25 @@ def rms_norm(
     return scaled(normal, scale, None, axes).astype(result_dtype(x, scale))
 
 
-@rms_norm.infer
-def infer_rms_norm(
-    context: Context, x: TensorType, scale: TensorType | None, *, axis: Axes, **attrs: Any
-) -> TensorType:
-    """The shape of `x`; `scale` has the sizes of the axes."""
-    del attrs
-    sizes = [x.shape[a] for a in axis_indices(axis, x.rank, "rms_norm")]
-    check_along(context, scale, sizes, "scale")
-    return x.with_dtype(real_dtype(context, x, scale))
-
-
 def in_groups(types: Types, attrs: Attrs) -> AxisMap:
     """All but the batch is mixed; parameters have the channels."""
-    indices = numbered(first_rank(types, "x"))
-    channel = (indices[int(str(attrs["axis"]))],)
+    shape, groups = shape_of(types["x"][0]), int(str(attrs["groups"]))
+    indices, at = numbered(len(shape)), axis_at(attrs["axis"], len(shape))
+    if at == 0:
+        raise AxisError("cannot take axis 0, the batch, as channels.")
+    if groups < 1 or (shape[at] % groups) != 0:
+        raise AxisError(
+            f"cannot divide {shape[at]} channels into {groups} groups.",
+            fix="Channels must be a multiple of groups.",
+        )
+    channel = (indices[at],)
     inputs = {slot: (indices if slot == "x" else channel,) for slot in types if slot != "out"}
     return mapped(types, inputs, {"out": (indices,)}, indices[1:])
 
 
 @op(
     axes=in_groups,
+    dtypes=real_numbers,
     function=False,
     examples=(
         "x=f32[2,4,3] scale=f32[4] bias=f32[4] groups=2",
@@ -271,35 +221,9 @@ def group_norm(
     return scaled(normal, scale, bias, (channel,)).astype(result_dtype(x, scale, bias))
 
 
-@group_norm.infer
-def infer_group_norm(
-    context: Context,
-    x: TensorType,
-    scale: TensorType | None,
-    bias: TensorType | None,
-    *,
-    groups: int,
-    axis: int,
-    **attrs: Any,
-) -> TensorType:
-    """The shape of `x`; channels divide into groups."""
-    del attrs
-    channel = axis_index(axis, x.rank, "group_norm")
-    if channel == 0:
-        raise ShapeError("group_norm cannot take axis 0, the batch, as channels.")
-    channels = x.shape[channel]
-    if groups < 1 or (channels % groups) != 0:
-        raise ShapeError(
-            f"group_norm cannot divide {channels} channels into {groups} groups.",
-            fix="Channels must be a multiple of groups.",
-        )
-    check_along(context, scale, [channels], "scale")
-    check_along(context, bias, [channels], "bias")
-    return x.with_dtype(real_dtype(context, x, scale, bias))
-
-
 @op(
     axes=along_axis,
+    dtypes=real_numbers,
     examples=(
         "x=f32[2,3]",
         "x=f64[b,4] epsilon=0.001",
@@ -331,16 +255,6 @@ def l2_normalize(x: Tensor, *, axis: Axes = -1, epsilon: float = 1e-12) -> Tenso
     return (wider * lax.rsqrt(jnp.maximum(square, epsilon))).astype(result_dtype(x))
 
 
-@l2_normalize.infer
-def infer_l2_normalize(
-    context: Context, x: TensorType, *, axis: Axes, **attrs: Any
-) -> TensorType:
-    """The shape of `x`."""
-    del attrs
-    axis_indices(axis, x.rank, "l2_normalize")
-    return x.with_dtype(real_dtype(context, x))
-
-
 # ---- along the batch -------------------------------------------------------------------------
 
 
@@ -350,16 +264,27 @@ def over_batch(types: Types, attrs: Attrs) -> AxisMap:
     Running moments have no other axes; without training they see nothing of them.
     """
     indices = numbered(first_rank(types, "x"))
-    channel = indices[int(str(attrs["axis"]))]
+    channel = indices[axis_at(attrs["axis"], len(indices))]
     mixed = [index for index in indices if index != channel] if attrs["training"] else []
-    slots = ("running_mean", "running_var", "scale", "bias")
+    slots = ("scale", "bias", "running_mean", "running_var")
     inputs = {"x": (indices,)} | {slot: ((channel,),) for slot in slots if slot in types}
     outputs = {"out": (indices,), "next_mean": ((channel,),), "next_var": ((channel,),)}
     return mapped(types, inputs, outputs, mixed, {})
 
 
+def moving(
+    what: str, x: DType, mean: DType, variance: DType, *parameters: DType | None, **attrs: Any
+) -> tuple[DType, DType, DType]:
+    """The statistics keep their dtypes, which are floating point."""
+    for name, dtype in (("running_mean", mean), ("running_var", variance)):
+        if not is_float(dtype):
+            raise DTypeError(f"{name} of {what} must be floating point, not {dtype}.")
+    return real_numbers(what, x, *parameters, **attrs), mean, variance
+
+
 @op(
     axes=over_batch,
+    dtypes=moving,
     outputs=("out", "next_mean", "next_var"),
     function=False,
     examples=(
@@ -431,28 +356,3 @@ def batch_norm(
 def _moved(running: Any, batch: Any, momentum: float) -> Any:
     moved = momentum * wide(running) + (1 - momentum) * batch.reshape(running.shape)
     return moved.astype(running.dtype)
-
-
-@batch_norm.infer
-def infer_batch_norm(
-    context: Context,
-    x: TensorType,
-    running_mean: TensorType,
-    running_var: TensorType,
-    scale: TensorType | None,
-    bias: TensorType | None,
-    *,
-    axis: int,
-    **attrs: Any,
-) -> tuple[TensorType, ...]:
-    """The shape of `x`; the statistics keep their types."""
-    del attrs
-    channels = [x.shape[axis_index(axis, x.rank, "batch_norm")]]
-    given = {"scale": scale, "bias": bias}
-    statistics = {"running_mean": running_mean, "running_var": running_var}
-    for name, parameter in (given | statistics).items():
-        check_along(context, parameter, channels, name)
-    for name, statistic in statistics.items():
-        if not is_float(statistic.dtype):
-            raise DTypeError(f"{name} of batch_norm must be floating point, not {statistic}.")
-    return x.with_dtype(real_dtype(context, x, scale, bias)), running_mean, running_var

@@ -6,16 +6,25 @@ from dataclasses import replace
 from typing import Any
 
 from braces.builder.var import Var, one
-from braces.define.axes import Attrs, AxisMap, Types, along_axis, reduced_mixing
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    check_not_empty,
+    first_rank,
+    reduced_mixing,
+    resized,
+    shape_of,
+)
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
-from braces.dtypes import INT64, TensorType
-from braces.errors import ShapeError
+from braces.dtypes import INT64, DType
 from braces.lazy import jnp, lax
-from braces.ops.elementwise import refuse
 from braces.ops.precision import in_float32
-from braces.ops.reduce import check_not_empty, without
-from braces.ops.rules import Backward, axis_index, sum_dtype
+from braces.ops.reduce import summed
+from braces.ops.rules import Backward, ordered, sum_dtype
 
 POSITIONS = (
     "x=f32[2,3]",
@@ -31,17 +40,19 @@ RUNNING = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5]", "x=i32[0,3] axi
 # ---- positions of extremes -------------------------------------------------------------------
 
 
-def position(
-    context: Context, x: TensorType, *, axis: int | None, keepdims: bool
-) -> TensorType:
-    """Inference: an index along one axis, or into the flattened array."""
-    refuse(context, x.dtype, "c")
-    axes = range(x.rank) if axis is None else (axis_index(axis, x.rank, context.type),)
-    check_not_empty(context, [x.shape[i] for i in axes])
-    return TensorType(INT64, without(x.shape, axes, keepdims))
+def position(what: str, x: DType, **attrs: Any) -> DType:
+    """An index of numbers that have an order."""
+    ordered(what, x, **attrs)
+    return INT64
 
 
-@op(infer=position, axes=reduced_mixing, differentiable=False, examples=POSITIONS)
+def of_something(types: Types, attrs: Attrs) -> AxisMap:
+    """A reduction, of which there must be something."""
+    check_not_empty(types["x"][0], attrs)
+    return reduced_mixing(types, attrs)
+
+
+@op(axes=of_something, dtypes=position, differentiable=False, examples=POSITIONS)
 def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest number, the first one where several are equal.
 
@@ -64,7 +75,7 @@ def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Ten
     return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(INT64)
 
 
-@op(infer=position, axes=reduced_mixing, differentiable=False, examples=POSITIONS)
+@op(axes=of_something, dtypes=position, differentiable=False, examples=POSITIONS)
 def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the smallest number, the first one where several are equal.
 
@@ -90,15 +101,7 @@ def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Ten
 # ---- sorting ---------------------------------------------------------------------------------
 
 
-def sorting(context: Context, x: TensorType, *, axis: int, **attrs: Any) -> TensorType:
-    """Inference: the type of `x`, whose axis must be there."""
-    del attrs
-    refuse(context, x.dtype, "c")
-    axis_index(axis, x.rank, context.type)
-    return x
-
-
-@op(infer=sorting, axes=along_axis, examples=SORTED)
+@op(axes=along_axis, dtypes=ordered, examples=SORTED)
 def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     """The same numbers in order along one axis; NaN counts as the largest.
 
@@ -121,7 +124,7 @@ def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     return jnp.sort(x, axis=axis, descending=descending)
 
 
-@op(axes=along_axis, differentiable=False, examples=SORTED)
+@op(axes=along_axis, dtypes=position, differentiable=False, examples=SORTED)
 def argsort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along one axis; equal numbers keep their order.
 
@@ -144,22 +147,27 @@ def argsort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
     return jnp.argsort(x, axis=axis, descending=descending, stable=True).astype(INT64)
 
 
-@argsort.infer
-def infer_argsort(context: Context, x: TensorType, **attrs: Any) -> TensorType:
-    """The shape of `x`."""
-    return sorting(context, x, **attrs).with_dtype(INT64)
-
-
 def chosen_along(types: Types, attrs: Attrs) -> AxisMap:
-    """Numbers are compared along the axis."""
-    found = along_axis(types, attrs)
+    """Numbers are compared along the axis, and some are left of it."""
+    shape, k = shape_of(types["x"][0]), int(str(attrs["k"]))
+    at = axis_at(attrs["axis"], len(shape))
+    size = shape[at]
+    if k < 0 or (isinstance(size, int) and k > size):
+        raise AxisError(f"cannot take {k} of {size} numbers.")
+    found = resized(along_axis(types, attrs), at, "chosen", k)
     out = found.outputs["out"]
     return replace(found, outputs={"values": out, "indices": out})
+
+
+def chosen(what: str, x: DType, **attrs: Any) -> tuple[DType, DType]:
+    """Numbers that have an order, and their indices."""
+    return ordered(what, x), position(what, x, **attrs)
 
 
 @op(
     outputs=("values", "indices"),
     axes=chosen_along,
+    dtypes=chosen,
     examples=("x=f32[2,5] k=3", "x=f64[b,4] k=2", "x=i32[4,t] k=1 axis=0", "x=f32[3] k=0"),
 )
 def topk(x: Tensor, *, k: int, axis: int = -1) -> tuple[Tensor, Tensor]:
@@ -188,35 +196,18 @@ def topk(x: Tensor, *, k: int, axis: int = -1) -> tuple[Tensor, Tensor]:
     return jnp.moveaxis(values, -1, axis), jnp.moveaxis(indices, -1, axis).astype(INT64)
 
 
-@topk.infer
-def infer_topk(
-    context: Context, x: TensorType, *, k: int, axis: int
-) -> tuple[TensorType, TensorType]:
-    """`k` along the axis."""
-    sorting(context, x, axis=axis)
-    at = axis_index(axis, x.rank, context.type)
-    size = context.unifier.resolve(x.shape[at])
-    if k < 0 or (isinstance(size, int) and k > size):
-        raise ShapeError(f"topk cannot take {k} of {size} numbers.")
-    shape = (*x.shape[:at], k, *x.shape[at + 1 :])
-    return TensorType(x.dtype, shape), TensorType(INT64, shape)
-
-
 # ---- running totals --------------------------------------------------------------------------
 
 
-def running(context: Context, x: TensorType, *, axis: int | None, reverse: bool) -> TensorType:
-    """Inference: the shape of `x`; an axis must be said where there are several."""
-    del reverse
-    if axis is None and x.rank != 1:
-        raise ShapeError(
-            f"{context.type} needs an axis where there are {x.rank}.", fix="Pass axis=."
-        )
-    axis_index(axis or 0, x.rank, context.type)
-    return x.with_dtype(sum_dtype(x.dtype))
+def running(types: Types, attrs: Attrs) -> AxisMap:
+    """Along an axis, which must be said where there are several."""
+    rank = first_rank(types)
+    if attrs["axis"] is None and rank != 1:
+        raise AxisError(f"needs an axis where there are {rank}.", fix="Pass axis=.")
+    return along_axis(types, attrs)
 
 
-@op(infer=running, axes=along_axis, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(axes=running, dtypes=summed, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumsum(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
     """Running sums along one axis.
@@ -246,7 +237,7 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
 
 
-@op(infer=running, axes=along_axis, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(axes=running, dtypes=summed, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumprod(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
     """Running products along one axis.

@@ -10,15 +10,15 @@ from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.dtypes import FLOAT32, is_float
 from braces.lazy import jnp
-from braces.ops.elementwise import BINARY, choose, filled, in_dtype, numeric, real_function
+from braces.ops.elementwise import BINARY, choose, filled, in_dtype
 from braces.ops.precision import in_float32
-from braces.ops.rules import floating, promote, promoted
+from braces.ops.rules import floating, numeric, promote, promoted, real_function
 from braces.ops.slopes import by_slopes
 
 
 @op(
-    infer=numeric,
     axes="..., ... -> ...",
+    dtypes=numeric,
     examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"),
 )
 def pow(x: Tensor, y: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ def pow_by_y(x: Var, y: Var, out: Var) -> Var:
 by_slopes(pow, pow_by_x, pow_by_y)
 
 
-@op(infer=real_function, axes="..., ... -> ...", examples=BINARY)
+@op(axes="..., ... -> ...", dtypes=real_function, examples=BINARY)
 @in_float32
 def arctan2(x: Tensor, y: Tensor) -> Tensor:
     """The angle of the point (y, x), between -pi and pi: note the order, as in NumPy.
@@ -112,7 +112,7 @@ def over_square(side: Var, x: Var, y: Var) -> Var:
 by_slopes(arctan2, arctan2_by_x, arctan2_by_y)
 
 
-@op(infer=real_function, axes="..., ... -> ...", examples=BINARY)
+@op(axes="..., ... -> ...", dtypes=real_function, examples=BINARY)
 @in_float32
 def hypot(x: Tensor, y: Tensor) -> Tensor:
     """The length of the vector (x, y), without overflow on the way.
@@ -143,7 +143,7 @@ def share_of(side: Var, out: Var) -> Var:
 by_slopes(hypot, lambda x, y, out: share_of(x, out), lambda x, y, out: share_of(y, out))
 
 
-@op(infer=real_function, axes="..., ... -> ...", examples=BINARY)
+@op(axes="..., ... -> ...", dtypes=real_function, examples=BINARY)
 @in_float32
 def logaddexp(x: Tensor, y: Tensor) -> Tensor:
     """The logarithm of a sum of exponentials, without overflow on the way.

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from braces.builder.var import Var, apply, one, tensor_type
-from braces.define.axes import HIGHEST, LOWEST, of_exponentials, operated_axes, reduced_mixing
+from braces.define.axes import (
+    HIGHEST,
+    LOWEST,
+    Reduced,
+    of_exponentials,
+    operated_axes,
+    reduced_mixing,
+)
 from braces.define.decorator import Axes, Tensor, op
-from braces.define.inference import Context
-from braces.dims import Shape, Size, product
-from braces.dtypes import BOOL, FLOAT32, DType, TensorType
-from braces.errors import ShapeError
+from braces.dims import Shape, product
+from braces.dtypes import FLOAT32
 from braces.ir.records import Op
 from braces.lazy import jax, jnp
-from braces.ops.elementwise import in_dtype, refuse
+from braces.ops.elementwise import in_dtype
 from braces.ops.linear import VarSlots
 from braces.ops.precision import in_float32
 from braces.ops.row_rules import RowView
@@ -25,8 +30,13 @@ from braces.ops.rules import (
     axis_indices,
     float_dtype,
     floating,
+    ordered,
     promote,
+    promoting,
+    real_function,
+    real_valued,
     sum_dtype,
+    truth,
 )
 
 REDUCED = (
@@ -39,7 +49,9 @@ REDUCED = (
 NOT_EMPTY = (*REDUCED, "x=i32[2,3] axis=0")
 EMPTY = (*NOT_EMPTY, "x=f32[0,3] axis=0", "x=bool[b,2] axis=1")
 
-# ---- inference -------------------------------------------------------------------------------
+# ---- shapes and dtypes -----------------------------------------------------------------------
+
+summed = promoting(result=sum_dtype)
 
 
 def without(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
@@ -48,40 +60,6 @@ def without(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
     if keepdims:
         return tuple(1 if i in gone else size for i, size in enumerate(shape))
     return tuple(size for i, size in enumerate(shape) if i not in gone)
-
-
-def reduction(
-    result: Callable[[DType], DType] | None = None, refused: str = "", nonempty: bool = False
-) -> Callable[..., TensorType]:
-    """An inference rule: some axes go; refuse some kinds of dtypes, choose the result's."""
-
-    def rule(
-        context: Context, x: TensorType, *, axis: Axes, keepdims: bool, **attrs: Any
-    ) -> TensorType:
-        del attrs
-        refuse(context, x.dtype, refused)
-        axes = axis_indices(axis, x.rank, context.type)
-        if nonempty:
-            check_not_empty(context, [x.shape[i] for i in axes])
-        dtype = result(x.dtype) if result else x.dtype
-        return TensorType(dtype, without(x.shape, axes, keepdims))
-
-    return rule
-
-
-def check_not_empty(context: Context, sizes: Iterable[Size]) -> None:
-    """A `ShapeError` where there is nothing to choose from."""
-    if 0 in sizes:
-        raise ShapeError(
-            f"{context.type} of nothing does not exist.",
-            fix="An axis that is reduced must not have size 0.",
-        )
-
-
-def to_bool(dtype: DType) -> DType:
-    """The dtype of a truth value."""
-    del dtype
-    return BOOL
 
 
 # ---- undoing a reduction ---------------------------------------------------------------------
@@ -114,7 +92,7 @@ def count(g: Backward) -> Var:
 # ---- sums and products -----------------------------------------------------------------------
 
 
-@op(infer=reduction(sum_dtype), axes={"x": 0}, examples=EMPTY)
+@op(axes={"x": 0}, dtypes=summed, examples=EMPTY)
 def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The sum along axes; 0 where there is nothing to add.
 
@@ -142,7 +120,7 @@ def sum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": spread(g, g.out_grad)}
 
 
-@op(infer=reduction(float_dtype), axes={"x": 0}, examples=EMPTY)
+@op(axes={"x": 0}, dtypes=real_valued, examples=EMPTY)
 def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean along axes; NaN where there is nothing.
 
@@ -186,7 +164,7 @@ def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
     return view.op.with_(type="cast", inputs={"x": (total.name,)}, attrs={"dtype": dtype})
 
 
-@op(infer=reduction(sum_dtype), axes={"x": 1}, examples=EMPTY)
+@op(axes={"x": 1}, dtypes=summed, examples=EMPTY)
 @in_float32
 def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The product along axes; 1 where there is nothing to multiply.
@@ -214,7 +192,7 @@ def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 # ---- extremes --------------------------------------------------------------------------------
 
 
-@op(infer=reduction(refused="c", nonempty=True), axes={"x": LOWEST}, examples=NOT_EMPTY)
+@op(axes=Reduced({"x": LOWEST}, True), dtypes=ordered, examples=NOT_EMPTY)
 def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The largest number along axes; NaN where one of them is NaN.
 
@@ -247,7 +225,7 @@ def max_vjp(
     return shared_by(x, out, out_grad, axis, keepdims)
 
 
-@op(infer=reduction(refused="c", nonempty=True), axes={"x": HIGHEST}, examples=NOT_EMPTY)
+@op(axes=Reduced({"x": HIGHEST}, True), dtypes=ordered, examples=NOT_EMPTY)
 def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The smallest number along axes; NaN where one of them is NaN.
 
@@ -288,7 +266,7 @@ def shared_by(x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bo
     return chosen * (out_grad / jnp.sum(chosen, axis=axis, keepdims=True))
 
 
-@op(infer=reduction(to_bool), axes={"x": False}, differentiable=False, examples=EMPTY)
+@op(axes={"x": False}, dtypes=truth, differentiable=False, examples=EMPTY)
 def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether at least one is true along axes; false where there is nothing.
 
@@ -310,7 +288,7 @@ def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     return jnp.any(x.astype(np.bool_), axis=axis, keepdims=keepdims)
 
 
-@op(infer=reduction(to_bool), axes={"x": True}, differentiable=False, examples=EMPTY)
+@op(axes={"x": True}, dtypes=truth, differentiable=False, examples=EMPTY)
 def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether all are true along axes; true where there is nothing.
 
@@ -336,8 +314,8 @@ def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 @op(
-    infer=reduction(float_dtype, refused="c"),
     axes=reduced_mixing,
+    dtypes=real_function,
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
 )
 @in_float32
@@ -369,8 +347,8 @@ def var(
 
 
 @op(
-    infer=reduction(float_dtype, refused="c"),
     axes=reduced_mixing,
+    dtypes=real_function,
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
 )
 @in_float32
@@ -401,7 +379,7 @@ def std(
     return root(jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction))
 
 
-@op(infer=reduction(float_dtype, refused="c"), axes={"x": 0}, examples=EMPTY)
+@op(axes={"x": 0}, dtypes=real_function, examples=EMPTY)
 @in_float32
 def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The Euclidean norm along axes; its gradient is zero where the norm is.
@@ -448,7 +426,7 @@ def root(x: Tensor) -> Tensor:
     return jnp.where(zero, jnp.zeros_like(x), jnp.sqrt(jnp.where(zero, jnp.ones_like(x), x)))
 
 
-@op(infer=reduction(float_dtype, refused="c"), axes=of_exponentials, examples=EMPTY)
+@op(axes=of_exponentials, dtypes=real_function, examples=EMPTY)
 @in_float32
 def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of a sum of exponentials along axes, without overflow on the way.

@@ -1,18 +1,17 @@
-"""Rules that many operators share: dtypes, broadcasting, and what gradients are made of."""
+"""Rules that many operators share: dtypes, axes, and what gradients are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from braces.builder.var import Var, one, tensor_type
-from braces.define.inference import Context
-from braces.dims import Shape, Size
-from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
-from braces.errors import DTypeError, ShapeError
+from braces.define.axes import AxisError, axis_at, operated_axes
+from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float
+from braces.errors import DTypeError
 from braces.ir.records import Op
 from braces.lazy import jnp
 
@@ -27,13 +26,12 @@ def promote(*dtypes: DType) -> DType:
     """
     result = dtypes[0]
     for dtype in dtypes[1:]:
-        result = _promote_two(result, dtype)
+        if dtype != result:
+            result = _promote_two(result, dtype)
     return result
 
 
 def _promote_two(left: DType, right: DType) -> DType:
-    if left == right:
-        return left
     if is_float(left) != is_float(right):
         return left if is_float(left) else right
     if is_float(left):
@@ -77,72 +75,75 @@ def promoted(*arrays: Any) -> tuple[Any, ...]:
     return tuple(x.astype(dtype) for x in arrays)
 
 
-# ---- shapes ----------------------------------------------------------------------------------
+REFUSED = {
+    "b": ("bools", "Use br.cast(x, 'int32'), or the logical operators."),
+    "c": ("complex numbers", "Use its real and imaginary parts."),
+}
 
 
-def broadcast_shapes(context: Context, *shapes: Shape) -> Shape:
-    """The common shape under NumPy's broadcasting.
-
-    Raises:
-        ShapeError: Two sizes on one axis differ and neither is 1.
-    """
-    rank = max(map(len, shapes), default=0)
-    result: list[Size] = [1] * rank
-    for shape in shapes:
-        start = rank - len(shape)
-        for axis, size in enumerate(shape, start):
-            so_far, number = result[axis], type(size) is int
-            if number and so_far == 1:
-                result[axis] = size
-            elif not number or size not in (1, so_far):
-                result[axis] = _broadcast_axis(context, axis - rank, (so_far, size))
-    return tuple(result)
+def refuse(what: str, dtype: DType, kinds: str) -> None:
+    """A `DTypeError` where `dtype` is of one of these kinds (`b`ool, `c`omplex)."""
+    if dtype.kind in kinds:
+        refused, fix = REFUSED[dtype.kind]
+        raise DTypeError(f"{what} is not defined for {refused}.", fix=fix)
 
 
-def _broadcast_axis(context: Context, axis: int, sizes: Sequence[Size]) -> Size:
-    result: Size = 1
-    for size in sizes:
-        if context.unifier.resolve(size) == 1:
-            continue
-        if result == 1:
-            result = size
-            continue
-        problem = f"{context.type} cannot broadcast {result} with {size} on axis {axis}."
-        result = context.unify(result, size, problem)
-    return context.unifier.resolve(result)
+def promoting(
+    refused: str = "", result: Callable[[DType], DType] | None = None
+) -> Callable[..., DType]:
+    """A rule for dtypes: promote, refuse some kinds, choose the result's."""
+
+    def rule(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
+        del attrs
+        found = promote(*[dtype for dtype in dtypes if dtype is not None])
+        refuse(what, found, refused)
+        return result(found) if result else found
+
+    return rule
 
 
-def broadcast_types(context: Context, *types: TensorType) -> TensorType:
-    """The type of an elementwise result: promoted dtype, broadcast shape."""
-    first = types[0]
-    for other in types:
-        if other.dtype != first.dtype or other.shape != first.shape:
-            break
-    else:
-        if not context.unifier.known:
-            return first  # as most are, and no size can turn out to be another one
-    shape = broadcast_shapes(context, *[t.shape for t in types])
-    return TensorType(promote(*[t.dtype for t in types]), shape)
+def to_bool(dtype: DType) -> DType:
+    """The dtype of a truth value."""
+    del dtype
+    return BOOL
 
 
-def broadcasting(context: Context, /, *types: TensorType, **attrs: Any) -> TensorType:
-    """Inference: the inputs broadcast, their dtypes are promoted."""
-    del attrs
-    return broadcast_types(context, *types)
+common = promoting()
+numeric = promoting(refused="b")
+real = promoting(refused="bc")
+ordered = promoting(refused="c")
+real_valued = promoting(result=float_dtype)
+real_function = promoting(refused="c", result=float_dtype)
+truth = promoting(result=to_bool)
+"""What elementwise operators make of the dtypes of inputs; `ordered` is of numbers that have an
+order, `real_valued` gives floats, `truth` bools."""
 
 
-def same_type(
-    context: Context, x: TensorType, /, *others: TensorType, **attrs: Any
-) -> TensorType:
-    """Inference: the type of the first input."""
-    del context, others, attrs
+def same(what: str, x: DType, /, *others: DType | None, **attrs: Any) -> DType:
+    """A rule for dtypes: that of the first input."""
+    del what, others, attrs
     return x
 
 
-def real_valued(context: Context, x: TensorType, /, **attrs: Any) -> TensorType:
-    """Inference: the shape of the input; floats keep their dtype, the rest gives float32."""
-    del context, attrs
-    return x if is_float(x.dtype) else x.with_dtype(FLOAT32)
+def asked(what: str, *others: DType, dtype: DType, **attrs: Any) -> DType:
+    """A rule for dtypes: that of the attribute `dtype`."""
+    del what, others, attrs
+    return dtype
+
+
+def real_numbers(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
+    """A rule for dtypes: the floating dtype of real numbers, of which some may be absent.
+
+    Raises:
+        DTypeError: One of them is complex.
+    """
+    dtype = real_valued(what, *dtypes, **attrs)
+    if dtype.kind == "c":
+        raise DTypeError(f"{what} needs real numbers, not {dtype}.")
+    return dtype
+
+
+# ---- axes ------------------------------------------------------------------------------------
 
 
 def axis_index(axis: int, rank: int, what: str) -> int:
@@ -151,20 +152,18 @@ def axis_index(axis: int, rank: int, what: str) -> int:
     Raises:
         ShapeError: There is no such axis.
     """
-    if not -rank <= axis < rank:
-        raise ShapeError(f"{what} has no axis {axis} in {rank} axes.", fix="Axes count from 0.")
-    return axis % rank
+    try:
+        return axis_at(axis, rank)
+    except AxisError as error:
+        raise error.of(what) from None
 
 
 def axis_indices(axis: int | tuple[int, ...] | None, rank: int, what: str) -> tuple[int, ...]:
     """Axes as sorted non-negative numbers; `None` means all of them."""
-    if axis is None:
-        return tuple(range(rank))
-    axes = (axis,) if isinstance(axis, int) else axis
-    found = sorted(axis_index(a, rank, what) for a in axes)
-    if len(set(found)) != len(found):
-        raise ShapeError(f"{what} is given the same axis twice.", given=f"axis={axis}")
-    return tuple(found)
+    try:
+        return tuple(operated_axes(axis, rank))
+    except AxisError as error:
+        raise error.of(what) from None
 
 
 # ---- gradients as programs -------------------------------------------------------------------

@@ -26,7 +26,6 @@ from braces.dims import Shape, Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp, lax
-from braces.ops.norm import real_dtype
 from braces.ops.precision import wide
 from braces.ops.random import (
     DRAWS,
@@ -37,7 +36,7 @@ from braces.ops.random import (
     drawn_places,
     key_of,
 )
-from braces.ops.rules import Backward, axis_index, float_dtype, floating
+from braces.ops.rules import Backward, axis_index, float_dtype, floating, real_numbers
 
 
 def check_probability(context: Context, value: float, name: str) -> None:
@@ -223,7 +222,7 @@ def infer_random_categorical(
     """One class number for each row."""
     check_key(context, state, salt, trips)
     at = axis_index(axis, logits.rank, "random_categorical")
-    real_dtype(context, logits)
+    real_numbers(context.type, logits.dtype)
     if logits.shape[at] == 0:
         raise ShapeError(f"random_categorical needs at least one class along axis {axis}.")
     return TensorType(INT64, logits.shape[:at] + logits.shape[at + 1 :])

@@ -26,7 +26,7 @@ from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.linear import VarSlots, linear
-from braces.ops.rules import Backward, axis_indices, same_type, sum_to
+from braces.ops.rules import Backward, axis_indices, same, sum_to
 
 
 def reshaped(types: Types, attrs: Attrs) -> AxisMap:
@@ -47,8 +47,9 @@ def reshaped(types: Types, attrs: Attrs) -> AxisMap:
 
 def expanded(types: Types, attrs: Attrs) -> AxisMap:
     """All axes, and new ones of size 1."""
-    x, rank = numbered(first_rank(types, "x")), len(shape_of(types["out"][0]))
-    new, left = operated_axes(attrs["axis"], rank), iter(x)
+    x, axis = numbered(first_rank(types, "x")), tuple_of(attrs["axis"])
+    rank = len(x) + len(axis)
+    new, left = operated_axes(axis, rank), iter(x)
     out = tuple(None if i in new else next(left) for i in range(rank))
     return mapped(types, {"x": (x,)}, {"out": (out,)})
 
@@ -230,6 +231,7 @@ flatten.gradient(reshape_gradient)
 
 @op(
     axes=expanded,
+    dtypes=same,
     cheap=True,
     examples=(
         "x=f32[2,3] axis=0",
@@ -257,15 +259,6 @@ def expand_dims(x: Tensor, *, axis: tuple[int, ...]) -> Tensor:
         ShapeError: The result has no such axis, or one is named twice.
     """
     return jnp.expand_dims(x, axis)
-
-
-@expand_dims.infer
-def infer_expand_dims(context: Context, x: TensorType, *, axis: tuple[int, ...]) -> TensorType:
-    """The sizes with ones among them."""
-    new = axis_indices(axis, x.rank + len(axis), context.type)
-    sizes = iter(x.shape)
-    rank = x.rank + len(axis)
-    return x.with_shape(tuple(1 if i in new else next(sizes) for i in range(rank)))
 
 
 @expand_dims.gradient
@@ -388,8 +381,8 @@ def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    infer=same_type,
     axes="... -> ...",
+    dtypes=same,
     cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]", "x=f32[0,2]"),
 )
@@ -428,8 +421,8 @@ def fenced(types: Types, attrs: Attrs) -> AxisMap:
 
 
 @op(
-    infer=lambda context, gate, x: x,
     axes=fenced,
+    dtypes=lambda what, gate, x: x,
     function=False,
     examples=("gate=f32[2,3] x=f32[2,3]", "gate=f64[b] x=f64[b,4]", "gate=f32[0] x=f32[3]"),
 )

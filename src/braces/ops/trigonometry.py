@@ -7,16 +7,15 @@ import math
 from braces.builder.var import Var, one
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax, jnp, lax
-from braces.ops.elementwise import real_function
 from braces.ops.functions import WITH_INTEGERS
 from braces.ops.precision import in_float32
-from braces.ops.rules import Backward, floating, real_valued
+from braces.ops.rules import Backward, floating, real_function, real_valued
 from braces.ops.slopes import by_precision
 
 # ---- trigonometry ----------------------------------------------------------------------------
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def sin(x: Tensor) -> Tensor:
     """The sine of an angle in radians.
 
@@ -37,7 +36,7 @@ def sin_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad * one("cos", g["x"])}
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def cos(x: Tensor) -> Tensor:
     """The cosine of an angle in radians.
 
@@ -58,7 +57,7 @@ def cos_gradient(g: Backward) -> dict[str, Var]:
     return {"x": -(g.out_grad * one("sin", g["x"]))}
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def tan(x: Tensor) -> Tensor:
     """The tangent of an angle in radians.
@@ -81,7 +80,7 @@ def tan_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (1 + out * out)
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def arcsin(x: Tensor) -> Tensor:
     """The angle whose sine this is; NaN outside of [-1, 1].
@@ -104,7 +103,7 @@ def arcsin_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * lax.rsqrt(1 - x * x)
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def arccos(x: Tensor) -> Tensor:
     """The angle whose cosine this is; NaN outside of [-1, 1].
@@ -127,7 +126,7 @@ def arccos_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return -out_grad * lax.rsqrt(1 - x * x)
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def arctan(x: Tensor) -> Tensor:
     """The angle whose tangent this is.
@@ -153,7 +152,7 @@ def arctan_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 # ---- hyperbolic and error functions ----------------------------------------------------------
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def sinh(x: Tensor) -> Tensor:
     """The hyperbolic sine.
 
@@ -174,7 +173,7 @@ def sinh_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad * one("cosh", g["x"])}
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def cosh(x: Tensor) -> Tensor:
     """The hyperbolic cosine.
 
@@ -195,7 +194,7 @@ def cosh_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad * one("sinh", g["x"])}
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def tanh(x: Tensor) -> Tensor:
     """The hyperbolic tangent, between -1 and 1.
@@ -218,7 +217,7 @@ def tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (1 - out * out)
 
 
-@op(infer=real_valued, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """The logistic function, between 0 and 1.
@@ -250,7 +249,7 @@ by_precision(sigmoid, bell)
 by_precision(tanh, lambda x: bell(x * 2.0) * 4.0)
 
 
-@op(infer=real_function, axes="... -> ...", examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_function, examples=WITH_INTEGERS)
 @in_float32
 def erf(x: Tensor) -> Tensor:
     """The error function, between -1 and 1.

@@ -1,0 +1,230 @@
+"""Shapes follow from axes: which operators' do, what they are, and what does not fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cases import definitions
+
+import braces as br
+from braces.builder.var import one
+from braces.define import inference
+from braces.define.decorator import OPS
+from braces.dims import Dim
+from braces.errors import ShapeError
+
+COMPUTED = "sizes are computed from attributes and other sizes"
+DRAWN = "a random state, trips and a salt are checked together with the shape that is drawn"
+LISTED = "the elements of a list have the shape, the list itself none"
+OWN_RULES = {
+    **dict.fromkeys(("arange", "concat", "conv1d", "conv2d", "diag", "flatten"), COMPUTED),
+    **dict.fromkeys(("getitem", "setitem_add", "window", "window_add"), COMPUTED),
+    **dict.fromkeys(("max_pool2d", "avg_pool2d", "pad", "repeat", "reshape"), COMPUTED),
+    **dict.fromkeys(("split", "tile"), COMPUTED),
+    **dict.fromkeys((name for name in OPS.definitions if OPS.get(name).random), DRAWN),
+    **dict.fromkeys((name for name in OPS.definitions if OPS.get(name).lists), LISTED),
+    "broadcast_to": "the attribute is a shape to which the input is brought",
+    "constant": "the attribute is an array, which has a type",
+    "squeeze": "unnamed sizes of what is removed become 1",
+    "stack": "refuses what differs as concat does",
+}
+"""Operators whose shapes do not follow from their axes, and why."""
+
+
+def test_shapes_follow_from_axes_but_where_a_reason_says_why_not() -> None:
+    kernels = [d for d in OPS.definitions.values() if not d.owns_blocks]
+    assert {d.type for d in kernels if d.infer_rule is not None} == set(OWN_RULES)
+    for definition in kernels:
+        rules = (definition.infer_rule, definition.dtype_rule)
+        assert sum(rule is not None for rule in rules) == 1, definition.type
+
+
+def test_most_operators_have_no_rule_of_their_own() -> None:
+    assert sum(d.dtype_rule is not None for d in definitions()) > 0.8 * len(definitions())
+
+
+# ---- sizes -----------------------------------------------------------------------------------
+
+
+def type_of(build: Callable[..., br.Var], *shapes: list[Any]) -> str:
+    with br.Program():
+        return str(build(*[br.data(f"x{i}", shape) for i, shape in enumerate(shapes)]).type)
+
+
+@pytest.mark.parametrize(
+    ("build", "shapes", "type_"),
+    [
+        (br.matmul, [["b", "t", 3], [3, 4]], "f32[b,t,4]"),
+        (br.matmul, [[2, 1, 5, 3], ["h", 3, 4]], "f32[2,h,5,4]"),
+        (lambda x, y: x + y, [["b", 1], [5]], "f32[b,5]"),
+        (lambda x: br.sum(x, axis=-1, keepdims=True), [["b", 4]], "f32[b,1]"),
+        (lambda x: br.swapaxes(x, 0, -1), [[2, "b", 3]], "f32[3,b,2]"),
+        (lambda x: br.topk(x, 2)[1], [["b", 5]], "i64[b,2]"),
+        (lambda x: br.glu(x, axis=0), [[Dim.named("b") * 4, 3]], "f32[2*b,3]"),
+        (lambda x: br.unstack(x, axis=1)[1], [["b", 3, 2]], "f32[b,2]"),
+        (lambda x: br.one_hot(br.cast(x, "int64"), x.shape[0]), [["b"]], "f32[b,b]"),
+        (lambda: br.eye(3, Dim.named("m")), [], "f32[3,m]"),
+        (lambda x, y: br.einsum("...i,ij->...j", x, y), [["b", 2, 3], [3, 4]], "f32[b,2,4]"),
+    ],
+)
+def test_an_axis_has_one_size_wherever_it_is_named(
+    build: Any, shapes: list[Any], type_: str
+) -> None:
+    assert type_of(build, *shapes) == type_
+
+
+@pytest.mark.parametrize(
+    ("build", "x", "y"),
+    [
+        (br.matmul, ["b", None], [3, 4]),
+        (br.squared_error, ["b", None], ["b", 3]),
+        (br.einsum, ["b", None], [3]),
+        (lambda x, y: x + y, ["b", None], ["b", 3]),
+        (br.layer_norm, ["b", None], [3]),
+    ],
+)
+def test_an_unnamed_size_becomes_what_stands_beside_it(build: Any, x: Any, y: Any) -> None:
+    with br.Program():
+        unnamed, known = br.data("x", x), br.data("y", y)
+        operands = ("bi,i->b", unnamed, known) if build is br.einsum else (unnamed, known)
+        build(*operands)
+        assert str(unnamed.type) == "f32[b,3]"
+
+
+def test_an_unnamed_size_that_is_1_broadcasts() -> None:
+    with br.Program():
+        x, row, five = br.data("x", [None]), br.data("row", [1]), br.data("five", [2, 5])
+        br.squared_error(x, row)
+        assert str(x.type) == "f32[1]"
+        assert str((x + five).type) == "f32[2,5]"
+
+
+def test_what_is_known_in_one_program_is_not_in_another() -> None:
+    with br.Program():
+        x, one_row = br.data("x", [None, 2]), br.data("w", [4, 2])
+        br.squared_error(x, one_row)
+        assert str(br.tanh(x).type) == "f32[4,2]"
+        assert str(one("full", shape=(x.shape[0],), value=0.0).type) == "f32[4]"
+    with br.Program():
+        unnamed = br.data("x", [None, 2])
+        rows = str(unnamed.type).partition(",")[0]
+        assert rows.startswith("f32[?")
+        assert str(br.tanh(unnamed).type) == f"{rows},2]"
+        assert str(one("full", shape=(unnamed.shape[0],), value=0.0).type) == f"{rows}]"
+
+
+def test_what_followed_once_is_not_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with br.Program():
+        x, y = br.data("x", ["b", 3]), br.data("y", [3, 4])
+        first = br.matmul(x, y)
+        monkeypatch.setattr(inference, "shapes_of", None)
+        assert br.matmul(x, y).type == first.type
+
+
+def test_appending_costs_few_calls() -> None:
+    def calls(build: Callable[[], Any]) -> int:
+        build()
+        seen: list[str] = []
+        sys.setprofile(lambda frame, event, arg: seen.append(event))
+        try:
+            build()
+        finally:
+            sys.setprofile(None)
+        return seen.count("call")
+
+    with br.Program():
+        x, y, w = br.data("x", ["b", 4]), br.data("y", ["b", 4]), br.data("w", [4, 8])
+        assert calls(lambda: br.tanh(x)) <= 40
+        assert calls(lambda: x + y) <= 48
+        assert calls(lambda: br.matmul(x, w)) <= 48
+        assert calls(lambda: br.sum(x, axis=1)) <= 48
+
+
+# ---- what does not fit -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("build", "shapes", "what", "fix"),
+    [
+        (
+            br.matmul,
+            [["b", 784], [512, 10]],
+            "matmul cannot contract 784 with 512 for `k`.",
+            "The last axis of x must equal the second last axis of y.",
+        ),
+        (
+            br.matmul,
+            [[2, 1, 1], [3, 1, 1]],
+            "matmul cannot broadcast 2 with 3 on axis -3.",
+            "Sizes on an axis are equal, or one of them is 1.",
+        ),
+        (
+            lambda *xs: br.einsum("ij,jk->ik", *xs),
+            [[2, 3], [4, 5]],
+            "einsum cannot match 3 with 4 for `j`.",
+            "The last axis of xs[0] must equal the second last axis of xs[1].",
+        ),
+        (
+            lambda x, y: br.tensordot(x, y, axes=1),
+            [["b", 3], [4, 2]],
+            "tensordot cannot contract 3 with 4.",
+            "The last axis of x must equal the second last axis of y.",
+        ),
+        (
+            br.layer_norm,
+            [["b", 2, 4], [3]],
+            "layer_norm needs a scale of shape [4], not f32[3].",
+            "The last axis of x must equal the only axis of scale.",
+        ),
+        (
+            lambda x, y: br.batch_norm(x, y, y),
+            [["b", 2, 4], [3]],
+            "batch_norm needs a running_mean of shape [2], not f32[3].",
+            "The second last axis of x must equal the only axis of running_mean.",
+        ),
+        (
+            br.squared_error,
+            [["b", 1], ["b"]],
+            "squared_error needs two equal shapes, not f32[b,1] and f32[b].",
+            "target must have two axes. Use br.expand_dims, br.squeeze or br.reshape.",
+        ),
+        (
+            br.tril,
+            [["b"]],
+            "tril needs a matrix, not f32[b].",
+            "x needs two axes or more: `... i j`.",
+        ),
+        (
+            lambda x: br.max(x, axis=0),
+            [[0, 3]],
+            "max of nothing does not exist.",
+            "An axis that is reduced must not have size 0.",
+        ),
+        (
+            lambda x: br.sum(x, axis=2),
+            [["b", 3]],
+            "sum has no axis 2 in 2 axes.",
+            "Axes count from 0.",
+        ),
+        (
+            lambda: one("full", shape=(2, -1), value=0.0),
+            [],
+            "full cannot make an axis of -1.",
+            "Use 0 or more.",
+        ),
+    ],
+)
+def test_what_does_not_fit_says_which_axis_and_what_it_must_be(
+    build: Any, shapes: list[Any], what: str, fix: str
+) -> None:
+    with br.Program() as program:
+        given = [br.data(f"x{i}", shape) for i, shape in enumerate(shapes)]
+        before = program.definition
+        with pytest.raises(ShapeError) as caught:
+            build(*given)
+        assert (caught.value.what, caught.value.fix) == (what, fix)
+        assert "test_shapes.py" in str(caught.value)
+        assert program.definition == before
