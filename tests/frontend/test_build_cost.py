@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -10,7 +9,7 @@ from statistics import median
 from typing import Any
 
 import pytest
-from tests import restored
+from tests import calling, restored
 
 import braces as br
 
@@ -27,18 +26,7 @@ def unwatched() -> Generator[None]:
 def calls_of(build: Callable[[], Any]) -> int:
     """How many functions of this package are called, once all that is made once is there."""
     build(), build()
-    count = 0
-
-    def note(frame: Any, event: str, arg: Any) -> None:
-        nonlocal count
-        count += event == "call" and frame.f_code.co_filename.startswith(OURS)
-
-    sys.setprofile(note)
-    try:
-        build()
-    finally:
-        sys.setprofile(None)
-    return count
+    return calling.calls_of(build, OURS)
 
 
 # A third of what they were before there was one door by which operators are appended.

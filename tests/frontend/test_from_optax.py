@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from tests.calling import calls_of
 
 import braces as br
 from braces.errors import BracesError, ProgramError, ShapeError
@@ -154,17 +154,7 @@ def test_building_takes_a_few_thousand_calls_for_each_parameter() -> None:
         with br.Program() as prog:
             params = [br.parameter(f"p{i}", [4]) for i in range(count)]
             grads = {p: p * 0.5 for p in params}
-        calls = 0
-
-        def note(frame: Any, event: str, arg: Any) -> None:
-            nonlocal calls
-            calls += event == "call"
-
-        sys.setprofile(note)
-        try:
-            opt.adam(0.1).apply_gradients(grads)
-        finally:
-            sys.setprofile(None)
+        calls = calls_of(lambda: opt.adam(0.1).apply_gradients(grads))
         return len(prog.block(1).ops), calls
 
     appended(1)

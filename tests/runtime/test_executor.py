@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import signal
-import sys
 import weakref
 from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.calling import calls_of
 
 import braces as br
 from braces.lower import interpreter as interpret
@@ -322,19 +322,9 @@ def test_a_run_does_no_more_where_operators_stand_in_a_block() -> None:
                 w = br.parameter("w", [3], init=1.0)
                 y = br.tanh(x * w)
             prog.update(w, w + br.mean(y))
-        exe, scope, count = br.Executor(), br.Scope(), 0
+        exe, scope, feed = br.Executor(), br.Scope(), {"x": np.ones(3, np.float32)}
         exe.init(prog, scope)
-        exe.run(prog, scope, {"x": np.ones(3, np.float32)}, y)
-
-        def note(frame: Any, event: str, arg: Any) -> None:
-            nonlocal count
-            count += event == "call"
-
-        sys.setprofile(note)
-        try:
-            exe.run(prog, scope, {"x": np.ones(3, np.float32)}, y)
-        finally:
-            sys.setprofile(None)
-        return count
+        exe.run(prog, scope, feed, y)
+        return calls_of(lambda: exe.run(prog, scope, feed, y))
 
     assert calls(True) == calls(False)

@@ -145,6 +145,15 @@ def test_a_fragment_stays_small_and_whole() -> None:
     assert text.count("<div") == text.count("</div>")
 
 
+def test_a_fragment_begins_with_long_blocks_closed_and_says_their_names() -> None:
+    with br.Program() as prog:
+        with br.block("short"):
+            y = br.fc(br.constant([[1.0, 2.0]]), 2)
+        br.optimizer.adam().minimize(br.mean(y))
+    found = re.findall(r"<details( open)?[^>]*><summary>(\w+) body", prog._repr_html_())
+    assert found == [(" open", "short"), (" open", "short_grad_0"), ("", "adam")]
+
+
 def test_a_fragment_of_a_small_program_leaves_nothing_out() -> None:
     prog = nested()
     text = prog._repr_html_()

@@ -54,7 +54,7 @@ def _main(program: Builder) -> Iterator[tuple[str, bool]]:
 def _op(op: Op, infos: Mapping[str, VarInfo]) -> Iterator[tuple[str, bool]]:
     yield _row(_line(op, infos)), False
     for label, body in op.bodies().items():
-        yield from _block(label, body)
+        yield from _block(f"{op.name} {label}", body)
 
 
 def _block(label: str, body: Body) -> Iterator[tuple[str, bool]]:
