@@ -213,3 +213,139 @@ def test_attributes_called_like_our_roles_are_like_any_other(mode: str) -> None:
         got = run(mode, one, names)
         np.testing.assert_array_equal(got[0], 5 * X)
         np.testing.assert_array_equal(got[1], np.full_like(X, 5))
+
+
+# ---- types that follow from what is declared ------------------------------------------------
+
+
+def declared(**said: Any) -> Any:
+    """An operator of its own for each test, which says something of itself."""
+
+    def decorate(kernel: Any) -> Any:
+        kernel.__name__ = f"{kernel.__name__}_{next(NUMBERS)}"
+        return br.op(**said)(kernel)
+
+    return decorate
+
+
+def test_axes_tell_what_does_not_fit_before_the_kernel_runs() -> None:
+    @declared(axes="... i k, k j -> ... i j")
+    def users_product(x: br.Tensor, w: br.Tensor) -> br.Tensor:
+        raise AssertionError("The kernel is not asked.")
+
+    with br.Program() as program:
+        x, w = br.data("x", ["b", 2, 3]), br.data("w", [4, 5])
+        before = program.definition
+        with pytest.raises(br.ShapeError) as caught:
+            users_product(x, w)
+        assert caught.value.what.endswith("cannot contract 3 with 4 for `k`.")
+        fix = "The last axis of x must equal the second last axis of w."
+        assert caught.value.fix == fix
+        assert "test_users_operators.py" in str(caught.value)
+        with pytest.raises(br.ShapeError, match="needs a matrix, not f32") as caught:
+            users_product(x, br.data("v", [3]))
+        assert caught.value.fix == "w needs two axes: `k j`."
+        assert len(program.definition.main.ops) == len(before.main.ops) == 0
+
+
+def test_axes_tell_what_an_unnamed_size_is_before_the_kernel_runs(mode: str) -> None:
+    @declared(axes="... i k, k j -> ... i j")
+    def users_product(x: br.Tensor, w: br.Tensor) -> br.Tensor:
+        return x @ w
+
+    with br.Program() as program:
+        x = br.data("x", ["b", None])
+        out = users_product(x, br.full([3, 2], 1.0))
+    assert (str(x.type), str(out.type)) == ("f32[b,3]", "f32[b,2]")
+    (got,) = run(mode, program, [out])
+    np.testing.assert_allclose(got, np.repeat(X.sum(1, keepdims=True), 2, 1), rtol=1e-6)
+
+
+def test_a_kernel_that_is_not_what_its_axes_say_is_refused() -> None:
+    @declared(axes="b i -> b i")
+    def users_halves(x: br.Tensor) -> br.Tensor:
+        return x[:, ::2]
+
+    said = r"by its axes, out is f32\[b,3\]"
+    with br.Program(), pytest.raises(br.OpDefinitionError, match=said) as caught:
+        users_halves(br.data("x", ["b", 3]))
+    assert "the kernel makes f32[b,2] of it" in str(caught.value)
+    assert "`!` is for axes that change" in str(caught.value)
+
+
+def test_a_mixed_axis_may_have_another_size_where_the_kernel_tells_it(mode: str) -> None:
+    @declared(axes="b i! -> b i!")
+    def users_pairs(x: br.Tensor) -> br.Tensor:
+        return x[:, 1:] - x[:, :-1]
+
+    with br.Program() as program:
+        out = users_pairs(br.data("x", ["b", 3]))
+    assert str(out.type) == "f32[b,2]"
+    (got,) = run(mode, program, [out])
+    np.testing.assert_allclose(got, np.diff(X), rtol=1e-6)
+
+
+def test_dtypes_and_axes_tell_types_without_the_kernel(mode: str) -> None:
+    asked: list[int] = []
+
+    @declared(axes="... i, j -> ... i j", dtypes=lambda op, x, y: np.promote_types(x, y))
+    def users_outer(x: br.Tensor, y: br.Tensor) -> br.Tensor:
+        asked.append(x.ndim)
+        rows = range(x.shape[0])  # symbolic sizes could not be counted
+        return jnp.stack([x[row][:, None] * y for row in rows])
+
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        y = br.constant(np.array([1.0, 2.0]))
+        out = users_outer(x, y)
+        assert (str(out.type), asked) == ("f64[b,3,2]", [])
+        (grad,) = br.gradients([out], [x])
+    assert grad is not None
+    got = run(mode, program, [out, grad])
+    np.testing.assert_allclose(got[0], X[:, :, None] * [1.0, 2.0])
+    np.testing.assert_allclose(got[1], np.full_like(X, 3.0))
+
+
+def test_an_axis_that_no_input_has_is_called_like_the_attribute_that_tells_its_size() -> None:
+    @declared(axes="... -> ... copies", dtypes=lambda op, x, **attrs: x)
+    def users_copies(x: br.Tensor, *, copies: br.Size) -> br.Tensor:
+        return jnp.repeat(x[..., None], copies, -1)
+
+    with br.Program():
+        x = br.data("x", ["b", 3])
+        assert str(users_copies(x, copies=4).type) == "f32[b,3,4]"
+        assert str(users_copies(x, copies=x.shape[0]).type) == "f32[b,3,b]"
+        with pytest.raises(br.ShapeError, match="cannot make an axis of -1"):
+            users_copies(x, copies=-1)
+
+
+def test_several_outputs_have_a_dtype_each() -> None:
+    @declared(
+        outputs=("top", "place"),
+        axes="b i! -> b, b",
+        dtypes=lambda op, x: (x, "int32"),
+    )
+    def users_best(x: br.Tensor) -> tuple[br.Tensor, br.Tensor]:
+        return x.max(1), jnp.argmax(x, 1).astype("int32")
+
+    with br.Program():
+        top, place = users_best(br.data("x", ["b", 3]))
+        assert (str(top.type), str(place.type)) == ("f32[b]", "i32[b]")
+
+
+def test_axes_that_do_not_tell_a_shape_are_refused_with_what_to_say() -> None:
+    @declared(axes="b -> b n", dtypes=lambda op, x: x)
+    def users_unsaid(x: br.Tensor) -> br.Tensor:
+        return jnp.stack([x, x], 1)
+
+    with br.Program(), pytest.raises(br.OpDefinitionError, match="do not tell") as caught:
+        users_unsaid(br.data("x", ["b"]))
+    assert "like the attribute that tells its size" in str(caught.value)
+
+
+def test_dtypes_without_axes_are_refused() -> None:
+    def users_kernel(x: br.Tensor) -> br.Tensor:
+        return x
+
+    with pytest.raises(br.OpDefinitionError, match="its dtypes, but not its axes"):
+        br.op(dtypes=lambda op, x: x)(users_kernel)

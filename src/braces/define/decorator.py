@@ -147,9 +147,11 @@ def op(
             `lengths=` refuse operators that do not say it: compiled, they run on their rows
             and some padding.
         dtypes: The dtypes of the outputs: `rule(operator, *dtypes, **attrs)`, where `operator`
-            is the type and `dtypes` are those of the inputs, `None` for one that is absent. The
-            shapes then follow from `axes`: an axis has one size wherever it is named, also
-            one with a `!`. Without it and without `infer`, the kernel tells dtypes and shapes.
+            is the type and `dtypes` are those of the inputs, `None` for one that is absent; it
+            gives one, or one for each output. The shapes then follow from `axes`, and the
+            kernel is not asked: an axis has one size wherever it is named, also one with a `!`,
+            and one that no input has is called like the attribute that tells its size. Without
+            `dtypes` and `infer` the kernel tells the types of all that fits by the axes.
         differentiable: False where there is no gradient.
         random: Whether it draws random numbers; its first input is then the random state.
         cheap: Whether recomputing beats keeping the result.
@@ -163,7 +165,7 @@ def op(
 
     Raises:
         OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `axes`
-            cannot be read.
+            cannot be read, or `dtypes` stands without them.
 
     Example:
         >>> import braces as br
@@ -179,6 +181,23 @@ def op(
         ...     out = choice()
         >>> br.Executor().run(program, br.Scope(), feed={"x": [4.0, 1.0, 6.0]}, fetch=out)
         array([2., 1., 3.], dtype=float32)
+
+        Types without the kernel, and errors that name the axis:
+
+        >>> @br.op(axes="... i, i j -> ... j", dtypes=lambda operator, x, w: x)
+        ... def projected(x: br.Tensor, w: br.Tensor) -> br.Tensor:
+        ...     return x @ w
+        >>> with br.Program():
+        ...     x, w = br.data("x", ["b", 3]), br.data("w", [3, 4])
+        ...     print(projected(x, w).type)
+        ...     try:
+        ...         projected(x, br.data("v", [5, 4]))
+        ...     except br.ShapeError as wrong:
+        ...         print(wrong.what)
+        ...         print(wrong.fix)
+        f32[b,4]
+        projected cannot contract 3 with 5 for `i`.
+        The last axis of x must equal the second last axis of w.
     """
 
     def decorate(kernel: Callable[..., Any]) -> OpDef:

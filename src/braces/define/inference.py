@@ -14,7 +14,7 @@ import numpy as np
 from braces.define.decorator import OPS, Attrs, DerivedJvp, OpDef, Types
 from braces.define.shapes import Shapes, check_sizes, shapes_of
 from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
-from braces.dtypes import TensorType, Type, unifies
+from braces.dtypes import TensorType, Type, dtype_of, unifies
 from braces.errors import BracesError, OpDefinitionError, ShapeError
 from braces.ir.records import Attr, Op
 from braces.lazy import jax
@@ -47,7 +47,15 @@ def infer(
     context: Context,
     outer: Mapping[str, Type] | None = None,
 ) -> dict[str, tuple[Type, ...]]:
-    """The types of the wanted outputs, by slot; `outer` has the types of captures by name.
+    """The types of the wanted outputs, by slot.
+
+    Args:
+        definition: The operator.
+        types: Of its inputs, `resolved`.
+        attrs: Its attributes.
+        wanted: The output slots.
+        context: What is known of unnamed dimensions; it learns what follows.
+        outer: The types of captures by name.
 
     Raises:
         ShapeError: The shapes do not fit.
@@ -73,7 +81,7 @@ def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, T
     definition = OPS.get(op.type)
     given = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
     outer = {n: types[n] for n in op.captures()}
-    context = Context(definition.type, unifier)
+    context, given = Context(definition.type, unifier), resolved(given, unifier)
     found = infer(definition, given, op.attrs, tuple(op.outputs), context, outer)
     return {
         name: type_
@@ -147,8 +155,6 @@ def _infer_by_axes(
 ) -> dict[str, tuple[Type, ...]]:
     """What was found for these types before; else from the axes."""
     learned = len(unifier.known)
-    if learned:
-        types = _resolved(types, unifier)
     key = (definition, tuple(types.items()), tuple(attrs.items()))
     found = _known.get(key)
     if found is None:
@@ -157,7 +163,7 @@ def _infer_by_axes(
             if len(_known) >= _MOST:
                 _known.clear()
             _known[key] = found
-    return _resolved(found, unifier) if learned else found
+    return found
 
 
 def _by_axes(
@@ -176,18 +182,23 @@ def _by_axes(
         )
     if not isinstance(dtypes, tuple):
         dtypes = (dtypes,)
+    pairs = zip(definition.output_names, map(dtype_of, dtypes), strict=True)
     return {
         slot: tuple([TensorType(dtype, shape) for shape in shapes[slot]])
-        for slot, dtype in zip(definition.output_names, dtypes, strict=True)
+        for slot, dtype in pairs
     }
 
 
-def _resolved(types: Types, unifier: Unifier) -> dict[str, tuple[Type, ...]]:
+def resolved(types: Types, unifier: Unifier) -> Types:
     """Types with all that is known of unnamed dimensions put in."""
-    return {
-        slot: tuple([one.map_sizes(unifier.resolve) for one in given])
-        for slot, given in types.items()
-    }
+    return (
+        types
+        if not unifier.known
+        else {
+            slot: tuple([one.map_sizes(unifier.resolve) for one in given])
+            for slot, given in types.items()
+        }
+    )
 
 
 # ---- by the kernel ---------------------------------------------------------------------------
@@ -199,9 +210,7 @@ def _infer_by_both(
     """The kernel tells the types of what fits by the axes; both must say the same shapes."""
     assert definition.axes_rule is not None
     told = check_sizes(definition.type, definition.axes_rule, types, attrs, unifier)
-    if unifier.known:
-        types = _resolved(types, unifier)
-    found = _infer_by_kernel(definition, types, attrs, wanted)
+    found = _infer_by_kernel(definition, resolved(types, unifier), attrs, wanted)
     if told is not None:
         _check_told(definition, told, found, unifier)
     return found

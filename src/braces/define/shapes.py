@@ -87,8 +87,7 @@ def broadcast(type: str, unifier: Unifier, *shapes: Shape) -> Shape:
         if shape != first:
             break
     else:
-        if not unifier.known:
-            return first  # as most are, and no size can turn out to be another one
+        return first  # as most are
     rank = max(map(len, shapes), default=0)
     result: list[Size] = [1] * rank
     for shape in shapes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from braces.define.decorator import OPS, OpDef, Slot
-from braces.define.inference import Context, infer, infer_lightly
+from braces.define.inference import Context, infer, infer_lightly, resolved
 from braces.dims import Unifier
 from braces.dtypes import Type, unifies
 from braces.errors import BracesError, suggest
@@ -163,7 +163,8 @@ def _infer_and_compare(
     report: Report,
     at: str,
 ) -> None:
-    given = {slot: visible.types(names) for slot, names in op.inputs.items()}
+    declared = {slot: visible.types(names) for slot, names in op.inputs.items()}
+    given = resolved(declared, unifier)
     outer = dict(zip(op.captures(), visible.types(op.captures()), strict=True))
     context, wanted = Context(definition.type, unifier), tuple(op.outputs)
     try:
