@@ -14,6 +14,7 @@ import braces as br
 from braces.define import axes
 from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError, ProgramError
+from braces.ir.walk import all_ops
 
 pytestmark = pytest.mark.unoptimized
 
@@ -209,3 +210,79 @@ def test_a_fixed_number_of_rows_is_not_taken_for_another_axis_as_long(
             h = net.add_memory(init=br.zeros([3, 3]))
             h.update(br.tanh(h @ np.ones((3, 3), "float32")) + turned(net.add_input(x)))
     assert "give the batch dimension a name" in str(caught.value)
+
+
+# ---- what is built, and what runs ------------------------------------------------------------
+
+
+def branched(compact: bool) -> tuple[br.Program, br.Var]:
+    """A mean over the rows of a case, or over those of a step that run."""
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        if compact:
+            choice = br.create_if_else(x[:, 0] > 0.5)
+            with choice.true_block() as block:
+                rows = block.add_input(x)
+                block.add_output(rows - br.mean(rows, axis=0))
+            choice.pass_through(x)
+            return program, choice()
+        rnn = br.create_rnn(lengths=br.cast(x[:, 0] > 0.5, "int32"), steps=1)
+        with rnn.stepnet() as net:
+            h = net.add_memory(init=x)
+            h.update(h - br.mean(h, axis=0))
+        return program, rnn.final(h)
+
+
+def partitions(program: br.Program) -> list[Any]:
+    return [op for _, op in all_ops(program.definition.main) if op.type == "partition"]
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_program_says_what_was_written_and_runs_are_masked(compact: bool) -> None:
+    program, out = branched(compact)
+    (op,) = partitions(program)
+    inside = [o.type for body in op.bodies().values() for o in body.ops]
+    assert "mean" in inside
+    assert "where" not in inside
+    feed = {"x": VALUES[:, :3].astype("float32")}
+    found = [
+        br.Executor(mode=mode).run(one, br.Scope(), feed=feed, fetch=out.name)
+        for mode in ("compile", "interpret")
+        for one in (program, br.passes.mask_rows(program))
+    ]
+    chosen = feed["x"][:, 0] > 0.5
+    want = feed["x"].copy()
+    want[chosen] -= want[chosen].mean(axis=0)
+    for value in found:
+        np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gradient_is_masked_and_what_it_is_of_stays_as_it_was() -> None:
+    program, out = branched(compact=True)
+    with program:
+        br.gradients([br.sum(out * out)], [program.vars["x"]])
+    forward, backward = partitions(program)
+    assert not forward.attrs["masked"]
+    assert backward.attrs["masked"]
+    assert br.passes.mask_rows(program).definition.main.ops != program.definition.main.ops
+    (again, same) = partitions(br.passes.mask_rows(program))
+    assert again.attrs["masked"]
+    assert same == backward
+
+
+def test_a_branch_of_a_file_that_cannot_be_masked_is_refused_before_it_runs() -> None:
+    program = br.parse("""program {
+      data x: f32[b,4]
+      data m: bool[b]
+      out=[y: f32[b,4]], sums=[] = partition(masks=m, rows=x) {counts=[size(n)], outs=1} as p
+        cases [(v: bool[n], r: f32[n,4]) {
+          s: f32[n,4] = cumsum(x=r) {axis=0}
+          return s
+        }]
+      return y
+    }""")
+    feed = {"x": np.ones((3, 4), "f4"), "m": np.array([True, False, True])}
+    with pytest.raises(ProgramError, match="cumsum mixes the rows of a row-wise branch"):
+        br.Executor().run(program, br.Scope(), feed=feed, fetch="y")
+    exact = br.Executor(mode="interpret").run(program, br.Scope(), feed=feed, fetch="y")
+    np.testing.assert_array_equal(exact[:, 0], [1, 0, 2])

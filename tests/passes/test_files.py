@@ -23,7 +23,7 @@ def refused(case: Case) -> bool:
 
 CASES = {case.path.relative_to(FOLDER).with_suffix("").as_posix(): case for case in cases()}
 WELL_FORMED = {name: case for name, case in CASES.items() if not refused(case)}
-ONCE = ("gradients/", "jvp/", "round_rows/")
+ONCE = ("gradients/", "jvp/")
 """Passes that do their work again when they are called again, as derivatives do."""
 SETTLED = {name: case for name, case in WELL_FORMED.items() if not name.startswith(ONCE)}
 EVERY = {

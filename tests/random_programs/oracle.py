@@ -1,7 +1,8 @@
 """What a program means, read off its text by plain Python and NumPy.
 
 Nothing here is shared with the executor: loops are loops, branches are branches, a row-wise
-branch picks rows with a mask, and every operator is the NumPy function of its name.
+branch picks rows with a mask, and every operator is the NumPy function of its name. Only where
+rows stay at their places are masks put into it, for there what mixes rows leaves others out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 
 import braces as br
 from braces.ir.parser import parse_program
-from braces.ir.records import Body, Literal, Op
+from braces.ir.records import Body, Literal, Op, ProgramDef
+from braces.passes.mask_rows import mask_branches
 
 Values = dict[str, Any]
 
@@ -62,7 +64,7 @@ class Reading:
     def __init__(
         self, main: Body, feeds: Mapping[str, Any], fixed: Sequence[Any] | None = None
     ) -> None:
-        self.main = main
+        self.main = mask_branches(ProgramDef(main, {}), interpreted=True).main
         self.choices: list[bytes] = []
         self.stopped: list[Any] = []
         self.fixed = None if fixed is None else iter(fixed)
@@ -311,7 +313,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     ),
     "list_empty": _function(lambda dtype, shape, **rest: ((), shape, dtype)),
     "list_push": _function(lambda list, value, history: ((*list[0], value), *list[1:])),
-    "list_stack": lambda reading, list, length: (
+    "list_stack": lambda reading, list, length, roomy: (
         np.stack(list[0]) if list[0] else np.zeros((0, *map(reading.size, list[1])), list[2])
     ),
 }

@@ -44,6 +44,7 @@ from braces.define.kinds import (
     Indices as Indices,
     Learned as Learned,
     Padding as Padding,
+    Roomy as Roomy,
     Salt as Salt,
     Training as Training,
 )

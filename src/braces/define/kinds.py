@@ -25,6 +25,9 @@ Capacity: TypeAlias = Annotated[int, "Capacity"]
 """Room for so many values when compiled, which the executor sets."""
 Learned: TypeAlias = Annotated[Any, "Learned"]
 """A dimension whose size only the values of a run tell; to the kernel it is a number."""
+Roomy: TypeAlias = Annotated[bool, "Roomy"]
+"""Whether there may be room for more rows than a learned dimension has, which are copies of the
+first; the executor says so where nothing else sees them."""
 Salt: TypeAlias = Annotated[int, "Salt"]
 """The number that a draw mixes into its key; a block that is called again has others."""
 
@@ -32,6 +35,7 @@ ROLES = {
     "Capacity": "int",
     "History": "str",
     "Learned": "Size",
+    "Roomy": "bool",
     "Salt": "int",
     "Training": "bool",
 }

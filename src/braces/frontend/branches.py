@@ -16,7 +16,7 @@ from braces.frontend.construct import SubBlock, located, outer_var, types_agree
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
 from braces.ops.control.building import build_partition, build_switch
-from braces.ops.control.rows import mask_rows
+from braces.ops.control.rows import follow_rows
 
 
 class Branch(SubBlock):
@@ -59,9 +59,9 @@ class Branch(SubBlock):
         """Freeze the block; the operator is made when the construct is called."""
         if not self.outputs:
             raise ProgramError("The branch has no output.", fix="Call add_output(...).")
-        if self.rows is not None and self.valid is not None:
+        if self.rows is not None:
             places = dict.fromkeys(self.table.params, (0,))
-            mask_rows(self.program, self.table, self.rows, places, self.valid.name)
+            follow_rows(self.table, self.rows, places)
         self.body = self.table.freeze([var.name for var in self.outputs])
         self.owner.branches.append(self)
 

@@ -22,7 +22,7 @@ from braces.frontend.fixed_rows import captured_rows
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.walk import rename_op
 from braces.ops.control.building import Carried, build_partition, build_switch
-from braces.ops.control.rows import blank_columns, mask_rows
+from braces.ops.control.rows import blank_columns, follow_rows
 from braces.ops.row_rules import ADVICE
 from braces.ops.rules import zeros_of
 
@@ -221,8 +221,7 @@ def _case(net: GuardedBlock, step: _Step) -> Body:
     if step.stop is not None:
         results.append(_row_stop(net, step.stop, step.rows))
     valid = net.param("valid", TensorType(BOOL, (step.rows,))).name
-    places = dict.fromkeys(step.params, (0,))
-    known = mask_rows(net.program, inner, step.rows, places, valid)
+    known = follow_rows(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
     for i, name in enumerate(results):
         whats = known.get(name, ())
         _check_leads(net, name, whats, step)

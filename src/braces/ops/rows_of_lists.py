@@ -12,7 +12,7 @@ from typing import Any
 
 from braces.builder.var import Var, apply
 from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, shaped
-from braces.define.decorator import Capacity, History, Learned, Tensor, op
+from braces.define.decorator import Capacity, History, Learned, Roomy, Tensor, op
 from braces.define.inference import Context
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import INT64, DType, ListType, TensorType
@@ -41,7 +41,7 @@ def stacked_places(types: Types, attrs: Attrs) -> AxisMap:
 
 
 @op(axes=stacked_places, lists=True)
-def list_stack(list: Tensor, *, length: Learned) -> Tensor:
+def list_stack(list: Tensor, *, length: Learned, roomy: Roomy = False) -> Tensor:
     """The values of a list as one array, the oldest first.
 
     Inputs:
@@ -49,10 +49,12 @@ def list_stack(list: Tensor, *, length: Learned) -> Tensor:
 
     Attributes:
         length: The dimension that stands for the number of values.
+        roomy: Whether that may be more; what is beyond the values is like the first.
 
     Outputs:
         out: T with a leading axis of `length`.
     """
+    del roomy
     if isinstance(list, Stack):
         return list.stacked()
     rows = resized(list.values, int(length))
@@ -61,9 +63,11 @@ def list_stack(list: Tensor, *, length: Learned) -> Tensor:
 
 
 @list_stack.infer
-def infer_list_stack(context: Context, list: ListType, *, length: Size) -> TensorType:
+def infer_list_stack(
+    context: Context, list: ListType, *, length: Size, roomy: bool
+) -> TensorType:
     """The element with a leading axis."""
-    del context
+    del context, roomy
     return TensorType(list.element.dtype, (length, *list.element.shape))
 
 
@@ -81,8 +85,9 @@ def list_stack_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any
 
 
 @list_stack.learned
-def learn_length(list: Any, *, length: Size) -> dict[str, Any]:
+def learn_length(list: Any, *, length: Size, roomy: bool) -> dict[str, Any]:
     """The number of rows is the number of values."""
+    del roomy
     return {length.name: list.count} if isinstance(length, Dim) and length.name else {}
 
 

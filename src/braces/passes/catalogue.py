@@ -9,6 +9,7 @@ from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
 from braces.passes.hoist import HOIST
 from braces.passes.inline import INLINE
+from braces.passes.mask_rows import MASK_ROWS
 from braces.passes.pipeline import Pass
 from braces.passes.prune import PRUNE
 from braces.passes.round_rows import ROUND_ROWS
@@ -24,6 +25,7 @@ PASSES = {
         FOR_TEST,
         HOIST,
         INLINE,
+        MASK_ROWS,
         PRUNE,
         ROUND_ROWS,
         VERIFY,

@@ -13,7 +13,7 @@ reads their number otherwise than as a value, keeps exact sizes.
     data x: f32[b]
     …, final=[l: list<f32[]>], … = loop(…)
     count: i64[] = list_length(list=l)
-    s: f32[m] = list_stack(list=l) {length=size(m)}     # m may be more: copies of the first
+    s: f32[m] = list_stack(list=l) {length=size(m), roomy=true}     # copies of the first beyond
     places: i64[m] = arange() {stop=size(m), …}
     valid: bool[m] = less(x=places, y=count)
     kept: f32[m] = where(condition=valid, x=s, y=zero)
@@ -55,6 +55,9 @@ def round_rows(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...]]:
         if name := learned(op):
             tellers.setdefault(name, op)
     for name, op in tellers.items():
+        if op.attrs[OPS.get(op.type).roles["Roomy"]]:
+            found.append(name)
+            continue
         if any(isinstance(type_, TensorType) and _mentions(type_, name) for type_ in whole):
             note(op.name, f"keeps exact sizes: `{name}` is a size of what is fed or persists")
             continue
@@ -65,18 +68,16 @@ def round_rows(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...]]:
             continue
         note(op.name, f"has room for more than `{name}` rows")
         found.append(name)
-    return program.with_(main=body) if found else program, tuple(found)
+    return program if body is program.main else program.with_(main=body), tuple(found)
 
 
 def learned(op: Op) -> str | None:
-    """The dimension of which an operator tells the size, where it is the length of a list.
+    """The dimension of which an operator tells the size, where it can make more rows than that.
 
-    Its rows may be more than there are, for those beyond are like the first. What an operator
-    of another kind makes has exact sizes.
+    What an operator of another kind makes has exact sizes.
     """
-    definition = OPS.get(op.type)
-    role = definition.roles.get("Learned") if definition.lists else None
-    size = None if role is None else op.attrs[role]
+    roles = OPS.get(op.type).roles
+    size = op.attrs[roles["Learned"]] if "Roomy" in roles else None
     return size.name if isinstance(size, Dim) else None
 
 
@@ -97,7 +98,8 @@ def _rounded(body: Body, name: str) -> Body:
         counted, table.ops = table.ops, []
         places = apply("arange", {}, {"stop": rows})["out"][0]
         valid = one("less", places, count)
-    told, table.ops = table.ops, list(body.ops[first:])
+    roomy = source.with_(attrs={**source.attrs, OPS.get(source.type).roles["Roomy"]: True})
+    told, table.ops = table.ops, [roomy, *body.ops[first + 1 :]]
     mask_rows(program, table, rows, {}, valid.name, count.name)
     after = 1 + next(i for i, op in enumerate(table.ops) if op.name == source.name)
     masked = [*table.ops[:after], *told, *table.ops[after:]]  # that op tells the size of `told`

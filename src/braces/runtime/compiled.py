@@ -138,7 +138,8 @@ class CompiledPlan:
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
-        self.exact = Form(plan.body, plan.updates, plan.sites)
+        whole = plan.compiled
+        self.exact = Form(whole.main, whole.updates, find_sites(whole.main))
         self.known = Known(histories(plan.sites.values()), plan.learned)
         self.recent = recent
         self.recent.own(self)
@@ -240,7 +241,7 @@ class CompiledPlan:
         """
         if not self.known.rows or self.check_nan:
             return self.exact
-        whole = inline_blocks(ProgramDef(self.plan.body, self.plan.updates), always=True)
+        whole = inline_blocks(ProgramDef(self.exact.body, self.exact.updates), always=True)
         made, found = round_rows(whole)
         if not found:
             return self.exact

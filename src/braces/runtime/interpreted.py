@@ -60,7 +60,7 @@ def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in run.values.items()}
         interpreter = Interpreter(sizes, run.listeners, kept, {}, check_nan, target, run.watch)
-        interpreter.run(plan.body, env, "")
+        interpreter.run(plan.interpreted, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {name: env[source] for name, source in plan.updates.items()}
         jax.block_until_ready(list(updates.values()))

@@ -14,6 +14,7 @@ from braces.lower.lowerer import Site, find_sites
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
 from braces.passes.eliminate import ELIMINATE
+from braces.passes.mask_rows import mask_branches
 from braces.passes.pipeline import Pass, optimised
 
 
@@ -88,6 +89,16 @@ class Plan:
     def replaced(self) -> tuple[str, ...]:
         """The persistable variables that the run reads and gives new values."""
         return tuple(name for name in self.updates if name in self.reads)
+
+    @cached_property
+    def compiled(self) -> ProgramDef:
+        """What is compiled: padding is left out of what mixes rows."""
+        return mask_branches(ProgramDef(self.body, self.updates))
+
+    @cached_property
+    def interpreted(self) -> Body:
+        """What is interpreted: the same, but only where rows stay at their places."""
+        return mask_branches(ProgramDef(self.body, self.updates), interpreted=True).main
 
     @cached_property
     def sites(self) -> dict[str, Site]:

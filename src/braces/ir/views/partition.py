@@ -82,6 +82,7 @@ class PartitionView:
         outs: What they give row by row.
         sums: What is added up over the cases.
         compact: Whether a case sees its own rows alone.
+        masked: Whether the cases leave padding out themselves.
         origin: The operator that this was made from, or that it will replace.
     """
 
@@ -90,6 +91,7 @@ class PartitionView:
     outs: tuple[Output, ...] = ()
     sums: tuple[Output, ...] = ()
     compact: bool = True
+    masked: bool = False
     origin: Op = field(default=Op("partition", "", {}, {}))
 
     @classmethod
@@ -111,6 +113,7 @@ class PartitionView:
                 op.outputs.get("sums", ()), [body.results[len(outs) :] for body in bodies]
             ),
             bool(op.attrs["compact"]),
+            bool(op.attrs["masked"]),
             op,
         )
 
@@ -158,6 +161,7 @@ class PartitionView:
             **self.origin.attrs,
             **self.attributes(self.bodies, counts, len(self.outs), self.compact),
             "linear": tuple(i for i, row in enumerate(self.rows) if row.linear),
+            "masked": self.masked,
         }
         return with_captures(self.origin.with_(inputs=inputs, outputs=outputs, attrs=attrs))
 

@@ -16,8 +16,8 @@ stands in for another, they are zero, so that nothing is counted twice in `sums`
 
 Interpreted, a compact case gets exactly its rows, and one without rows does not run. Compiled,
 it runs on one of a few capacities, padded with a row that is selected, or on all rows at their
-places; `valid` tells rows from padding, and what mixes rows reads it (see
-`braces.ops.control.rows`).
+places; `valid` tells rows from padding. In a `masked` branch what mixes rows reads that; any
+other is masked before it runs, where it may have padding (see `braces.ops.control.rows`).
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ class PartitionOp(BlockOp):
                 AttrSpec("outs", "int"),
                 AttrSpec("compact", "bool", True),
                 AttrSpec("linear", "tuple[int, ...]", ()),
+                AttrSpec("masked", "bool", False),
             ),
             outputs=(
                 Slot("out", many=True, optional=True),

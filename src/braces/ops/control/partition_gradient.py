@@ -42,6 +42,7 @@ from braces.ops.control.building import append_construct
 from braces.ops.control.cotangents import collect, differentiable
 from braces.ops.control.derivatives import Derivative, Differentiation, Pushing
 from braces.ops.control.partition_keeping import keep_rows
+from braces.ops.control.rows import masked_branch
 from braces.ops.control.tangents import captured_tangents, tangent_of
 from braces.ops.rules import zeros_of
 
@@ -63,8 +64,8 @@ class _Half:
 
 def partition_gradient(d: Differentiation) -> None:
     """Build the backward branch and give cotangents."""
-    unique = d.host.names.unique
-    view = PartitionView.of(map_bodies(d.op, lambda body: inlined(body, unique)))
+    unique, masked = d.host.names.unique, masked_branch(d.program, d.host, d.op)
+    view = PartitionView.of(map_bodies(masked, lambda body: inlined(body, unique)))
     outs = [out for out in view.outs if out.name in d.grads]
     halves = [_half(d, view, k, outs) for k in range(len(view.cases))]
     rows = [
@@ -141,7 +142,7 @@ def _zeros(table: SymbolTable, name: str) -> Var:
 
 def partition_jvp(d: Pushing) -> None:
     """Let every case return the tangents of its results too."""
-    view = PartitionView.of(d.op)
+    view = PartitionView.of(masked_branch(d.program, d.host, d.op))
     moving_rows = [row for row in view.rows if row.source in d.tangents]
     captured = captured_tangents(d)
     tables, pushed, params = list[SymbolTable](), list[Mapping[str, Var]](), list[list[str]]()

@@ -1,13 +1,27 @@
 """Masks: what mixes rows in a row-wise branch leaves padding out.
 
 Where rows are, the axes of operators tell; see `braces.ops.control.tracking`.
+
+    cases [ (valid: bool[n], r: f32[n,3]) { s: f32[3] = sum(x=r) {axis=[0]}  … } ]
+
+    cases [
+      (valid: bool[n], r: f32[n,3]) {
+        real: bool[n,1] = reshape(x=valid) {shape=[size(n), 1]}
+        kept: f32[n,3] = where(condition=real, x=r, y=zero)
+        s: f32[3] = sum(x=kept) {axis=[0]}
+        …
+      },
+    ] {masked=true}
+
+A branch is built, saved and interpreted as the first; it is compiled and differentiated as the
+second. One that keeps rows at their places has padding when it is interpreted, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,57 +31,99 @@ from braces.builder.var import Var, one, var_of
 from braces.define.axes import HIGHEST, LOWEST, Fills, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Size
-from braces.dtypes import Type, is_float
+from braces.dtypes import is_float
 from braces.ir.records import Body, Op
+from braces.ir.views import PartitionView
 from braces.ir.walk import map_bodies, with_captures
 from braces.ops.control.tracking import Known, Site, Sites, Tracked, Tracker, Types
 from braces.ops.row_rules import FIRST, refused
+
+Places: TypeAlias = "Mapping[str, Collection[int]]"
+"""The axes of the parameters of a block that are rows."""
+
+
+def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
+    """A row-wise branch whose cases leave padding out of everything that mixes rows.
+
+    Args:
+        program: The program.
+        outer: The block that the branch stands in.
+        op: The branch; where it is masked already, it stays.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
+    """
+    view = PartitionView.of(op)
+    if view.masked:
+        return op
+    contents = list[Body]()
+    for case, body in zip(view.cases, view.bodies, strict=True):
+        table = outer.within(op).thaw(body)
+        places = dict.fromkeys(body.params, (0,))
+        rows = table.unifier.resolve(case.count)
+        mask_rows(program, table, rows, places, case.valid)
+        contents.append(table.freeze())
+    return replace(view.containing(contents), masked=True).to_op()
+
+
+def follow_rows(table: SymbolTable, rows: Size, places: Places) -> Known:
+    """Where rows are in a block that is not masked yet.
+
+    Args:
+        table: The block.
+        rows: How many rows there are: a number, or a name.
+        places: The axes of its parameters that are rows.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
+    """
+    types, known = _visible(table), _begun(table, places)
+    Tracker(rows, table.unifier.resolve).follow(table.ops, types, known, {})
+    return known
 
 
 def mask_rows(
     program: Builder,
     table: SymbolTable,
     rows: Size,
-    places: Mapping[str, Collection[int]],
+    places: Places,
     valid: str,
     count: str = "",
-) -> Known:
+) -> None:
     """Leave padding out of everything in a block that mixes rows.
 
     Args:
         program: The program that is built.
-        table: The block; operators are put into it.
+        table: The block, which nobody builds any more; operators are put into it.
         rows: How many rows there are: a number, or a name.
         places: The axes of the parameters of the block that are rows.
         valid: The variable that tells rows from padding.
         count: Where there is room for more rows than there are, which come first and are one
             at least: the variable that tells how many there are.
 
-    Returns:
-        Where rows are.
-
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
     """
     tracker = Tracker(rows, table.unifier.resolve, bool(count))
-    masks = Masks(program, tracker, valid, count)
-    types = {name: table.type_of(name) for name in _visible(table)}
-    begun: Known = {
-        name: tuple("rows" if i in axes else "other" for i in range(_rank(types[name])))
+    masks, sites = Masks(program, tracker, valid, count), dict[str, Site]()
+    types, begun = _visible(table), _begun(table, places)
+    tracker.follow(table.ops, types, dict(begun), sites)
+    masks.put(table, types, begun, sites)
+
+
+def _visible(table: SymbolTable) -> Types:
+    return {name: table.type_of(name) for one in table.chain() for name in one.vars}
+
+
+def _begun(table: SymbolTable, places: Places) -> Known:
+    """What is known where a block begins."""
+    return {
+        name: tuple(
+            "rows" if axis in axes else "other"
+            for axis in range(len(shape_of(table.type_of(name))))
+        )
         for name, axes in places.items()
     }
-    known, sites = dict(begun), dict[str, Site]()
-    tracker.follow(table.ops, types, known, sites)
-    masks.put(table, types, begun, sites)
-    return known
-
-
-def _visible(table: SymbolTable) -> Iterable[str]:
-    return [name for one in table.chain() for name in one.vars]
-
-
-def _rank(type_: Type) -> int:
-    return len(shape_of(type_))
 
 
 @dataclass
@@ -130,13 +186,9 @@ class Masks:
         derivatives read what is not masked, and padding may be anything.
         """
         fills, op = found.axes.fills[index], found.op
-        base = OPS.get(op.type.partition(".")[0])
-        derived = base.type != op.type
-        if derived and base.masked_rule is not None:
-            raise refused(op, f"its derivative is not that of {base.type} without padding.")
         if not self.count or not fills:
             return fills
-        if derived and {LOWEST, HIGHEST} & set(fills.values()):
+        if "." in op.type and {LOWEST, HIGHEST} & set(fills.values()):
             raise refused(op, "padding may be as extreme as a row.")
         return dict.fromkeys(op.inputs, FIRST) | dict(fills)
 

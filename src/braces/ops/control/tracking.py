@@ -274,6 +274,9 @@ class Tracker:
         for one in found.inputs:
             if one.index in found.rows & found.axes.mixed:
                 raise refused(op, f"they are {one}, along which an entry is not on its own.")
+        base = OPS.get(op.type.partition(".")[0])
+        if base.masked_rule is not None and base.type != op.type and found.reduced():
+            raise refused(op, f"its derivative is not that of {base.type} without padding.")
         for spec in OPS.get(op.type).attrs:
             value = op.attrs[spec.name]
             if not self.mentions(value):

@@ -1,0 +1,45 @@
+"""Row-wise branches masked: what mixes rows leaves padding out.
+
+Compiled, a case runs on its rows and some padding, so whatever mixes rows must leave padding
+out; see `braces.ops.control.rows`. Interpreted, a case has exactly its rows, unless they stay
+at their places. So a program says what its user wrote, and the executor masks what it runs.
+"""
+
+from __future__ import annotations
+
+from braces.ir.records import Op, ProgramDef
+from braces.ir.views import PartitionView, view_of
+from braces.ops.control.rows import masked_branch
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite
+
+
+def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
+    """A program whose row-wise branches may be given padding.
+
+    Args:
+        program: The program.
+        interpreted: Whether only rows that stay at their places have padding.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
+    """
+
+    def rule(op: Op, place: Place) -> Change:
+        view = view_of(op)
+        if not isinstance(view, PartitionView) or view.masked:
+            return op
+        if interpreted and view.compact:
+            return op
+        note(place.where(op), "leaves padding out of what mixes rows")
+        return masked_branch(place.program, place.table, op)
+
+    return rewrite(program, rule)
+
+
+MASK_ROWS = Pass(
+    "mask_rows",
+    mask_branches,
+    "Leave padding out of what mixes rows in row-wise branches.",
+    trusted=True,
+)
