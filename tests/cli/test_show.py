@@ -204,9 +204,10 @@ def test_a_long_block_is_a_line_of_the_text(
     for said in ("--text", "--after=verify"):
         text = shown(capsys, said, path)
         (line,) = (line for line in text.splitlines() if "= block(…)" in line)
-        assert line.startswith("  adam/where_0: i32[], adam/add_")
-        assert f" as adam {{ … {len(prog.blocks[-1].ops)} operators }}  # " in line
-        assert ", … 4 more = " in line
+        count = len(prog.blocks[-1].ops)
+        begins = f"  adam = block(…) {{ … {count} operators; return adam/where_0: i32[], adam/"
+        assert line.startswith(begins)
+        assert ", … 4 more }  # " in line
         assert "short/tanh_0: f32[b,4] = tanh(" in text
         assert "update short/fc.w = adam/" in text
 
@@ -225,6 +226,30 @@ def test_a_folded_text_is_unfolded_and_reads_back(
     assert "--text --unfold" in capsys.readouterr().err
 
 
+def test_layers_are_a_list_where_a_program_is_long(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def text(layers: int) -> str:
+        with br.Program() as prog:
+            x = br.data("x", [4])
+            for _ in range(layers):
+                with br.block("layer"):
+                    for _ in range(12):
+                        x = br.tanh(x)
+            br.tanh(x)
+        path = str(tmp_path / "p.braces")
+        prog.save(path)
+        return shown(capsys, "--text", path)
+
+    assert "…" not in text(3)
+    boxes = text(12).splitlines()[2:-2]  # less the data, and what stands behind them
+    names = ["layer", *(f"layer_{i}" for i in range(1, 12))]
+    assert [line.split("  # ")[0] for line in boxes] == [
+        f"  {name} = block(…) {{ … 12 operators; return {name}/tanh_11: f32[4] }}"
+        for name in names
+    ]
+
+
 def test_a_block_that_gives_nothing_is_folded_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -236,7 +261,7 @@ def test_a_block_that_gives_nothing_is_folded_too(
     path = str(tmp_path / "p.braces")
     prog.save(path)
     text = shown(capsys, "--text", path)
-    assert "  do block(…) as outer { … 42 operators }" in text
+    assert "  outer = block(…) { … 42 operators }" in text
     assert len(text.splitlines()) == 4
 
 

@@ -1,7 +1,8 @@
 """`braces show FILE`: what is in a file; `--after PASS`: what a pass makes of it.
 
-The text form is for people here, so long plain blocks are folded unless `--unfold` is said;
-`str(prog)`, and what other commands write, is whole.
+The text form is for people here: where it grows long, plain blocks are folded unless `--unfold`
+is said, so that a transformer of twelve layers is a list of twelve. `str(prog)`, and what other
+commands write, is whole.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from braces.builder.program import Builder
 from braces.cli.command import YES, Command
 from braces.cli.files import Content, read_file
-from braces.cli.programs import shown_name
+from braces.cli.programs import count_ops, shown_name
 from braces.cli.terminal import Style, columns, in_bytes
 from braces.cli.tree import describe, program_lines, sizes
 from braces.errors import BracesError, FileFormatError
@@ -27,6 +28,8 @@ from braces.program import Program
 from braces.viewer.fragment import OPEN_UP_TO
 
 _MOST_ROWS = 200
+_SHORT = 10
+"""A plain block of so many operators is shown whole in a long program, too."""
 _LISTED = ", ".join((*PASSES, *(f"{name}:{words}" for name, words in WORDS.items())))
 
 
@@ -44,8 +47,8 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--unfold",
         action="store_true",
-        help=f"the text form with all of it, so that it reads back: a block of `with br.block` "
-        f"that has more than {OPEN_UP_TO} operators is folded into a line otherwise",
+        help="the text form with all of it, so that it reads back; in a program of more than "
+        f"{OPEN_UP_TO} operators, a plain block of more than {_SHORT} is a line otherwise",
     )
 
 
@@ -70,7 +73,7 @@ def _run(options: Namespace) -> int:
     if options.json:
         print(json.dumps(_plain(options.file, content), indent=2))
     elif options.text or options.unfold or options.after is not None:
-        print("\n".join(_texts(content, None if options.unfold else OPEN_UP_TO)), end="")
+        print("\n".join(_texts(content, options.unfold)), end="")
     else:
         print("\n".join(_lines(options.file, content, Style(sys.stdout))))
     return YES
@@ -123,10 +126,11 @@ def _trees(content: Content) -> dict[str, dict[str, Any]]:
     return {name: describe(one, content.gives[name]) for name, one in content.programs.items()}
 
 
-def _texts(content: Content, fold: int | None) -> Iterator[str]:
+def _texts(content: Content, unfold: bool) -> Iterator[str]:
     """The programs in the text form; several are told apart by comments."""
     for name, program in content.programs.items():
-        text = print_program(program.definition, fold)
+        whole = unfold or count_ops(program) <= OPEN_UP_TO
+        text = print_program(program.definition, None if whole else _SHORT)
         yield f"# {name}\n{text}" if len(content.programs) > 1 else text
 
 

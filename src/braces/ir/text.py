@@ -15,7 +15,7 @@
 `braces.ir.parser` gives the grammar and reads it back: the same records, to the last bit. For
 people who only read, long plain blocks are folded, each into one line:
 
-      adam/add_3: f32[8,4], adam/count_1: i32[] = block(…) as adam { … 15 operators }
+      layer_0 = block(…) { … 25 operators; return layer_0/y: f32[b,8], layer_0/z: f32[b] }
 Fields of a later schema are shown as `unknown "base64"`. What follows from names is not shown:
 the slots of outputs (`derived_outputs`) and the name of the operator (`derived_name`).
 """
@@ -189,15 +189,14 @@ def _op(op: Op, values: dict[str, VarInfo], pad: str, fold: int | None = None) -
 
 
 def _folded(op: Op, values: dict[str, VarInfo], count: int) -> str:
-    """A plain block in a line."""
+    """A plain block in a line, its name first."""
     names = [_bound(name, values) for name in op.binds()]
     shown, more = names[:MOST_FOLDED], len(names) - MOST_FOLDED
     if more > 0:
         shown.append(f"{ELLIPSIS} {more:,} more")
-    left = _joined(shown) + " = " if names else "do "
-    named = "" if op.name == derived_name(op.outputs) else f" as {op.name}"
-    within = f"{{ {ELLIPSIS} {count:,} operators }}"
-    return f"{left}{op.type}({ELLIPSIS}){named} {within}{_comment(op.source)}"
+    given = f"; return {_joined(shown)}" if shown else ""
+    within = f"{{ {ELLIPSIS} {count:,} operators{given} }}"
+    return f"{op.name} = {op.type}({ELLIPSIS}) {within}{_comment(op.source)}"
 
 
 def _count(op: Op) -> int:
