@@ -14,6 +14,8 @@ from benchmarks.case import OURS, Case, Comparison, Goal, Row, clocked, measured
 from benchmarks.loop import compilations
 from benchmarks.suite import BENCHMARKS
 
+pytestmark = pytest.mark.unoptimized
+
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_the_sides_of_a_benchmark_agree_and_run(name: str) -> None:

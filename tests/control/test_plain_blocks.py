@@ -12,6 +12,8 @@ import braces as br
 from braces.ir.walk import all_ops, names_bound
 from braces.lazy import jax
 
+pytestmark = pytest.mark.unoptimized
+
 ONES = np.ones((2, 4), "f4")
 
 

@@ -15,6 +15,8 @@ from tests.calling import calls_of
 import braces as br
 from braces.errors import BracesError, ProgramError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 opt = br.optimizer
 X = np.random.default_rng(0).normal(size=(6, 3)).astype("f4")
 Y = np.random.default_rng(1).normal(size=(6, 2)).astype("f4")

@@ -16,6 +16,8 @@ import braces as br
 from braces.frontend import optimizer as opt
 from braces.frontend.optimizer import Optimizer
 
+pytestmark = pytest.mark.unoptimized
+
 STEPS = 5
 X = np.random.default_rng(0).normal(size=(6, 3))
 Y = np.random.default_rng(1).normal(size=(6, 2))

@@ -14,6 +14,8 @@ from braces.builder.var import Var
 from braces.errors import BracesError
 from braces.frontend import optimizer as opt
 
+pytestmark = pytest.mark.unoptimized
+
 COURSES: dict[str, tuple[Callable[..., Var], Callable[[Any], Any]]] = {
     "constant": (opt.constant_schedule(0.1), optax.constant_schedule(0.1)),
     "linear": (opt.linear_schedule(0.1, 0.5, 6, 2), optax.linear_schedule(0.1, 0.5, 6, 2)),

@@ -17,6 +17,8 @@ from braces.errors import ProgramError
 from braces.jaxpr.rules import RULES
 from braces.jaxpr.trace import trace
 
+pytestmark = pytest.mark.unoptimized
+
 X = np.array([[0.5, -1.25, 2.0], [-0.75, 0.0, 0.25]], "f")
 Y = np.array([[1.5, 0.75, -2.0], [-0.75, 3.0, 0.5]], "f")
 N = np.array([[7, -7, 0], [5, -3, 2]], "i4")

@@ -13,6 +13,8 @@ from tests.comparing import near
 import braces as br
 from braces.passes.catalogue import PASSES
 
+pytestmark = pytest.mark.unoptimized
+
 TRIED = {name: (one,) for name, one in PASSES.items()}
 TRIED["segments"] = (br.passes.segments(2),)
 TRIED["all"] = (*PASSES.values(), br.passes.segments(3))

@@ -15,9 +15,12 @@ import braces as br
 SCRIPT = Path(__file__).parents[2] / "scripts" / "soak.py"
 SOAK: dict[str, Any] = runpy.run_path(str(SCRIPT))
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/status").exists(), reason="resident memory is read from /proc"
-)
+pytestmark = [
+    pytest.mark.unoptimized,
+    pytest.mark.skipif(
+        not Path("/proc/self/status").exists(), reason="resident memory is read from /proc"
+    ),
+]
 
 
 @pytest.mark.parametrize(("mode", "runs"), [("compile", 40_000), ("interpret", 1_500)])
