@@ -17,6 +17,7 @@ from braces.lower.lowerer import OpLowering
 
 
 @pytest.mark.unoptimized
+@pytest.mark.usefixtures("few_copies")
 @pytest.mark.parametrize("name", CASES)
 def test_values_gradients_second_order_and_forward_mode_agree(name: str) -> None:
     case = CASES[name]

@@ -181,17 +181,18 @@ def check_layer(layer: Callable[[br.Var], Layer]) -> None:
     check(build, ALL, SOME, NONE, shapes=SHAPES, second=layer is not inner)
 
 
-@pytest.mark.parametrize("layer", [deep, boxed, repeated, mixed, several, inner])
+@pytest.mark.parametrize("layer", [deep, repeated, mixed])
 def test_gradients_are_right(layer: Callable[[br.Var], Layer]) -> None:
     check_layer(layer)
 
 
 @pytest.mark.usefixtures("few_copies")
-@pytest.mark.parametrize("layer", [deep, repeated, mixed])
+@pytest.mark.parametrize("layer", [deep, boxed, repeated, mixed, several, inner])
 def test_gradients_are_right_where_a_case_has_padding(layer: Callable[[br.Var], Layer]) -> None:
     check_layer(layer)
 
 
+@pytest.mark.usefixtures("few_copies")
 def test_gradients_in_a_loop_are_right() -> None:
     def build(x: br.Var, w: br.Var, limit: br.Var) -> br.Var:
         def turned(rows: br.Var) -> br.Var:
