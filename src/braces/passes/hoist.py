@@ -13,6 +13,8 @@
 From loops in loops it moves as far out as it can. What may fail stays: a loop of no trips does
 not fail. So does what draws, what lists hold, and what owns blocks. Out of a case nothing
 moves: that case may never run. `check_nan` then sees a NaN before a loop of no trips, too.
+No executor does it by itself. It pays most in a program that is not differentiated yet: what
+stands before a loop has one gradient, not one for each trip.
 
 While a block is built, `move_before` moves just what its construct asks for: the initial value
 of a memory say, which a user computed in the block.
@@ -86,7 +88,7 @@ def _move(op: Op, block: SymbolTable) -> dict[str, str]:
     """Move one operator; those names that are others now."""
     outer = block.parent
     assert outer is not None
-    lifted = Lifted.out_of(block, op, outer.ops)
+    lifted = Lifted.out_of(block, op, lambda name: outer.find_op(name) is not None)
     outer.append(lifted.op, lifted.binds)
     for old, new in lifted.names.items():
         block.read_outside[new] = None

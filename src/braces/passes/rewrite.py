@@ -26,9 +26,10 @@ back: what `is` the same was left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self, TypeAlias
 
 from braces.builder.program import Builder
@@ -103,21 +104,20 @@ class Lifted:
     names: Mapping[str, str]
 
     @classmethod
-    def out_of(cls, table: SymbolTable, op: Op, others: Iterable[Op]) -> Self:
+    def out_of(cls, table: SymbolTable, op: Op, taken: Callable[[str], bool]) -> Self:
         """An operator taken out of a block; names that mean something else outside are new.
 
         Args:
             table: The block.
             op: The operator.
-            others: Those of the block that it moves to.
+            taken: Whether an operator of the block that it moves to has a name.
         """
         assert table.parent is not None
         visible, unique = table.parent.find_var, table.names.unique
         names = {name: name if visible(name) is None else unique(name) for name in op.binds()}
         binds = (table.vars[name].with_(name=new) for name, new in names.items())
         moved = op.with_(outputs=rename_slots(op.outputs, names))
-        made_up = table.names.made_up(op.name)
-        if not made_up and any(other.name == op.name for other in others):
+        if not table.names.made_up(op.name) and taken(op.name):
             moved = moved.with_(name=unique(op.type.replace(".", "_")))
         return cls(moved, tuple(binds), names)
 
@@ -202,11 +202,17 @@ class Place:
             op: The one that is looked at.
             to: The block that it moves to, one of those around this.
         """
-        lifted = Lifted.out_of(self.table, op, (*to.body.ops, *to._done))
+        lifted = Lifted.out_of(self.table, op, to._named.__contains__)
+        to._named.add(lifted.op.name)
         to.table.vars |= {info.name: info for info in lifted.binds}
         to._done.append(lifted.op)
         to._changed = True
         return lifted.names
+
+    @cached_property
+    def _named(self) -> set[str]:
+        """What operators are called that were here, moved here, or came out of a block here."""
+        return {op.name for op in self.body.ops}
 
     # ---- for the walk ------------------------------------------------------------------------
 
@@ -224,6 +230,7 @@ class Place:
         if isinstance(change, Opened):
             self.table.vars |= change.body.vars
             self._done += change.body.ops
+            self._named.update(op.name for op in change.body.ops)
             change = change.names
         self.names |= {old: new for old, new in (change or {}).items() if old != new}
 

@@ -1,0 +1,90 @@
+"""What hoisting costs, and what it is worth before a program is differentiated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.calling import calls_of
+
+import braces as br
+from braces.ir import print_program
+from braces.ir.views import LoopView
+from braces.passes.hoist import hoisted
+
+
+def net(loops: int = 1) -> tuple[br.Program, br.Var]:
+    """Loops whose steps compute with a product of two parameters."""
+    with br.Program() as prog:
+        y = br.data("x", [5, 2, 3])
+        w = br.parameter("w", [3, 3], init=br.init.constant(0.25))
+        u = br.parameter("u", [3, 3], init=br.init.constant(-0.5))
+        for _ in range(loops):
+            rnn = br.create_rnn()
+            with rnn.stepnet() as step:
+                h = step.add_memory(init=br.zeros([2, 3]))
+                h.update(br.tanh(step.add_input(y) @ (w @ u) + h))
+                step.add_output(h)
+            y = rnn()
+        loss = br.mean(br.square(y), name="loss")
+    return prog, loss
+
+
+@pytest.mark.unoptimized
+@pytest.mark.parametrize("mode", ["compile", "interpret"])
+def test_gradients_after_hoisting_are_those_of_the_program(mode: str) -> None:
+    plain, loss = net()
+    moved = br.passes.hoist(plain)
+    feed = {"x": np.linspace(-1.0, 1.0, 30, dtype="float32").reshape(5, 2, 3)}
+    found = list[list[Any]]()
+    for prog in (plain, moved):
+        with prog:
+            grads = br.gradients(prog.var(loss.name), [prog.var("w"), prog.var("u")])
+        scope, exe = br.Scope(), br.Executor(mode=mode)
+        exe.init(prog, scope)
+        found.append(exe.run(prog, scope, feed, grads))
+    for left, right in zip(*found, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-7)
+
+
+def test_the_backward_loop_of_a_hoisted_program_has_less_to_do() -> None:
+    plain, loss = net()
+    products: list[int] = []
+    for prog in (plain, br.passes.hoist(plain)):
+        sloped = br.passes.gradients(loss.name, ["w", "u"])(prog)
+        bodies = [op.bodies() for op in sloped.definition.main.ops if op.type == "loop"]
+        inner = [op.type for one in bodies for body in one.values() for op in body.ops]
+        products.append(inner.count("matmul"))
+    before, after = products
+    assert (before, after) == (5, 2)
+
+
+def test_moving_out_of_many_loops_takes_linear_time() -> None:
+    few, many = net(20)[0].definition, net(40)[0].definition
+    hoisted(few)
+    assert calls_of(lambda: hoisted(many)) < 2.5 * calls_of(lambda: hoisted(few))
+
+
+def test_operators_that_move_have_names_of_their_own() -> None:
+    text = """program {
+      data x: f32[4]
+      data c: f32[]
+      final=[], stacked=[s: f32[4]], trips=[m: i64[]] = loop(sliced=x) captures [c] as one
+        body (t: i64[], r: f32[]) {
+          a: f32[] = tanh(x=c) as same
+          b: f32[] = multiply(x=r, y=a)
+          return b
+        }
+      final=[], stacked=[z: f32[4]], trips=[n: i64[]] = loop(sliced=s) captures [c] as two
+        body (t: i64[], r: f32[]) {
+          d: f32[] = tanh(x=c) as same
+          e: f32[] = multiply(x=r, y=d)
+          return e
+        }
+      return z
+    }"""
+    made = hoisted(br.parse(text).definition)
+    assert [op.name for op in made.main.ops] == ["same", "one", "tanh_0", "two"]
+    assert br.parse(print_program(made)).definition == made
+    assert all(not LoopView.of(op).body.vars.keys() & {"a", "d"} for op in made.main.ops[1::2])
