@@ -199,6 +199,25 @@ def test_a_step_in_a_block_that_is_called_again_is_a_second_step(mode: str) -> N
         np.testing.assert_allclose(two[name], value, 1e-6, 1e-7, err_msg=name)
 
 
+def test_a_second_step_says_the_loss_of_the_parameters_before_both(mode: str) -> None:
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    twice = boxed(2)
+    exe.init(twice, scope, seed=0)
+    losses = ["step/mean_0", "step_1/mean_0"]
+    first, second = exe.run(twice, scope, {"x0": X, "x1": X}, losses)
+    assert first == second
+    assert exe.run(twice, scope, {"x0": X, "x1": X}, losses)[0] < first
+
+
+def test_a_step_in_a_block_is_pruned_to_what_moves_a_parameter() -> None:
+    prog = boxed(1)
+    small = br.prune(prog, ["step/fc.b"])
+    inside = {f"step/adam/{name}" for name in ("count", "learning_rate")}
+    moments = {f"step/adam/{name}/step/fc.b" for name in ("mu", "nu")}
+    assert set(small.updates) == {"step/fc.b"} | inside | moments
+    assert len(small.block(2).ops) < len(prog.block(2).ops)
+
+
 def test_steps_in_a_block_have_names_of_their_own_there() -> None:
     prog, loss = fit()
     with prog, br.block("step"):

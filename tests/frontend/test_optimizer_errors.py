@@ -133,12 +133,23 @@ def test_a_rate_that_is_a_variable_is_one_number() -> None:
 
 
 def test_inner_blocks_have_no_optimizers() -> None:
-    def inside(line: Line) -> None:
+    def in_a_loop(line: Line) -> None:
         rnn = br.create_rnn(steps=2)
         with rnn.stepnet():
             opt.adam().minimize(line.loss)
 
-    refused(ProgramError, "inner block", inside)
+    def in_a_branch(line: Line) -> None:
+        choice = br.create_if_else(line.loss > 1.0)
+        with choice.true_block():
+            opt.adam().minimize(line.loss)
+
+    def in_a_block_of_a_loop(line: Line) -> None:
+        loop = br.create_while()
+        with loop.block(), br.block("step"):
+            opt.adam().minimize(line.loss)
+
+    for inside in (in_a_loop, in_a_branch, in_a_block_of_a_loop):
+        refused(ProgramError, "inner block", inside)
 
 
 def test_unknown_names_have_near_misses() -> None:

@@ -42,7 +42,8 @@ class Optimizer:
 
         The loss becomes one of the program's `results`, which a saved model's `train` fetches.
         The step is a block, called as the optimizer. In a plain block it is a part of that one,
-        which takes another step where it is called again.
+        which takes another step where it is called again, from where the step before ended; the
+        loss that the call gives is that of the parameters with which the run began.
 
         Args:
             loss: A scalar.
