@@ -28,6 +28,7 @@ OWN_RULES = {
     **dict.fromkeys((d.type for d in KERNELS if d.lists), LISTED),
     "broadcast_to": "the attribute is a shape to which the input is brought",
     "constant": "the attribute is an array, which has a type",
+    "identity": "the input may be a list",
     "squeeze": "unnamed sizes of what is removed become 1",
     "stack": "refuses what differs as concat does",
 }
@@ -209,3 +210,11 @@ def test_what_does_not_fit_says_which_axis_and_what_it_must_be(
         assert (caught.value.what, caught.value.fix) == (what, fix)
         assert "test_shapes.py" in str(caught.value)
         assert program.definition == before
+
+
+@pytest.mark.parametrize("op", ["tanh", "add", "sum", "matmul"])
+def test_a_list_is_no_input_of_an_operator_on_arrays(op: str) -> None:
+    with br.Program():
+        made = one("list_empty", dtype="float32", shape=(3,), history="h")
+        with pytest.raises(ShapeError, match=r"A list \(list<f32\[3\]>\) cannot be an input"):
+            one(op, *[made] * len(OPS.get(op).inputs))

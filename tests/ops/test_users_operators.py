@@ -343,6 +343,33 @@ def test_axes_that_do_not_tell_a_shape_are_refused_with_what_to_say() -> None:
     assert "like the attribute that tells its size" in str(caught.value)
 
 
+def test_a_function_of_axes_may_ask_for_what_the_kernel_makes(mode: str) -> None:
+    def rows_stay(types: Any, attrs: Any) -> str:
+        return (
+            " ".join(f"a{i}!" for i in range(types["x"][0].rank))
+            + " -> "
+            + " ".join(f"o{i}!" for i in range(types["out"][0].rank))
+        )
+
+    @declared(axes=rows_stay)
+    def users_flat(x: br.Tensor) -> br.Tensor:
+        return jnp.ravel(x)
+
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        out = users_flat(x)
+        assert str(out.type) == "f32[3*b]"
+    (got,) = run(mode, program, [out])
+    np.testing.assert_array_equal(got, X.ravel())
+
+    @declared(axes=rows_stay, dtypes=lambda op, x: x)
+    def users_flat_too(x: br.Tensor) -> br.Tensor:
+        return jnp.ravel(x)
+
+    with br.Program(), pytest.raises(br.OpDefinitionError, match="do not tell the shapes"):
+        users_flat_too(br.data("x", ["b", 3]))
+
+
 def test_dtypes_without_axes_are_refused() -> None:
     def users_kernel(x: br.Tensor) -> br.Tensor:
         return x

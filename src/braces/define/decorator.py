@@ -144,9 +144,10 @@ def op(
             `i`. `{"x": 0}`: `x` is reduced over the attribute `axis`, or over all axes, and 0
             leaves an entry out; `"lowest"` and `"highest"` are the least and greatest numbers.
             Or a function of the types by slot and the attributes, which returns the notation
-            or an `AxisMap`; see `braces.define.axes`. Row-wise branches and steps with
-            `lengths=` refuse operators that do not say it: compiled, they run on their rows
-            and some padding.
+            or an `AxisMap`; see `braces.define.axes`. Where it asks for the type of an output,
+            which the kernel tells, inputs are not held against it before. Row-wise branches and
+            steps with `lengths=` refuse operators that do not say it: compiled, they run on
+            their rows and some padding.
         dtypes: The dtypes of the outputs: `rule(operator, *dtypes, **attrs)`, where `operator`
             is the type and `dtypes` are those of the inputs, `None` for one that is absent; it
             gives one, or one for each output. The shapes then follow from `axes`, and the

@@ -172,9 +172,9 @@ def _by_axes(
     assert definition.axes_rule is not None
     assert definition.dtype_rule is not None
     shapes = shapes_of(definition.type, definition.axes_rule, types, attrs, unifier)
-    given = [None if one is None else one.dtype for one in definition.arrange(types)]
+    given = [None if one is None else _array(one).dtype for one in definition.arrange(types)]
     dtypes = definition.dtype_rule(definition.type, *given, **attrs)
-    if shapes is None:
+    if shapes is None or not shapes.keys() >= set(definition.output_names):
         raise OpDefinitionError(
             f"{definition.type}: the axes do not tell the shapes of its outputs.",
             fix="Name an axis that no input has like the attribute that tells its size, or "
@@ -221,7 +221,7 @@ def _check_told(
 ) -> None:
     """Refuse a definition whose axes are not what its kernel does."""
     for slot, types in found.items():
-        for shape, type_ in zip(told[slot], types, strict=False):
+        for shape, type_ in zip(told.get(slot, ()), types, strict=False):
             assert isinstance(type_, TensorType)
             wanted = type_.with_shape(shape)
             if not unifies(wanted, type_, unifier.copy()):
@@ -273,6 +273,13 @@ def _first_line(error: Exception) -> str:
     return text[0][:200] if text else type(error).__name__
 
 
+def _array(given: Type) -> TensorType:
+    """The type of an input, which is no list."""
+    if not isinstance(given, TensorType):
+        raise ShapeError(f"A list ({given}) cannot be an input here.")
+    return given
+
+
 class Translation:
     """Between our dimensions and JAX's, which must be plain words of one scope."""
 
@@ -291,9 +298,8 @@ class Translation:
 
     def struct(self, given: Type) -> Any:
         """A type as JAX has it."""
-        if not isinstance(given, TensorType):
-            raise ShapeError(f"A list ({given}) cannot be an input here.")
-        return jax.ShapeDtypeStruct(tuple(map(self.size, given.shape)), given.dtype)
+        array = _array(given)
+        return jax.ShapeDtypeStruct(tuple(map(self.size, array.shape)), array.dtype)
 
     def attr(self, value: Attr) -> Any:
         """An attribute as kernels have it."""

@@ -22,7 +22,7 @@ from braces.define.axes import (
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
 from braces.dims import Shape, Size, divide_exactly, product
-from braces.dtypes import TensorType
+from braces.dtypes import TensorType, Type
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.linear import VarSlots, linear
@@ -382,7 +382,6 @@ def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     axes="... -> ...",
-    dtypes=same,
     cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]", "x=f32[0,2]"),
 )
@@ -397,6 +396,13 @@ def identity(x: Tensor) -> Tensor:
     Outputs:
         out: any[*shape].
     """
+    return x
+
+
+@identity.infer
+def infer_identity(context: Context, x: Type) -> Type:
+    """The type of `x`, which may be a list: derivatives have other names for those, too."""
+    del context
     return x
 
 
