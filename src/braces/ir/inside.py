@@ -56,7 +56,7 @@ def with_shown(body: Body, names: Iterable[str]) -> Body:
         return body
     ops, infos = list(body.ops), dict(body.vars)
     for at, op in enumerate(body.ops):
-        found = shown(op, missing)
+        found = shown(op, missing) if missing else None
         if found is not None:
             ops[at] = found.op
             for info in found.infos:
