@@ -165,10 +165,7 @@ class Masks:
         with self.program.building(table), self.program.at(op.source):
             mask = self._var(table, self.valid)
             inputs = {
-                slot: tuple(
-                    self._filled(table, found, (slot, i), reduced, mask)
-                    for i in range(len(names))
-                )
+                slot: tuple(self._filled(table, found, (slot, n), reduced, mask) for n in names)
                 for slot, names in op.inputs.items()
             }
             made = op.with_(inputs=inputs)
@@ -196,14 +193,16 @@ class Masks:
         self,
         table: SymbolTable,
         found: Tracked,
-        place: tuple[str, int],
+        place: tuple[str, str],
         reduced: Mapping[str, Fills],
         mask: Var,
     ) -> str:
-        """The name of an input in which padding is filled."""
-        slot, position = place
-        var = self._var(table, found.op.inputs[slot][position])
-        for axis, index in enumerate(found.axes.of(slot, position)):
+        """The name of an input, with padding filled; captures that masks made have none."""
+        slot, name = place
+        names, var = found.op.inputs.get(slot, ()), self._var(table, name)
+        if name not in names:
+            return name
+        for axis, index in enumerate(found.axes.of(slot, names.index(name))):
             fill = reduced.get(str(index), {}).get(slot)
             if fill is not None:
                 var = _filled(var, [axis], fill, mask)
