@@ -9,6 +9,8 @@ import pytest
 from checking import check
 
 import braces as br
+from braces.errors import ShapeError
+from braces.ir.walk import all_ops
 
 pytestmark = pytest.mark.unoptimized
 
@@ -228,3 +230,54 @@ def build_without_batch(x: br.Var, lengths: br.Var) -> None:
         xt = net.add_input(x)
         total = net.add_memory(init=br.constant(0.0))
         total.update(total + br.sum(xt))
+
+
+# ---- as a pass -------------------------------------------------------------------------------
+
+
+def unrolled(lengths: bool) -> tuple[br.Program, list[br.Var]]:
+    """A net whose steps mix the rows that run, with its lengths or without."""
+    with br.Program() as program:
+        x, n = br.data("x", ["t", "b", 3]), br.data("n", ["b"], dtype="int32")
+        w = br.data("w", ["b", 3])
+        rnn = br.create_rnn(lengths=n if lengths else None)
+        with rnn.stepnet() as net:
+            h = net.add_memory(init=w)
+            y = br.tanh(h + net.add_input(x) * w)
+            h.update(y - br.mean(y, axis=0))
+            net.add_output(y)
+        results = [rnn(), rnn.final(h)]
+    return program, results
+
+
+def values_and_slopes(program: br.Program, results: list[br.Var], mode: str) -> list[Any]:
+    """The results of a program, and the gradient of all of them."""
+    with program:
+        found = [program.var(result.name) for result in results]
+        loss = br.sum(found[0] ** 2) + br.sum(br.sin(found[1]))
+        grads = br.gradients([loss], [program.var("x"), program.var("w")])
+    rng = np.random.default_rng(5)
+    feed = {
+        "x": rng.normal(size=(4, 5, 3)).astype("f4"),
+        "w": rng.normal(size=(5, 3)).astype("f4"),
+        "n": np.array([4, 1, 0, 2, 3], "i4"),
+    }
+    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=[*found, *grads])
+
+
+def test_a_pass_gives_a_loop_the_lengths_that_an_rnn_takes(mode: str) -> None:
+    plain, results = unrolled(lengths=False)
+    for result in results:
+        plain.give(result.name)
+    program = br.Program(br.passes.lengths("n", "loop_0")(plain).definition)
+    found = values_and_slopes(program, [program.var(name) for name in program.results], mode)
+    for got, want in zip(found, values_and_slopes(*unrolled(lengths=True), mode), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
+    assert all(op.type != "partition" for _, op in all_ops(plain.definition.main))
+
+
+def test_lengths_that_are_no_vector_of_integers_are_refused() -> None:
+    plain, _ = unrolled(lengths=False)
+    with pytest.raises(ShapeError, match="an integer vector") as caught:
+        br.passes.lengths("w", "loop_0")(plain)
+    assert "w: f32[b,3]" in str(caught.value)

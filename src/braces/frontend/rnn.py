@@ -12,19 +12,26 @@ from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located, outer_var
 from braces.frontend.random import sizes_of
-from braces.frontend.step_guard import GuardedBlock, guard
 from braces.ir.views import LoopView, Row
 from braces.ops.control.building import Carried, Cut, build_loop
 from braces.ops.rules import axis_index
+from braces.passes.lengths import Steps, guarded
 from braces.passes.segments import Segments, check_trips
 
 
-class StepNet(GuardedBlock):
-    """The block of one step; `with rnn.stepnet() as net`."""
+class StepNet(LoopBlock):
+    """The block of one step; `with rnn.stepnet() as net`.
+
+    Attributes:
+        inputs: The variables that are cut into steps, each with its slice.
+        stop: The condition of stopping, read after the step.
+    """
 
     def __init__(self, rnn: Rnn) -> None:
-        super().__init__("rnn", rnn.lengths)
+        super().__init__("rnn")
         self.rnn = rnn
+        self.inputs: list[tuple[Var, Var]] = []
+        self.stop: Var | None = None
         self.output_axes: list[int] = []
         self.steps: Size | None = rnn.steps
 
@@ -166,7 +173,7 @@ class StepNet(GuardedBlock):
     def close(self) -> None:
         """Make the loop operator."""
         memories = self.carried()
-        self.stop = None if self.stop is None else shown(self.stop)
+        stop = None if self.stop is None else shown(self.stop).name
         if self.steps is None:
             raise ProgramError(
                 "The number of steps is not known.",
@@ -176,18 +183,20 @@ class StepNet(GuardedBlock):
             raise ProgramError(
                 "The rnn has neither a memory nor an output.", fix="Call net.add_output(...)."
             )
-        table, rows = self.table, [var.name for var in self.outputs]
-        if self.lengths is not None or self.stop is not None:
-            guarded = guard(self, memories)
-            table, memories, rows = guarded.table, guarded.memories, guarded.outputs
         loop = LoopView(
             self.step.name,
-            table.freeze(),
-            rows=tuple(map(Row, rows)),
+            self.table.freeze(),
+            rows=tuple(Row(var.name) for var in self.outputs),
             length=self.steps,
             reverse=self.rnn.reverse,
         )
-        finals, stacked = self._loop(loop, memories)
+        slices = [Cut(outer, inner.name) for outer, inner in self.inputs]
+        if self.rnn.lengths is not None or stop is not None:
+            alone = Steps(
+                self.program, self.outer, loop, memories, slices, self.rnn.lengths, stop
+            )
+            loop, memories = guarded(alone)
+        finals, stacked = self._loop(loop, memories, slices)
         self.rnn.finals = tuple(finals)
         self.rnn.stacked = tuple(
             row if axis == 0 else one("moveaxis", row, source=0, destination=axis)
@@ -195,10 +204,9 @@ class StepNet(GuardedBlock):
         )
 
     def _loop(
-        self, loop: LoopView, memories: Sequence[Carried]
+        self, loop: LoopView, memories: Sequence[Carried], slices: Sequence[Cut]
     ) -> tuple[Sequence[Var], Sequence[Var]]:
         """The operator, or two of them where segments are kept: finals and stacked rows."""
-        slices = [Cut(outer, inner.name) for outer, inner in self.inputs]
         if self.rnn.checkpoint_every is not None:
             cut = Segments(self.program, loop, memories, self.rnn.checkpoint_every)
             return cut.counted(slices)

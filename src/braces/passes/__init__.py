@@ -23,6 +23,7 @@ from braces.passes.catalogue import (
     VERIFY as verify,
 )
 from braces.passes.differentiate import gradients, jvp
+from braces.passes.lengths import lengths
 from braces.passes.pipeline import Pass, note
 from braces.passes.segments import segments
 
@@ -35,6 +36,7 @@ __all__ = [
     "hoist",
     "inline",
     "jvp",
+    "lengths",
     "mask_rows",
     "note",
     "prune",

@@ -9,6 +9,7 @@ from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
 from braces.passes.hoist import HOIST
 from braces.passes.inline import INLINE
+from braces.passes.lengths import lengths
 from braces.passes.mask_rows import MASK_ROWS
 from braces.passes.pipeline import Pass
 from braces.passes.prune import PRUNE
@@ -37,6 +38,7 @@ DEFAULT: tuple[Pass, ...] = (ELIMINATE,)
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,
     "jvp": jvp_of,
+    "lengths": lengths,
     "segments": segments,
 }
 """What makes passes that need words, by name."""
@@ -44,6 +46,7 @@ MAKERS: dict[str, Callable[..., Pass]] = {
 WORDS = {
     "gradients": "TARGET,INPUT,...",
     "jvp": "TARGET,INPUT,TANGENT,...",
+    "lengths": "LENGTHS,LOOP,...",
     "segments": "TRIPS,LOOP,...",
 }
 """The words that each needs, as in `segments:16`."""

@@ -38,10 +38,15 @@ from braces.passes.pipeline import Pass, note
 from braces.passes.verify import free_number
 
 
-def round_rows(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...]]:
+def round_rows(program: ProgramDef, again: bool = False) -> tuple[ProgramDef, tuple[str, ...]]:
     """A program that is right where there is room for more rows than there are.
 
     Rows of what it is fed, and of what persists, are all real.
+
+    Args:
+        program: The program.
+        again: Whether to see to rows, too, that it says there may be more of: what was added to
+            a program after this pass, as its gradient, mixes them.
 
     Returns:
         The program, and the dimensions that may be larger than they are; where one is, it has
@@ -55,7 +60,7 @@ def round_rows(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...]]:
         if name := learned(op):
             tellers.setdefault(name, op)
     for name, op in tellers.items():
-        if op.attrs[OPS.get(op.type).roles["Roomy"]]:
+        if not again and op.attrs[OPS.get(op.type).roles["Roomy"]]:
             found.append(name)
             continue
         if any(isinstance(type_, TensorType) and _mentions(type_, name) for type_ in whole):

@@ -242,7 +242,7 @@ class CompiledPlan:
         if not self.known.rows or self.check_nan:
             return self.exact
         whole = inline_blocks(ProgramDef(self.exact.body, self.exact.updates), always=True)
-        made, found = round_rows(whole)
+        made, found = round_rows(whole, again=True)
         if not found:
             return self.exact
         body = made.main

@@ -1,0 +1,378 @@
+"""Steps that do not run for everybody: sequence lengths, and stopping early.
+
+The body of a loop becomes the one case of a branch inside the loop's body. Where it does not
+run, memories stay as they are and rows are zero; nothing of it reaches a value or a gradient.
+With `lengths`, or where each row stops on its own, the branch is row-wise and keeps rows at
+their places; where one condition stops all, it is a switch.
+
+    final=[h: f32[b,4]], … = loop(init=x) {length=3} captures [w]
+      body (t: i64[], p: f32[b,4]) {
+        q: f32[b,4] = multiply(x=p, y=w)
+        return q
+      }
+
+With the lengths `n`:
+
+    final=[h: f32[b,4]], … = loop(init=x) {length=3} captures [n, w]
+      body (t: i64[], p: f32[b,4]) {
+        active: bool[b] = less(x=t, y=n)
+        out=[r: f32[b,4]], … = partition(masks=active, rows=p) {compact=false, …} captures [w]
+          cases [
+            (valid: bool[b], p: f32[b,4]) {
+              q: f32[b,4] = multiply(x=p, y=w)
+              return q
+            },
+          ]
+        column: bool[b,1] = reshape(x=active) {shape=[size(b), 1]}
+        kept: f32[b,4] = where(condition=column, x=r, y=p)
+        return kept
+      }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from braces.builder.program import Builder
+from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, one, tensor_type, var_of, visible_var
+from braces.dims import Dim, Size
+from braces.dtypes import BOOL, TensorType, Type, is_integer
+from braces.errors import ShapeError
+from braces.ir.records import ARGUMENT, Body, Op
+from braces.ir.views import LoopView, Row, view_of
+from braces.ir.walk import rename_op
+from braces.ops.control.building import (
+    Carried,
+    Cut,
+    build_loop,
+    build_partition,
+    build_switch,
+)
+from braces.ops.control.fixed_rows import captured_rows
+from braces.ops.control.rows import blank_columns, follow_rows
+from braces.ops.row_rules import ADVICE
+from braces.ops.rules import zeros_of
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A loop that is not built yet, and whose steps are not for everybody.
+
+    Attributes:
+        program: The program that is built.
+        outer: The block that the loop is to stand in.
+        loop: The loop, without memories and slices.
+        memories: Its memories.
+        slices: Its slices.
+        lengths: How many steps each row has.
+        stop: What the body calls the condition of stopping, which is read after the step.
+    """
+
+    program: Builder
+    outer: SymbolTable
+    loop: LoopView
+    memories: Sequence[Carried]
+    slices: Sequence[Cut]
+    lengths: Var | None = None
+    stop: str | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """What the step gets from the loop, the index aside."""
+        return [*(one.param for one in self.memories), *(one.param for one in self.slices)]
+
+    @property
+    def results(self) -> list[str]:
+        """What the step gives, the condition of stopping aside."""
+        rows = (row.result for row in self.loop.rows)
+        return [*(memory.next for memory in self.memories), *rows]
+
+    def around(self, body: SymbolTable, results: Sequence[str]) -> LoopView:
+        """The loop with another body, of which these are the rows."""
+        rows = zip(self.loop.rows, results, strict=True)
+        return replace(
+            self.loop,
+            content=body.freeze(),
+            rows=tuple(Row(result, row.stacked) for row, result in rows),
+        )
+
+
+Guarded = tuple[LoopView, list[Carried]]
+"""A loop without memories and slices, and its memories, of which there may be one more."""
+
+
+def guarded(steps: Steps) -> Guarded:
+    """A loop that runs its steps only for those that they are for.
+
+    Raises:
+        ShapeError: A memory or a row does not lead with the rows of the batch.
+        ProgramError: The step mixes rows in a way that has no mask.
+    """
+    body = SymbolTable(parent=steps.outer)
+    body.trip_index = steps.loop.index
+    content = steps.loop.content
+    for name in (steps.loop.index, *steps.given):
+        body.vars[name] = content.vars[name]
+    inner = SymbolTable(parent=body).thaw(content)
+    inner.vars.pop(steps.loop.index)
+    if steps.lengths is None and steps.stop is not None and not _sizes(inner, steps.stop):
+        return _by_switch(steps, body, inner, steps.stop)
+    return _by_rows(steps, body, inner)
+
+
+def _sizes(table: SymbolTable, name: str) -> tuple[Size, ...]:
+    found = table.type_of(name)
+    return found.shape if isinstance(found, TensorType) else ()
+
+
+def _running(steps: Steps, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[Var, Var]:
+    """A memory that says who goes on: its initial value and its parameter."""
+    with steps.program.building(steps.outer):
+        start = one("full", shape=shape, value=1.0, dtype=BOOL)
+    name = body.names.unique("running")
+    body.new_var(name, TensorType(BOOL, shape), ARGUMENT)
+    return start, var_of(steps.program, body, name)
+
+
+def _by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: str) -> Guarded:
+    start, running = _running(steps, body, ())
+    rows = [visible_var(steps.program, inner, row.result) for row in steps.loop.rows]
+    for name in steps.given:
+        inner.vars.pop(name)
+    inner.params = []
+    run = inner.freeze((*steps.results, stop))
+    skip = SymbolTable(parent=body)
+    with steps.program.building(skip):
+        zeros = [zeros_of(tensor_type(row)) for row in rows]
+        true = one("full", shape=(), value=1.0, dtype=BOOL)
+    same = (memory.param for memory in steps.memories)
+    skipped = skip.freeze((*same, *(z.name for z in zeros), true.name))
+    with steps.program.building(body):
+        index = one("cast", running, dtype="int32")
+        *out, stopped = build_switch(index, (skipped, run), total=True)
+        goes_on = running & ~stopped
+    n = len(steps.memories)
+    kept = [replace(m, next=var.name) for m, var in zip(steps.memories, out[:n], strict=True)]
+    kept.append(Carried(start, running.name, goes_on.name))
+    return steps.around(body, [var.name for var in out[n:]]), kept
+
+
+def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
+    total = _row_count(steps, inner)
+    step = _by_row(steps, inner, total)
+    start: Var | None = None
+    running: Var | None = None
+    with steps.program.building(body):
+        active = _active(steps, body)
+        if steps.stop is not None:
+            start, running = _running(steps, body, (total,))
+            active = running if active is None else active & running
+    assert active is not None
+    case, n = _case(steps, inner, step), len(steps.memories)
+    with steps.program.building(body):
+        operands = [visible_var(steps.program, body, name) for name in step.given]
+        out = build_partition([active], operands, [case], [step.rows], compact=False)
+        kept = [
+            replace(memory, next=_kept(active, new, old).name)
+            for memory, new, old in zip(steps.memories, out[:n], operands[:n], strict=True)
+        ]
+        if start is not None and running is not None:
+            kept.append(Carried(start, running.name, (running & ~out[-1]).name))
+    return steps.around(body, [v.name for v in out[n : n + len(steps.loop.rows)]]), kept
+
+
+@dataclass
+class _Step:
+    """A step and its rows.
+
+    Attributes:
+        rows: How many there are.
+        given: What the block gets row by row, captures included, as it is called outside.
+        params: The same, as it is called inside.
+        results: What the block gives row by row.
+        stop: The condition that it stops at, which may be one for all rows.
+    """
+
+    rows: Size
+    given: list[str]
+    params: list[str]
+    results: list[str]
+    stop: str | None
+
+    @property
+    def named(self) -> bool:
+        """Whether the rows have a name, so that a size of that name is meant."""
+        return isinstance(self.rows, Dim) and self.rows.name is not None
+
+
+def _by_row(steps: Steps, inner: SymbolTable, total: Size) -> _Step:
+    """Take captures that have a row for each row of the batch as parameters.
+
+    As captures they would be whole in the gradient of the step, which meets rows of them that
+    do not run: 0 times what may be infinite.
+    """
+    own, given, stop = steps.given, steps.results, steps.stop
+    step = _Step(inner.unifier.resolve(total), own, own, given, stop)
+    leading = _leading(inner, step.rows, [*given, *([stop] if stop else [])])
+    if not step.named and leading:
+        leading = captured_rows(steps.outer, leading, _sources(steps))
+    context = {n: _param(inner, f"{n}.rows", inner.type_of(n)) for n in leading}
+    inner.ops = [rename_op(op, context) for op in inner.ops]
+    return replace(
+        step,
+        given=[*own, *context],
+        params=[*own, *context.values()],
+        results=[context.get(n, n) for n in given],
+        stop=context.get(stop, stop) if stop else None,
+    )
+
+
+def _param(inner: SymbolTable, stem: str, type_: Type) -> str:
+    return inner.add_param(inner.names.unique(stem), type_).name
+
+
+def _leading(inner: SymbolTable, total: Size, results: Sequence[str]) -> list[str]:
+    """The captures whose leading axis is as long as the batch."""
+    read = [*(name for op in inner.ops for name in op.reads()), *results]
+    return [
+        name
+        for name in dict.fromkeys(read)
+        if name not in inner.vars and _sizes(inner, name)[:1] == (total,)
+    ]
+
+
+def _sources(steps: Steps) -> dict[str, int]:
+    """What tells rows outside of the step: each variable with its axis of rows."""
+    found = {cut.source.name: 1 for cut in steps.slices}
+    inits = [*(memory.init for memory in steps.memories), steps.lengths]
+    return found | {init.name: 0 for init in inits if init is not None}
+
+
+def _case(steps: Steps, inner: SymbolTable, step: _Step) -> Body:
+    """The step on its rows, which leaves those out that do not run."""
+    results = list(step.results)
+    if step.stop is not None:
+        results.append(_row_stop(steps, inner, step.stop, step.rows))
+    valid = _param(inner, "valid", TensorType(BOOL, (step.rows,)))
+    known = follow_rows(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
+    for i, name in enumerate(results):
+        whats = known.get(name, ())
+        _check_leads(inner, name, whats, step)
+        others = [axis for axis, what in enumerate(whats) if axis and what == "rows"]
+        results[i] = blank_columns(steps.program, inner, name, others, valid)
+    names = (valid, *step.params)
+    return Body(names, tuple(results), dict(inner.vars), tuple(inner.ops))
+
+
+def _row_count(steps: Steps, inner: SymbolTable) -> Size:
+    if steps.lengths is not None:
+        return steps.lengths.shape[0]
+    assert steps.stop is not None
+    return _sizes(inner, steps.stop)[0]
+
+
+def _row_stop(steps: Steps, inner: SymbolTable, name: str, rows: Size) -> str:
+    """The condition of stopping, one entry a row."""
+    stop = visible_var(steps.program, inner, name)
+    if stop.ndim:
+        return name
+    with steps.program.building(inner):
+        return one("broadcast_to", stop, shape=(rows,)).name
+
+
+def _active(steps: Steps, body: SymbolTable) -> Var | None:
+    """Whose sequences have not ended at this step."""
+    if steps.lengths is None:
+        return None
+    step = var_of(steps.program, body, steps.loop.index)
+    return step < one("cast", steps.lengths, dtype="int64")
+
+
+def _kept(active: Var, new: Var, old: Var) -> Var:
+    shape = (active.shape[0], *[1] * (new.ndim - 1))
+    return one("where", one("reshape", active, shape=shape), new, old)
+
+
+def _check_leads(inner: SymbolTable, name: str, whats: Sequence[str], step: _Step) -> None:
+    found, shape = inner.type_of(name), _sizes(inner, name)
+    leads = bool(shape) and inner.unifier.unify(shape[0], step.rows) is not None
+    if not leads or not (step.named or whats[:1] in (("rows",), ("same",))):
+        raise ShapeError(
+            f"`{name}` does not lead with the rows of the batch.",
+            given=f"{name}: {found}   rows: {step.rows}",
+            fix="With lengths= or a stop for each row, memories and outputs have the batch as "
+            "their leading axis." + ("" if step.named else f" {ADVICE}"),
+        )
+
+
+# ---- the pass --------------------------------------------------------------------------------
+
+
+@says_where
+def lengths(by: str, *loops: str) -> Pass:
+    """A pass that gives loops sequence lengths, as `br.create_rnn(lengths=...)` does.
+
+    A row runs while its trip is less than its length; then memories stay and rows are zero. It
+    is for programs that are not differentiated yet, and for loops whose trips are known.
+
+    Args:
+        by: A variable around the loops: an integer vector with one entry a row.
+        loops: The paths of those that get them, as `loop_0/body/loop_1`.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x, n = br.data("x", ["t", "b", 4]), br.data("n", ["b"], dtype="int32")
+        ...     rnn = br.create_rnn()
+        ...     with rnn.stepnet() as net:
+        ...         h = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
+        ...         h.update(br.tanh(h + net.add_input(x)))
+        ...     last = rnn.final(h)
+        >>> len(prog.blocks), len(br.passes.lengths("n", "loop_0")(prog).blocks)
+        (2, 3)
+    """
+
+    def rule(op: Op, place: Place) -> Change:
+        view = view_of(op)
+        if not isinstance(view, LoopView) or place.where(op) not in loops:
+            return op
+        if not view.counted:
+            note(place.where(op), "stays as it is: a value tells how many trips it makes")
+            return op
+        note(place.where(op), f"runs as many trips for each row as `{by}` says")
+        with place.building():
+            return _with_lengths(view, place, _lengths(place.var(by)))
+
+    return Pass(
+        "lengths",
+        lambda program: rewrite(program, rule),
+        f"Run the trips of loops only for the rows of which `{by}` says so.",
+        trusted=True,
+    )
+
+
+def _lengths(var: Var) -> Var:
+    if not is_integer(var.dtype) or var.ndim != 1:
+        raise ShapeError(
+            "Lengths must be an integer vector with one entry a row.",
+            given=f"{var.name}: {var.type}",
+        )
+    return var
+
+
+def _with_lengths(view: LoopView, place: Place, by: Var) -> dict[str, str]:
+    """Build a loop with lengths; what its outputs are called from then on."""
+    rows = tuple(Row(row.result) for row in view.rows)
+    origin = view.origin.with_(inputs={}, outputs={})
+    loop = replace(view, memories=(), slices=(), rows=rows, trips="", origin=origin)
+    memories = [Carried(place.var(m.init), m.param, m.next) for m in view.memories]
+    slices = [Cut(place.var(cut.source), cut.param) for cut in view.slices]
+    loop, memories = guarded(Steps(place.program, place.table, loop, memories, slices, by))
+    made = build_loop(loop, memories, slices)
+    bound = view.bound(made.finals[: len(view.memories)], made.rows, made.trips)
+    return {name: var.name for name, var in bound.items()}
