@@ -7,7 +7,8 @@ reading's. What else is checked is drawn by the seed:
 
     compiled    the same compiled
     gradient    gradients in both modes, differences of the reading, jvp
-    interpreted gradients interpreted only, differences of the reading, jvp
+    interpreted gradients interpreted only, differences of the reading, jvp along ways that
+                are fed, and along some that follow from the result
     second      to second order, in both modes
     again       the gradient program saved, loaded, parsed and pruned, bit for bit
 
@@ -58,6 +59,7 @@ def check(seed: int, most: int) -> str:
         second=kind == "second",
         modes=BOTH if kind in ("gradient", "second") else BOTH[:1],
         again=kind == "again",
+        own=kind == "interpreted",
     )
     return kind if differed else f"{kind} near a jump"
 

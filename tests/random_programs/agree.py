@@ -123,6 +123,7 @@ def check_gradients(
     second: bool = False,
     modes: Sequence[str] = ("interpret", "compile"),
     again: bool = False,
+    own: bool = False,
 ) -> bool:
     """Gradients in both modes are each other, the differences of the text, and the jvp's.
 
@@ -132,6 +133,7 @@ def check_gradients(
         second: Whether to go to second order.
         modes: How to run it.
         again: Whether to run it again saved, loaded, parsed and pruned.
+        own: Whether to push along ways that follow from the result, too.
 
     Returns:
         Whether differences could be taken: near a jump they mean nothing, and what cannot be
@@ -144,9 +146,9 @@ def check_gradients(
     try:
         here, _ = read_needed(made, parse_program(str(made.program)).main, feeds)
     except Refused as refused:
-        check_refused(made, everything, differentiate(made, second), refused)
+        check_refused(made, everything, differentiate(made, second, own), refused)
         return False
-    fetch = differentiate(made, second)
+    fetch = differentiate(made, second, own)
     if "z" not in fetch:
         return False
     results = [run(made.program, everything, fetch, mode) for mode in modes]
@@ -154,6 +156,8 @@ def check_gradients(
     for name, value in results[-1].items():
         near(value, found[name], 1e-8, f"modes: {name}")
     near(found["t"], found["z"], 1e-9, "jvp and gradient")
+    if "o" in fetch:
+        near(found["o"], found["t"] * (1.0 + found["y"]), 1e-9, "a way of its own")
     if "s" in fetch:
         near(found["s"], found["q"], 1e-8, "jvp of gradient and second order")
     if again:
@@ -186,8 +190,11 @@ def check_again(
                 raise Disagreement(f"again: {key} is {value} and {wanted[key]}")
 
 
-def differentiate(made: Generated, second: bool) -> dict[str, br.Var]:
-    """Add derivatives along moves: `z` and `q` reverse, `t` and `s` forward."""
+def differentiate(made: Generated, second: bool, own: bool = False) -> dict[str, br.Var]:
+    """Add derivatives along moves: `z` and `q` reverse, `t` and `s` forward.
+
+    Along moves that grow with the result, which follows from all that they go through, `o`.
+    """
     with made.program:
         moves = [br.data(f"{v.name}.move", list(v.shape), dtype="float64") for v in made.inputs]
         fetch = {"y": made.result}
@@ -203,6 +210,9 @@ def differentiate(made: Generated, second: bool) -> dict[str, br.Var]:
             for term in terms[1:]:
                 total = total + term
             fetch |= {reverse: total, forward: total * 0.0 if tangent is None else tangent}
+        if own and "t" in fetch:
+            (along,) = jvp([made.result], made.inputs, [m * (1.0 + made.result) for m in moves])
+            fetch |= {"o": along} if along is not None else {}
     return fetch
 
 

@@ -33,6 +33,11 @@ def test_second_order_forward_over_reverse_is_reverse_over_reverse(seed: int) ->
     assert compared(seed, size=2, second=True, modes=["interpret"], again=True)
 
 
+@pytest.mark.parametrize("seed", range(2500, 2504))
+def test_a_tangent_may_follow_from_all_that_it_goes_through(seed: int) -> None:
+    assert compared(seed, size=3, modes=["interpret"], own=True)
+
+
 def test_rows_that_a_while_collects_in_a_case_have_both_orders() -> None:
     seeds = [seed for seed in range(5000, 5050) if collects_in_a_case(seed, size=2)]
     assert len(seeds) > 1
