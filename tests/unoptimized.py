@@ -22,10 +22,15 @@ from jax._src import compiler
 from braces.lower.interpreter import forget_kernels
 from braces.lower.target import QUICKLY
 
+PLAIN = {**dict(QUICKLY), "xla_cpu_parallel_codegen_split_count": 1}
+"""What XLA is told: as of kernels that are interpreted, and not to cut a program into parts
+that are compiled beside each other, which takes a third more in all.
+"""
+
 
 @functools.wraps(compiler.get_compile_options)
 def _plain(*given: Any, env_options_overrides: Any = None, **options: Any) -> Any:
-    overrides = {**(env_options_overrides or {}), **dict(QUICKLY)}
+    overrides = {**(env_options_overrides or {}), **PLAIN}
     return _plain.__wrapped__(*given, env_options_overrides=overrides, **options)
 
 
