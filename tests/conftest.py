@@ -70,10 +70,13 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
 
 
-@pytest.fixture(autouse=True)
-def optimized(request: pytest.FixtureRequest) -> None:
-    """XLA compiles as users have it, but for tests that are marked `unoptimized`."""
-    marked = request.node.get_closest_marker("unoptimized") is not None
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """XLA compiles as users have it, but for tests that are marked `unoptimized`.
+
+    So do the fixtures of a module, which its first test that takes them makes.
+    """
+    marked = item.get_closest_marker("unoptimized") is not None
     if marked or "tests.unoptimized" in sys.modules:  # else JAX may not be imported yet
         importlib.import_module("tests.unoptimized").optimize(not marked)
 

@@ -21,6 +21,8 @@ from examples import early_exit, hares_and_lynxes, sorting, speakers  # noqa: E4
 from examples.spelling import data as words, train as spelling  # noqa: E402
 from examples.spelling.model import Settings as SpellingSettings, build as build_speller  # noqa: E402
 
+pytestmark = pytest.mark.unoptimized
+
 # ---- speakers --------------------------------------------------------------------------------
 
 FEW_UNITS = speakers.Settings(units=8, epochs=12, batch=9)

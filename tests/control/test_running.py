@@ -449,6 +449,7 @@ def test_one_executor_runs_many_programs_that_come_and_go(mode: str) -> None:
         del program, x, y
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("rows", [False, True])
 def test_while_in_branches_to_fourth_order(mode: str, rows: bool) -> None:
     def power(x: br.Var, n: br.Var) -> br.Var:

@@ -18,6 +18,8 @@ from braces.ir.records import VARIABLE_KINDS, Attr, Body
 from braces.ir.walk import all_bodies
 from braces.storage.tensors import open_tensors
 
+pytestmark = pytest.mark.unoptimized
+
 HERE = Path(__file__).parent
 VERSIONS = sorted(path for path in HERE.iterdir() if (path / "net.model").is_file())
 PROGRAMS = [path.with_suffix("") for folder in VERSIONS for path in folder.glob("*.braces")]
