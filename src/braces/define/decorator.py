@@ -48,7 +48,7 @@ from braces.define.kinds import (
     Salt as Salt,
     Training as Training,
 )
-from braces.define.notation import axis_rule
+from braces.define.notation import axis_rule, is_elementwise
 from braces.define.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
 from braces.errors import OpDefinitionError, UnknownNameError, suggest
 from braces.lazy import jax
@@ -156,7 +156,9 @@ def op(
             `dtypes` and `infer` the kernel tells the types of all that fits by the axes.
         differentiable: False where there is no gradient.
         random: Whether it draws random numbers; its first input is then the random state.
-        cheap: Whether recomputing beats keeping the result.
+        cheap: Whether there is nothing to compute, as where axes change their order. What works
+            element by element is cheap too: it is done while its result is read, where reading
+            a kept one takes a way through memory, on any machine.
         costly: Whether there is much more to compute than numbers to keep, as in a product of
             matrices.
         lists: Whether it handles lists, which are no arrays.
@@ -211,6 +213,7 @@ def op(
         inputs, attrs = read_signature(kernel)
         many = str(inspect.signature(kernel).return_annotation).startswith("list")
         slots = tuple(Slot(name, many=many) for name in outputs)
+        rule = axis_rule(kernel.__name__, axes, inputs, slots)
         definition = OpDef(
             kernel.__name__,
             inputs,
@@ -220,10 +223,10 @@ def op(
             inspect.getdoc(kernel) or "",
             infer_rule=infer,
             dtype_rule=dtypes,
-            axes_rule=axis_rule(kernel.__name__, axes, inputs, slots),
+            axes_rule=rule,
             differentiable=differentiable,
             random=random,
-            cheap=cheap,
+            cheap=cheap or (is_elementwise(rule) and not (costly or random or lists)),
             costly=costly,
             lists=lists,
             function=function,

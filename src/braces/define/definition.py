@@ -275,7 +275,7 @@ class OpDef(Completing):
         differentiable: False where gradients are zero or make no sense.
         check: What is an error at run time.
         random: Whether it draws random numbers; its first input is then the random state.
-        cheap: Whether recomputing beats keeping the result.
+        cheap: Whether it takes no more to make a result again than to read it where it is kept.
         costly: Whether there is much more to compute than numbers to keep.
         lists: Whether it handles lists, which are no arrays.
         transparent: Whether what its blocks bind counts as bound where it stands, so that one

@@ -133,6 +133,13 @@ class Notation:
         return inputs, outputs
 
 
+def is_elementwise(rule: AxisRule | None) -> bool:
+    """Whether each element comes of those at its own place alone, in arrays of every shape."""
+    return isinstance(rule, Notation) and all(
+        term == (DOTS,) for term in (*rule.inputs.values(), *rule.outputs.values())
+    )
+
+
 def _spelled(term: Sequence[str], extra: int) -> Indices:
     """The names of a term, with those of `...` counted from the last one on."""
     dots = broadcasting(extra)

@@ -100,7 +100,7 @@ def full(*, shape: Shape, value: float, dtype: DType = FLOAT32) -> Tensor:
 LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
 
 
-@op(axes="... -> ...", dtypes=holding, differentiable=False, cheap=True, examples=LIKE)
+@op(axes="... -> ...", dtypes=holding, differentiable=False, examples=LIKE)
 def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Zeros in the shape of another array; no gradient.
 
@@ -118,7 +118,7 @@ def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     return jnp.zeros_like(x, dtype)
 
 
-@op(axes="... -> ...", dtypes=holding, differentiable=False, cheap=True, examples=LIKE)
+@op(axes="... -> ...", dtypes=holding, differentiable=False, examples=LIKE)
 def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Ones in the shape of another array; no gradient.
 
@@ -140,7 +140,6 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     axes="... -> ...",
     dtypes=holding,
     differentiable=False,
-    cheap=True,
     examples=tuple(f"{example} value=3" for example in LIKE),
 )
 def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:

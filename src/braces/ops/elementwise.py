@@ -246,7 +246,6 @@ def casting(what: str, x: DType, *, dtype: DType) -> DType:
 @op(
     axes="... -> ...",
     dtypes=casting,
-    cheap=True,
     examples=(
         "x=f32[2,3] dtype=f64",
         "x=f64[b] dtype=f32",
@@ -287,7 +286,6 @@ def cast_gradient(g: Backward) -> dict[str, Var]:
     axes="... -> ...",
     dtypes=same,
     differentiable=False,
-    cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),
 )
 def stop_gradient(x: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ WITH_INTEGERS = (*UNARY, "x=i32[3]")
 # ---- sign and size ---------------------------------------------------------------------------
 
 
-@op(axes="... -> ...", dtypes=numeric, cheap=True, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=numeric, examples=WITH_INTEGERS)
 def negative(x: Tensor) -> Tensor:
     """The negative.
 

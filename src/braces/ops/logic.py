@@ -40,7 +40,6 @@ def of_pairs(dtypes: Any, examples: tuple[str, ...]) -> Any:
         axes="..., ... -> ...",
         dtypes=dtypes,
         differentiable=False,
-        cheap=True,
         examples=examples,
     )
 
@@ -236,7 +235,6 @@ def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     axes="... -> ...",
     dtypes=logical,
     differentiable=False,
-    cheap=True,
     examples=("x=bool[2,3]", "x=bool[b]", "x=bool[]"),
 )
 def logical_not(x: Tensor) -> Tensor:
@@ -256,7 +254,7 @@ def logical_not(x: Tensor) -> Tensor:
     return jnp.logical_not(x)
 
 
-@op(axes="... -> ...", dtypes=truth, differentiable=False, cheap=True, examples=TESTED)
+@op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
 def isnan(x: Tensor) -> Tensor:
     """Where a number is NaN.
 
@@ -271,7 +269,7 @@ def isnan(x: Tensor) -> Tensor:
     return jnp.isnan(floating(x))
 
 
-@op(axes="... -> ...", dtypes=truth, differentiable=False, cheap=True, examples=TESTED)
+@op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
 def isinf(x: Tensor) -> Tensor:
     """Where a number is infinite, positive or negative.
 
@@ -286,7 +284,7 @@ def isinf(x: Tensor) -> Tensor:
     return jnp.isinf(floating(x))
 
 
-@op(axes="... -> ...", dtypes=truth, differentiable=False, cheap=True, examples=TESTED)
+@op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
 def isfinite(x: Tensor) -> Tensor:
     """Where a number is neither infinite nor NaN.
 

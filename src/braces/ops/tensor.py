@@ -382,7 +382,6 @@ def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     axes="... -> ...",
-    cheap=True,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]", "x=f32[0,2]"),
 )
 def identity(x: Tensor) -> Tensor:

@@ -3,10 +3,14 @@
 A value is computed again where that is cheap and all that it is made of is there; else it is
 kept, and whoever owns the block brings it to the gradient:
 
-    (x) { k = full()  a = tanh(x)  b = reshape(a)  ... }
+    (x) { k = full()  a = matmul(x, w)  b = multiply(a, k)  c = matmul(b, w)  d = tanh(c)  ... }
 
-    at hand: x    the gradient reads: a, b, k
-    kept: a       run again, in this order: k = full()  b = reshape(a)
+    at hand: x    the gradient reads: a, b, d
+    kept: a, d    run again, in this order: k = full()  b = multiply(a, k)
+
+Nothing is kept so that something else can be run again: `c` would be, for `d`. So what is cheap
+never makes a gradient keep more. It is said of the operator and not of a machine: to read a
+kept value takes more than the few operations that make it, wherever values are kept in memory.
 
 A gradient that hands on what is left of a history reads more than its results say, and what is
 kept for that may be a history again; `fixpoint_keep` goes on until nothing is added. The order
@@ -45,9 +49,9 @@ class Keeping:
 
 
 def _is_cheap(op: Op) -> bool:
-    """Whether running an operator again beats keeping what it gives."""
+    """Whether running an operator again takes no more than reading what it gave, anywhere."""
     definition = OPS.find(op.type)
-    return definition is not None and definition.cheap
+    return definition is not None and definition.cheap and not definition.may_fail(op.attrs)
 
 
 def plan_keeping(
