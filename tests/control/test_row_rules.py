@@ -15,6 +15,7 @@ from braces.define import axes
 from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError, ProgramError
 from braces.ir.walk import all_ops
+from braces.runtime.plan import Plan
 
 pytestmark = pytest.mark.unoptimized
 
@@ -286,3 +287,16 @@ def test_a_branch_of_a_file_that_cannot_be_masked_is_refused_before_it_runs() ->
         br.Executor().run(program, br.Scope(), feed=feed, fetch="y")
     exact = br.Executor(mode="interpret").run(program, br.Scope(), feed=feed, fetch="y")
     np.testing.assert_array_equal(exact[:, 0], [1, 0, 2])
+
+
+def test_what_has_no_rows_of_branches_runs_just_as_it_is_planned() -> None:
+    with br.Program() as program:
+        x = br.data("x", ["b", 3])
+        y = br.cond(br.sum(x) > 0.0, lambda: br.tanh(x), lambda: x)
+    plan = Plan.of(program.definition, [y.name])
+    assert plan.compiled.main is plan.body
+    assert plan.interpreted is plan.body
+    branch, out = branched(compact=True)
+    plan = Plan.of(branch.definition, [out.name])
+    assert plan.compiled.main is not plan.body
+    assert plan.interpreted is plan.body  # a case has its own rows there, and no others

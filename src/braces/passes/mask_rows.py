@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import PartitionView, view_of
+from braces.ir.walk import all_bodies
 from braces.ops.control.rows import masked_branch
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
@@ -25,15 +26,21 @@ def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
         ProgramError: An operator mixes rows in a way that has no mask.
     """
 
-    def rule(op: Op, place: Place) -> Change:
+    def padded(op: Op) -> bool:
         view = view_of(op)
         if not isinstance(view, PartitionView) or view.masked:
-            return op
-        if interpreted and view.compact:
+            return False
+        return not (interpreted and view.compact)
+
+    def rule(op: Op, place: Place) -> Change:
+        if not padded(op):
             return op
         note(place.where(op), "leaves padding out of what mixes rows")
         return masked_branch(place.program, place.table, op)
 
+    ops = (op for body, _ in all_bodies(program.main) for op in body.ops if op.bodies())
+    if not any(map(padded, ops)):
+        return program  # as most are, and the walk would take longer
     return rewrite(program, rule)
 
 

@@ -139,7 +139,9 @@ class CompiledPlan:
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
         whole = plan.compiled
-        self.exact = Form(whole.main, whole.updates, find_sites(whole.main))
+        same = whole.main is plan.body
+        sites = plan.sites if same else find_sites(whole.main)
+        self.exact = Form(whole.main, whole.updates, sites)
         self.known = Known(histories(plan.sites.values()), plan.learned)
         self.recent = recent
         self.recent.own(self)
