@@ -15,7 +15,7 @@ from tests.calling import calls_of
 
 import braces as br
 from braces.lower import interpreter as interpret
-from braces.runtime import compiled, interpreted, states
+from braces.runtime import compiled
 
 ONES = np.ones((2, 3), "float32")
 
@@ -281,13 +281,13 @@ def ctrl_c() -> Generator[None]:
 def test_an_interrupt_in_a_run_waits_for_its_end(mode: str, monkeypatch: Any) -> None:
     prog, *_ = counter()
     exe, scope = started(prog, mode)
-    module = {"compile": compiled, "interpret": interpreted}[mode]
+    put_all = br.Scope.put_all
 
     def commit(*args: Any) -> None:
         signal.raise_signal(signal.SIGINT)
-        states.commit(*args)
+        put_all(*args)
 
-    monkeypatch.setattr(module, "commit", commit)
+    monkeypatch.setattr(br.Scope, "put_all", commit)
     with pytest.raises(KeyboardInterrupt):
         exe.run(prog, scope)
     assert scope.var("n").value == 1.0

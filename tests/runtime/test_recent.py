@@ -51,7 +51,7 @@ def test_one_long_run_does_not_slow_the_short_ones_after_it() -> None:
 
     def run(trips: int) -> tuple[Any, int]:
         found = exe.run(prog, scope, feed={"n": np.int32(trips), "x": 0.5}, fetch=grad)
-        return found, _latest(exe, prog).call.memory_analysis().temp_size_in_bytes
+        return found, _latest(exe, prog).code.memory_analysis().temp_size_in_bytes
 
     short, little = run(9)
     _, much = run(100_000)

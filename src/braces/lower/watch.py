@@ -26,14 +26,15 @@ class Watch:
         ProgramError: That is no number of seconds.
     """
 
-    __slots__ = ("deadline", "error", "held", "loop", "timeout_s")
+    timeout_s: float | None = None
+    deadline: float | None = None
+    held: Uninterrupted | None = None
+    error: BaseException | None = None
+    loop: int = 0
 
     def __init__(self, timeout_s: float | None = None) -> None:
-        self.timeout_s = timeout_s
-        self.deadline = None if timeout_s is None else monotonic() + _seconds(timeout_s)
-        self.held: Uninterrupted | None = None
-        self.error: BaseException | None = None
-        self.loop = 0
+        if timeout_s is not None:  # else all is as it is for most runs
+            self.timeout_s, self.deadline = timeout_s, monotonic() + _seconds(timeout_s)
 
     def check(self) -> None:
         """Raise where the time is over.

@@ -20,7 +20,7 @@ from braces.runtime.compiled import CompiledPlan
 from braces.runtime.feeds import check_shape, convert
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
-from braces.runtime.states import NONE_GIVEN, Run, commit
+from braces.runtime.states import NONE_GIVEN, Run
 from braces.scope import Scope
 
 
@@ -62,7 +62,7 @@ class BlockRunner:
                     f"The block has no variable `{name}`.", fix=suggest(name, known)
                 )
         values = self._run(names, scope, device)
-        commit(dict(zip(names, values, strict=True)), scope)
+        scope.put_all(zip(names, values, strict=True))
         return [np.array(value) for value in values]
 
     def infer(self, scope: Scope | None) -> dict[str, Type]:

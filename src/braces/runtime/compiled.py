@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter, le
 from typing import Any
 
@@ -49,7 +49,6 @@ from braces.runtime.rooms import Known
 from braces.runtime.states import (
     Run,
     check_states,
-    commit,
     keep_on_device,
     read_states,
 )
@@ -63,23 +62,24 @@ class Executable:
     """Compiled code and how to call it.
 
     Attributes:
-        call: From replaced values, kept values and feeds to fetches, next values and status.
+        code: From replaced values, kept values and feeds to fetches, next values and status,
+            all of them flat.
         sites: What may fail, in the order of the status vector.
         limits: What the status says at most where nothing failed.
         sizes: The sizes that values decide, as they were assumed.
         loops: Those that ask whether to go on: where they are, and their operators.
         needed_bytes: What each run allocates on a CPU.
-        wide: Whether it takes arrays of 64 bits, which JAX cuts where it is not told.
+        call: How it is called.
         used: When it was called last, by the clock of the executor.
     """
 
-    call: Any
+    code: Any
     sites: tuple[Site, ...]
     limits: tuple[int, ...]
     sizes: Mapping[str, int]
     loops: tuple[tuple[str, Op], ...]
     needed_bytes: int
-    wide: bool
+    call: Callable[..., Any]
     used: int = 0
 
     def holds(self, status: list[int]) -> bool:
@@ -149,9 +149,10 @@ class CompiledPlan:
         self.used = 0
         names = (*plan.states, *plan.updates, *plan.updates.values())
         self.shared = [i for i, name in enumerate(plan.fetches) if name in names]
-        self.updates = bool(plan.updates)
+        self.updates = tuple(plan.updates)
         self.takes_turns = bool(plan.updates or self.shared)
-        self.counts = len(plan.replaced), len(plan.feeds)
+        self.fetched, self.fed = len(plan.fetches), len(plan.feeds)
+        self.told = self.fetched + len(self.updates)
         self.asks = self.target.asks and may_ask(plan.body)
         self.steady = not (self.asks or self.known.rooms or self.known.rows)
 
@@ -194,7 +195,11 @@ class CompiledPlan:
         """
         form, watch = self.rounded, run.watch
         for _ in range(MOST_REPEATS):
-            run.states = self._states(run)
+            if self.takes_turns or not self.plan.states:
+                run.states = read_states(self.plan.states, run.scope, run.given)
+            else:  # as they were at one moment, between two commits
+                with run.scope.turn:
+                    run.states = read_states(self.plan.states, run.scope, run.given)
             executable = self._executable(form, run)
             if watch.deadline is not None:
                 watch.check()
@@ -204,7 +209,9 @@ class CompiledPlan:
             if watch.error is not None:
                 raise _ended(watch.error, *executable.loops[watch.loop])
             if good:
-                results = self._as_numpy(fetches)
+                results = list(map(np.asarray, fetches))
+                for at in self.shared:  # the user keeps it: no memory that a later run takes
+                    results[at] = np.array(fetches[at])
                 return self._recorded(form, executable, found, results) if found else results
             failed = executable.failed(found)
             if self._absorb_status(form, executable, found):
@@ -212,27 +219,18 @@ class CompiledPlan:
             if form.rounded:
                 form = self._made_exact(executable.counts(found))
                 continue
-            if self.check_nan and found[-1]:
-                interpreted.find_nan(self.plan, run, self.device)
-            raise _failure(*failed[0])
+            raise self._failure(run, found, failed)
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
 
-    def _as_numpy(self, fetches: list[Any]) -> list[Any]:
-        """What is fetched, for the user to keep: no memory that a later run takes over."""
-        results = list(map(np.asarray, fetches))
-        for at in self.shared:
-            results[at] = np.array(fetches[at])
-        return results
-
-    def _states(self, run: Run) -> dict[str, Any]:
-        """What the run reads of the scope: as it was at one moment, between two commits."""
-        states = self.plan.states
-        if not states:
-            return {}
-        if self.takes_turns:
-            return read_states(states, run.scope, run.given)
-        with run.scope.turn:
-            return read_states(states, run.scope, run.given)
+    def _failure(
+        self, run: Run, found: list[int], failed: list[tuple[Site, int]]
+    ) -> BracesError:
+        """The error of a run that failed."""
+        if self.check_nan and found[-1]:
+            interpreted.find_nan(self.plan, run, self.device)
+        site, code = failed[0]
+        failure = site.definition.failure(site.op.attrs, code)
+        return failure.located(place(block_path(site.path, site.op), site.op))
 
     @cached_property
     def rounded(self) -> Form:
@@ -294,7 +292,10 @@ class CompiledPlan:
 
     def _compute(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
         try:
-            fetches, updates, status = self._call(executable, run)
+            arguments = [*run.states.values(), *run.feeds.values()]
+            if self.asks or len(run.feeds) > self.fed:
+                arguments = self._arguments(run)
+            made = executable.call(*arguments)
         except (ValueError, RuntimeError) as error:
             if exhausted(error):
                 raise out_of_memory(str(error)) from None
@@ -306,33 +307,26 @@ class CompiledPlan:
                 "Another thread ran with this scope meanwhile; this run changed nothing.",
                 fix="Let nothing but runs take over the arrays that variables hold.",
             ) from None
+        first, end = self.fetched, self.told
         # Where loops ask, the status is waited for though it be empty: only then `watch` knows.
-        found: list[int] = [] if status is None else np.asarray(status).tolist()
+        found: list[int] = np.asarray(made[end]).tolist() if len(made) > end else []
         good = run.watch.error is None and (not found or executable.holds(found))
-        if not good:
-            updates = {name: updates[name] for name in self.plan.replaced}
-        if run.given:
-            updates = {name: value for name, value in updates.items() if name not in run.given}
-        if updates:
-            commit(updates, run.scope)
-        return fetches, found, good
+        if self.updates:
+            updates = zip(self.updates, made[first:end], strict=True)
+            if not good or run.given:  # what failed hands back the values that it took over
+                names = set(self.updates if good else self.plan.replaced).difference(run.given)
+                updates = (one for one in updates if one[0] in names)
+            run.scope.put_all(updates)
+        return made[:first], found, good
 
-    def _call(self, executable: Executable, run: Run) -> Any:
-        arguments = self._arguments(run)
-        if not executable.wide and self.device is None:
-            return executable.call(*arguments)
-        with jax.enable_x64(True):
-            if self.device is not None:
-                arguments = jax.device_put(arguments, self.device)
-            return executable.call(*arguments)
-
-    def _arguments(self, run: Run) -> tuple[list[Any], ...]:
+    def _arguments(self, run: Run) -> list[Any]:
         """What is called with: values that are replaced, values that stay, and data."""
-        replaced, fed = self.counts
-        states, data = list(run.states.values()), list(run.feeds.values())[:fed]
+        arguments = [*run.states.values(), *run.feeds.values()]
+        if len(run.feeds) > self.fed:  # some only tell sizes
+            del arguments[len(run.states) + self.fed :]
         if self.asks:
-            data.append(self._ticket(run.watch))
-        return states[:replaced], states[replaced:], data
+            arguments.append(self._ticket(run.watch))
+        return arguments
 
     def _ticket(self, watch: Watch) -> Any:
         """What the loops of this run show when they ask."""
@@ -363,8 +357,8 @@ class CompiledPlan:
         except AttributeError:
             return None
         feeds = list(map(_type, run.feeds.values()))
-        assumed = () if self.steady else self._assumed(form, run)
-        return states, feeds, list(run.feeds), assumed
+        more = list(run.feeds) if len(feeds) > self.fed else None
+        return states, feeds, more, None if self.steady else self._assumed(form, run)
 
     def _assumed(self, form: Form, run: Run) -> tuple[Any, ...]:
         """What code is made for beside the types of what it is given."""
@@ -408,24 +402,24 @@ class CompiledPlan:
         flags = [*sites, NAN] if self.check_nan else list(sites)
         limits = (*(form.limit(site, rooms, told) for site in sites.values()), 0)[: len(flags)]
 
-        def function(*groups: Any) -> Any:
-            given = [value for group in groups for value in group]
-            lowerer.ticket, lowerer.loops = given.pop() if self.asks else None, []
-            env = dict(zip(names, given, strict=True))
+        def function(*given: Any) -> Any:
+            *values, lowerer.ticket = given if self.asks else (*given, None)
+            lowerer.loops = []
+            env = dict(zip(names, values, strict=True))
             before = dict(env)
             state = lowerer.run(form.body, env, "", start_state([*flags, STOP]))
             after = {name: env[source] for name, source in form.updates.items()}
             fetches = [env[name] for name in form.body.results]
             if not flags and not lowerer.loops:
-                return fetches, after, None
+                return *fetches, *after.values()
             status = jnp.stack([state.sites[flag] for flag in (*flags, STOP)])
             good = jnp.all(status <= jnp.asarray((*limits, 0), "int32"))
-            committed = {n: jnp.where(good, v, before.get(n, v)) for n, v in after.items()}
-            return fetches, committed, status[: len(flags)]
+            committed = (jnp.where(good, v, before.get(n, v)) for n, v in after.items())
+            return *fetches, *committed, status[: len(flags)]
 
-        call = jax.jit(function, donate_argnums=0)
+        call = jax.jit(function, donate_argnums=tuple(range(len(plan.replaced))))
         arguments = self._arguments(run)
-        wide = any(x.dtype.itemsize >= WIDE_BYTES for group in arguments for x in group)
+        wide = any(x.dtype.itemsize >= WIDE_BYTES for x in arguments)
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
             settings.enter_context(jax.threefry_partitionable(True))
@@ -436,11 +430,31 @@ class CompiledPlan:
             code = traced.lower().compile()
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
         found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
-        return Executable(code, *found, wide)
+        made = Executable(code, *found, partial(_call_told, code, self.device))
+        if not wide and self.device is None:
+            made.call = partial(_call_first, made)
+        return made
 
 
 class _TakenError(RunError):
     """A value that the run reads is gone: another run took its memory over."""
+
+
+def _call_told(code: Any, device: Any, *arguments: Any) -> Any:
+    """Call where JAX must be told of 64 bits, which it cuts else, or of a device."""
+    with jax.enable_x64(True):
+        return code(*(arguments if device is None else jax.device_put(arguments, device)))
+
+
+def _call_first(executable: Executable, *arguments: Any) -> Any:
+    """Call for the first time, and without a function of Python in between from then on.
+
+    `jax.stages.Compiled` makes what it calls in its first call; to go through it takes 1.5 us.
+    """
+    made = executable.code(*arguments)
+    found = getattr(executable.code, "_call", None)
+    executable.call = found if callable(found) else executable.code
+    return made
 
 
 def is_deleted(value: Any) -> bool:
@@ -451,8 +465,3 @@ def is_deleted(value: Any) -> bool:
 def _ended(error: BaseException, path: str, op: Op) -> BaseException:
     """Why a run was ended, and in which loop."""
     return error.located(place(path, op)) if isinstance(error, BracesError) else error
-
-
-def _failure(site: Site, code: int) -> BracesError:
-    path = block_path(site.path, site.op)
-    return site.definition.failure(site.op.attrs, code).located(place(path, site.op))

@@ -44,10 +44,11 @@ def compute_in_calling_thread() -> None:
 def mind_forks() -> None:
     """Let a child know from now on that it was forked from a process that uses XLA."""
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lambda: _forked.append(True))
+        os.register_at_fork(after_in_child=lambda: forked.append(True))
 
 
-_forked = list[bool]()
+forked = list[bool]()
+"""Not empty in a process that was forked from one that ran something."""
 
 
 def refuse_forked() -> None:
@@ -56,7 +57,7 @@ def refuse_forked() -> None:
     Raises:
         DeviceError: It was: the threads of XLA are not in it, and what waits for them hangs.
     """
-    if _forked:
+    if forked:
         raise DeviceError(
             "This process was forked from one that had run a program, and would hang.",
             fix='Start it with multiprocessing.get_context("spawn"), or fork before the '

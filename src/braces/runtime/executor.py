@@ -19,7 +19,7 @@ from braces.passes.catalogue import DEFAULT
 from braces.passes.pipeline import Pass, as_passes
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import refuse_forked
+from braces.runtime.device import forked, refuse_forked
 from braces.runtime.feeds import check_names, convert
 from braces.runtime.interpreted import InterpretedPlan
 from braces.runtime.plan import Plan
@@ -167,7 +167,8 @@ class Executor(Hinted):
             RunError: The run failed, or took longer than `timeout_s`.
             DeviceError: `timeout_s` with a compiled run on another device than a CPU.
         """
-        refuse_forked()
+        if forked:
+            refuse_forked()
         watch = Watch(timeout_s)
         _check_order(program, scope)
         names, shape_up = read_fetch(fetch)

@@ -18,7 +18,7 @@ from braces.runtime.device import mind_forks, open_device, platform_of
 from braces.runtime.feeds import check_shape
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
-from braces.runtime.states import Run, check_states, commit, read_states
+from braces.runtime.states import Run, check_states, read_states
 
 
 class InterpretedPlan:
@@ -66,7 +66,7 @@ def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
         jax.block_until_ready(list(updates.values()))
     interpreter.keep("", env)
     with Uninterrupted():
-        commit({name: v for name, v in updates.items() if name not in run.given}, run.scope)
+        run.scope.put_all((n, v) for n, v in updates.items() if n not in run.given)
     return results
 
 

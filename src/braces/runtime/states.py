@@ -88,7 +88,7 @@ def read_states(
     """
     names = [name for name in infos if name not in given] if given else infos
     found = scope.raws(names)
-    if len(found) != len(names):
+    if len(found) < len(names):
         name = next(name for name in names if name not in found)
         raise UninitializedError(
             f"`{name}` has no value in this scope.",
@@ -135,8 +135,3 @@ def keep_on_device(names: Iterable[str], run: Run) -> None:
                 variable = scope.find_var(name)
                 if variable is not None and variable.raw is value:
                     variable.put(values[name])
-
-
-def commit(updates: Mapping[str, Any], scope: Scope) -> None:
-    """Write next values: to the variable that a look-up finds, else to a new one here."""
-    scope.put_all(updates)

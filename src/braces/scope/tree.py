@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NoReturn, final
 
 from braces.dtypes import DType
@@ -315,7 +315,7 @@ class Scope(Hinted):
         """
         own, found = self._variables or self._own(), dict[str, Any]()
         for name in names:
-            variable = own.get(name) or self.find_var(name)
+            variable = own[name] if name in own else self.find_var(name)
             if variable is not None:
                 raw = variable._raw  # read before the check, as `_end` clears it last
                 if variable._ended is not None:
@@ -324,11 +324,11 @@ class Scope(Hinted):
                     found[name] = raw
         return found
 
-    def put_all(self, raws: Mapping[str, Any]) -> None:
+    def put_all(self, raws: Iterable[tuple[str, Any]]) -> None:
         """The executor's door: take over values, each where a look-up finds it, or here."""
         own = self._variables or self._own()
-        for name, raw in raws.items():
-            variable = own.get(name) or self.find_var(name) or self.var(name)
+        for name, raw in raws:
+            variable = own[name] if name in own else self.find_var(name) or self.var(name)
             variable._raw = raw
             if variable._ended is not None:  # looked at last, as `put` does
                 variable.put(raw)
