@@ -158,7 +158,7 @@ def counted(types: Types, attrs: Attrs) -> AxisMap:
     return mapped(types, {"list": (indices,)}, {"out": ((),)}, fills={})
 
 
-@op(axes="... -> ", lists=True, differentiable=False)
+@op(axes=counted, lists=True, differentiable=False)
 def list_length(list: Tensor) -> Tensor:
     """How many values a list has.
 
@@ -205,8 +205,6 @@ def list_filled(
 
 
 @list_stack.rounded
-@list_length.rounded
-@list_filled.rounded
 def unchanged(view: RowView, count: str) -> Op:
     """Its rows, or those in its values, may be padding."""
     del count
