@@ -208,7 +208,7 @@ def op(
         if dtypes is not None and axes is None:
             raise OpDefinitionError(
                 f"{kernel.__name__} says its dtypes, but not its axes, which tell the shapes.",
-                fix="Say axes='... -> ...' and so on, or infer=.",
+                fix="Say axes='... -> ...', or leave both to the kernel.",
             )
         inputs, attrs = read_signature(kernel)
         many = str(inspect.signature(kernel).return_annotation).startswith("list")
