@@ -4,10 +4,10 @@
 
 Most of the time of the heaviest tests would go into optimising programs that run for less than
 a millisecond. A test may be marked if it holds what Braces makes of a program, gradients above
-all, against differences or against another mode: XLA then gets the same program and emits
-plain code for it, in a half to a third of the time. What holds the values of operators and
-constructs is not marked, and so everything is also compiled as users compile it. `XLA_FLAGS`
-could say the same, but for all tests of a process alike.
+all, against differences, another mode, NumPy, JAX or optax, or that a program learns: XLA then
+gets the same program and emits plain code for it, in a half to a quarter of the time. What
+holds the values of operators and constructs is not marked, and so everything is also compiled
+as users compile it. `XLA_FLAGS` could say the same, but for all tests of a process alike.
 """
 
 from __future__ import annotations
