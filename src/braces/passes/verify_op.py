@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter, is_
 
 from braces.define.decorator import OPS, OpDef, Slot
 from braces.define.inference import Context, infer, infer_lightly, resolved
@@ -14,6 +15,8 @@ from braces.ir.walk import captures_of
 from braces.ops.control.base import BlockOp, Interface
 from braces.passes.codes import Report
 from braces.passes.visible import Visible
+
+_slot_name: Callable[[Slot], str] = attrgetter("name")
 
 
 def check_definition(op: Op, report: Report, at: str) -> Op | None:
@@ -69,7 +72,7 @@ def _check_slots(
     report: Report,
     at: str,
 ) -> None:
-    known = [slot.name for slot in slots]
+    known = list(map(_slot_name, slots))
     for name in given:
         if name not in known:
             what = f"{op.type} has no {kind} `{name}`."
@@ -90,7 +93,9 @@ def _with_attrs(op: Op, definition: OpDef, report: Report, at: str) -> Op | None
     except BracesError as error:
         report.say("B105", error.what, at=at, given=error.given, fix=error.fix)
         return None
-    whole = len(attrs) == len(op.attrs) and all(attrs[n] is v for n, v in op.attrs.items())
+    whole = len(attrs) == len(op.attrs) and all(
+        map(is_, map(attrs.get, op.attrs), op.attrs.values())
+    )
     return op if whole else op.with_(attrs=attrs)
 
 

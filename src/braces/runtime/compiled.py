@@ -185,7 +185,8 @@ class CompiledPlan:
                 return self._run(run)
             except _TakenError:
                 pass  # a run that updates took over what this one was about to read
-        with run.watch.turn(run.scope.turn):
+        turn = run.scope.turn
+        with turn if run.watch.deadline is None else run.watch.turn(turn):
             return self._run(run)
 
     def _run(self, run: Run) -> list[Any]:
