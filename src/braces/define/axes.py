@@ -276,10 +276,11 @@ def along_axis(types: Types, attrs: Attrs) -> AxisMap:
 
 def resized(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
     """A map of one output that has another size along an axis, which is mixed."""
-    out = list(found.outputs["out"][0])
+    ((slot, (indices,)),) = found.outputs.items()
+    out = list(indices)
     out[axis] = index
     mixed = found.mixed | {index}
-    return replace(found, outputs={"out": (tuple(out),)}, mixed=mixed, sizes={index: size})
+    return replace(found, outputs={slot: (tuple(out),)}, mixed=mixed, sizes={index: size})
 
 
 def _operated(type_: Type, attrs: Attrs) -> tuple[Names, list[int]]:

@@ -140,14 +140,15 @@ def compute(
 ) -> dict[str, Any]:
     """Run one kernel; compiled on its own where it reads arrays, and nothing else.
 
-    What reads nothing, a constant above all, would be compiled again for each value.
+    What reads nothing, a constant above all, would be compiled again for each value. What draws
+    is compiled as it is in whole programs, and so gives the same bits.
     """
     if not values:
         refuse_huge_results(definition, attrs, wanted)
     if definition.lists or not values:
         return definition.compute(values, attrs, wanted)
     numbers = sum(x.size for given in values.values() for x in given)
-    options = target.kernel_options(numbers)
+    options = () if definition.random else target.kernel_options(numbers)
     return _kernel(definition, tuple(attrs.items()), wanted, options)(values)
 
 

@@ -21,7 +21,7 @@ from braces.ops.control.partition_lowering import along_rows
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-def arrays(values: Iterable[Any]) -> list[Value]:
+def arrays(values: Iterable[Value]) -> list[Value]:
     """As arrays of JAX."""
     return [jax.device_put(value) for value in values]
 
