@@ -89,6 +89,22 @@ def test_no_test_compares_only_under_a_condition() -> None:
     assert found(looks_away) == []
 
 
+def defines(tree: ast.Module) -> list[str]:
+    """The operators that are defined where a module is imported, for all tests after it."""
+    return [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(one).startswith(("op", "br.op")) for one in node.decorator_list)
+    ]
+
+
+def test_operators_of_a_test_end_with_it() -> None:
+    modules = {path: ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
+    assert {path.name: defines(tree) for path, tree in modules.items() if defines(tree)} == {}
+    assert defines(ast.parse("@br.op(axes='...')\ndef f(x): ...")) == ["f"]
+
+
 def test_the_rules_see_the_whole_suite() -> None:
     assert len(found(lambda test: any_compares(test.body))) > 1000
 

@@ -206,7 +206,7 @@ def test_a_checkpointed_loop_keeps_less() -> None:
         exe.run(prog, scope, feed=feed, fetch=grads)
         (plan,) = exe._plans[prog][1].values()
         (executable,) = plan.executables.values()
-        return executable.call.memory_analysis().temp_size_in_bytes
+        return executable.code.memory_analysis().temp_size_in_bytes
 
     assert bytes_kept(64) < 0.15 * bytes_kept(None)
 
