@@ -7,7 +7,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,8 @@ def cases(floats: DType | None = None) -> list[Case]:
     return [Case(d.type, example, floats) for d in known for example in d.examples]
 
 
-def differentiable_cases() -> list[Case]:
+@cache
+def differentiable_cases() -> tuple[Case, ...]:
     """Examples with a gradient, in float64; those that differ in nothing else come once."""
     found: dict[Any, Case] = {}
     for case in cases(FLOAT64):
@@ -146,7 +147,7 @@ def differentiable_cases() -> list[Case]:
         if case.definition.differentiable and any(map(is_float, dtypes)):
             key = case.op, str(case.types), str(case.attrs)
             found.setdefault(key, case)
-    return list(found.values())
+    return tuple(found.values())
 
 
 def read_attr(kind: str, text: str) -> Any:
