@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -28,6 +29,10 @@ SHARED_COMPILATIONS = {
 }
 for name, value in SHARED_COMPILATIONS.items():
     os.environ.setdefault(name, value)
+
+# What tests and JAX keep lives long, and to look at all of it again for cycles after every few
+# hundred objects took a fifteenth of a run. Tests of what is let go collect by themselves.
+gc.set_threshold(20_000, 10, 10)
 
 # What passes make of a program for a run is verified, also where the pass is one of ours.
 os.environ.setdefault("BRACES_VERIFY_PASSES", "1")
