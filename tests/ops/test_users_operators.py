@@ -376,3 +376,40 @@ def test_dtypes_without_axes_are_refused() -> None:
 
     with pytest.raises(br.OpDefinitionError, match="its dtypes, but not its axes"):
         br.op(dtypes=lambda op, x: x)(users_kernel)
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ({"axes": 3}, "axes=3 is neither a notation nor a function"),
+        ({"axes": ["i -> i"]}, "is neither a notation nor a function"),
+        ({"axes": "i -> i", "dtypes": "float32"}, "dtypes='float32' is no function"),
+    ],
+)
+def test_axes_and_dtypes_of_another_kind_are_refused_where_the_operator_is_defined(
+    said: dict[str, Any], what: str
+) -> None:
+    def users_kernel(x: br.Tensor) -> br.Tensor:
+        return x
+
+    with pytest.raises(br.OpDefinitionError, match=what):
+        br.op(**said)(users_kernel)
+
+
+def test_dtypes_that_are_more_than_the_outputs_are_refused() -> None:
+    @declared(axes="i -> i", dtypes=lambda op, x: (x, x))
+    def users_kernel(x: br.Tensor) -> br.Tensor:
+        return x
+
+    with br.Program(), pytest.raises(br.OpDefinitionError, match="dtypes are 2, its outputs 1"):
+        users_kernel(br.data("x", ["b"]))
+
+
+@pytest.mark.parametrize("returned", [None, (1.0, 2.0)])
+def test_a_kernel_that_returns_no_array_is_refused(returned: Any) -> None:
+    @own
+    def users_kernel(x: br.Tensor) -> br.Tensor:
+        return returned
+
+    with br.Program(), pytest.raises(br.OpDefinitionError, match="no array for out"):
+        users_kernel(br.data("x", ["b", 3]))

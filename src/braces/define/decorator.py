@@ -169,7 +169,7 @@ def op(
 
     Raises:
         OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `axes`
-            cannot be read, or `dtypes` stands without them.
+            cannot be read; `dtypes` is no function, or stands without them.
 
     Example:
         >>> import braces as br
@@ -205,11 +205,7 @@ def op(
     """
 
     def decorate(kernel: Callable[..., Any]) -> OpDef:
-        if dtypes is not None and axes is None:
-            raise OpDefinitionError(
-                f"{kernel.__name__} says its dtypes, but not its axes, which tell the shapes.",
-                fix="Say axes='... -> ...', or leave both to the kernel.",
-            )
+        _check_dtypes(kernel.__name__, dtypes, axes)
         inputs, attrs = read_signature(kernel)
         many = str(inspect.signature(kernel).return_annotation).startswith("list")
         slots = tuple(Slot(name, many=many) for name in outputs)
@@ -236,6 +232,21 @@ def op(
         return OPS.add(definition)
 
     return decorate if kernel is None else decorate(kernel)
+
+
+def _check_dtypes(name: str, dtypes: object, axes: AxisSpec) -> None:
+    if dtypes is None:
+        return
+    if axes is None:
+        raise OpDefinitionError(
+            f"{name} says its dtypes, but not its axes, which tell the shapes.",
+            fix="Say axes='... -> ...', or leave both to the kernel.",
+        )
+    if not callable(dtypes):
+        raise OpDefinitionError(
+            f"{name}: dtypes={dtypes!r:.80} is no function.",
+            fix="Say dtypes=lambda operator, x: 'float32', with the dtype of each input.",
+        )
 
 
 # ---- derived operators -----------------------------------------------------------------------

@@ -182,6 +182,12 @@ def _by_axes(
         )
     if not isinstance(dtypes, tuple):
         dtypes = (dtypes,)
+    if len(dtypes) != len(definition.output_names):
+        raise OpDefinitionError(
+            f"{definition.type}: its dtypes are {len(dtypes)}, its outputs "
+            f"{len(definition.output_names)}.",
+            fix="Let the function give a dtype for each output.",
+        )
     pairs = zip(definition.output_names, map(dtype_of, dtypes), strict=True)
     return {
         slot: tuple([TensorType(dtype, shape) for shape in shapes[slot]])
@@ -265,7 +271,19 @@ def _evaluate(
         raise ShapeError(
             f"{definition.type} cannot take these inputs: {_first_line(error)}"
         ) from None
+    _check_arrays(definition, results)
     return {slot: tuple(map(translate.type, values)) for slot, values in results.items()}
+
+
+def _check_arrays(definition: OpDef, results: Mapping[str, Iterable[object]]) -> None:
+    for slot, values in results.items():
+        for value in values:
+            if not isinstance(value, jax.ShapeDtypeStruct):
+                raise OpDefinitionError(
+                    f"{definition.type}: the kernel returns no array for {slot}.",
+                    given=f"{type(value).__name__}: {value!r:.80}",
+                    fix="Return an array for each output, in the order of outputs=....",
+                )
 
 
 def _first_line(error: Exception) -> str:

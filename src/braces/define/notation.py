@@ -26,6 +26,8 @@ from braces.define.axes import (
 from braces.define.signature import Slot
 from braces.errors import OpDefinitionError, suggest
 
+AS_IN_EINSUM = "Write them as in einsum: '... i k, ... k j -> ... i j'."
+
 
 def axis_rule(
     type: str, axes: Axes, inputs: Sequence[Slot], outputs: Sequence[Slot]
@@ -48,6 +50,11 @@ def axis_rule(
                     fix=suggest(name, slots[0]),
                 )
         axes = Reduced(axes)
+    if not callable(axes):
+        raise OpDefinitionError(
+            f"{type}: axes={axes!r:.80} is neither a notation nor a function.",
+            fix=AS_IN_EINSUM,
+        )
     return Chosen(type, axes, *slots)
 
 
@@ -155,7 +162,7 @@ def _read(type: str, text: str, inputs: tuple[str, ...], outputs: tuple[str, ...
         if not arrow or len(found) != len(slots):
             raise OpDefinitionError(
                 f"{type}: axes={text!r} is not one term for each of {names}.",
-                fix="Write them as in einsum: '... i k, ... k j -> ... i j'.",
+                fix=AS_IN_EINSUM,
             )
     every = [one for found in terms for term in found for one in term]
     for one in every:
