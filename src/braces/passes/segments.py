@@ -45,6 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from braces.builder.program import Builder
 from braces.builder.source import says_where
@@ -53,12 +54,12 @@ from braces.builder.var import Var, one, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, ListType, TensorType, Type
 from braces.errors import ProgramError
-from braces.ir.records import ARGUMENT, Op
+from braces.ir.records import ARGUMENT, Op, ProgramDef
 from braces.ir.views import LoopView, Row, view_of
 from braces.ir.walk import rename_body
 from braces.ops.control.building import Carried, Cut, Looped, build_loop
 from braces.ops.lists import INDEX_TYPE
-from braces.passes.pipeline import Pass, note
+from braces.passes.pipeline import Pass, note, note_unmet
 from braces.passes.rewrite import Change, Place, rewrite
 
 
@@ -245,10 +246,11 @@ def segments(every: int, *loops: str) -> Pass:
     """
     check_trips(every, "every")
 
-    def rule(op: Op, place: Place) -> Change:
+    def rule(met: set[str], op: Op, place: Place) -> Change:
         view = view_of(op)
         if not isinstance(view, LoopView) or (loops and place.where(op) not in loops):
             return op
+        met.add(place.where(op))
         reason = _whole_for(view, place, every)
         if reason is not None:
             note(place.where(op), f"stays whole: {reason}")
@@ -257,9 +259,15 @@ def segments(every: int, *loops: str) -> Pass:
         with place.building():
             return _segmented(view, place, every)
 
+    def run(program: ProgramDef) -> ProgramDef:
+        met = set[str]()
+        done = rewrite(program, partial(rule, met))
+        note_unmet(loops, met)
+        return done
+
     return Pass(
         "segments",
-        lambda program: rewrite(program, rule),
+        run,
         f"Cut loops into segments of {every} trips, of which gradients keep the beginnings.",
         trusted=True,
     )
