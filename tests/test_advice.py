@@ -14,6 +14,7 @@ import pytest
 
 import braces as br
 from braces import hints
+from braces.define import decorator
 from braces.define.decorator import OPS
 from braces.frontend import branches, rnn, while_blocks
 from braces.ir import records
@@ -59,7 +60,7 @@ def options() -> frozenset[str]:
     """All that is passed by name to anything public."""
     found = {spec.name for d in OPS.definitions.values() for spec in (*d.attrs, *d.inputs)}
     modules = [br, br.layers, br.optimizer, br.init, br.random]
-    modules += [branches, records, rnn, while_blocks]
+    modules += [branches, decorator, records, rnn, while_blocks]
     for thing in (thing for module in modules for thing in vars(module).values()):
         found.update(_parameters(thing))
         if inspect.isclass(thing):

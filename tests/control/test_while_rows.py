@@ -279,3 +279,53 @@ def test_rows_that_become_a_parameter_are_exact(mode: str) -> None:
     for n in (3, 100, 0, 3):
         other.run(prog, want, feed={"n": np.int32(n)})
     np.testing.assert_allclose(scope.var("total").value, want.var("total").value, rtol=1e-12)
+
+
+# ---- sizes that nothing but an operator tells ------------------------------------------------
+
+
+def doubling(x: br.Var, max_trips: int | None = None) -> br.Var:
+    """Squares of a number that doubles until it is 1: one a trip."""
+    loop = br.create_while(max_trips=max_trips)
+    with loop.block() as body:
+        h = body.add_memory(init=x)
+        body.set_condition(h < 1.0)
+        h.update(h * 2.0)
+        body.add_output(h * h)
+    return loop()
+
+
+@pytest.mark.parametrize("derive", ["gradient", "second", "in a block"])
+def test_a_gradient_alone_knows_how_many_rows_there_are(derive: str, mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [], dtype="float64")
+        if derive == "in a block":
+            with br.block("doubling"):
+                total = br.sum(doubling(x))
+        else:
+            total = br.sum(doubling(x))
+        (slope,) = br.gradients([total], [x])
+        if derive == "second":
+            (slope,) = br.gradients([slope], [x])
+    small = br.prune(prog, [slope])
+    for one in (prog, small, br.parse(str(small))):
+        for start, trips in ((0.3, 2), (0.1, 4), (2.0, 0)):
+            got = br.Executor(mode=mode).run(one, br.Scope(), {"x": start}, slope.name)
+            per_trip = 2.0 * np.sum(4.0 ** np.arange(trips))
+            want = per_trip if derive == "second" else per_trip * start
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_a_loop_that_makes_too_many_trips_fails_whatever_comes_after_it(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [])
+        rows = doubling(x, max_trips=2)
+        (moved,) = br.jvp([rows], [x], [br.sum(rows)])  # one more loop, with as many rows
+    executor = br.Executor(mode=mode)
+    for start in (0.6, 0.1, 0.3):
+        if start == 0.1:
+            with pytest.raises(br.TripLimitError):
+                executor.run(prog, br.Scope(), {"x": start}, [rows, moved])
+            continue
+        found, pushed = executor.run(prog, br.Scope(), {"x": start}, [rows, moved])
+        np.testing.assert_allclose(pushed, 2.0 * found / start * np.sum(found), rtol=1e-5)

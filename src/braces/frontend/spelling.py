@@ -177,7 +177,9 @@ def missing(name: str) -> NoReturn:
     Raises:
         AttributeError: Always.
     """
-    hint = HINTS.get(name.lower()) if not name.startswith("_") else None
+    if name.startswith("_"):  # tools ask for many such names, and people for none
+        raise AttributeError(f"Braces has no `{name}`.", name=name)
+    hint = HINTS.get(name.lower())
     known = [*dir(sys.modules["braces"]), *SECOND, *dir(errors)]
     near = suggest(name, known)
     fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(braces)."

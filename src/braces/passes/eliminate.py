@@ -21,14 +21,25 @@ operators that nobody needs go, at any depth.
 
 A memory stays where a memory, a row or the condition that stays reads it: the first of the two
 would stay if the second were wanted.
+
+A size that only a run knows is told by an operator. What computes with it needs that operator,
+though it reads none of its values; here that is the gradient of a sum:
+
+    s: f32[m] = list_stack(list=l) {length=size(m)}        s: f32[m] = list_stack(…) {…}
+    y: f32[] = sum(x=s)                              ->    g: f32[m] = broadcast_to(…) {…}
+    g: f32[m] = broadcast_to(x=one) {shape=[size(m)]}      return g
+    return g
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from braces.define.axes import shape_of
 from braces.define.decorator import OPS
-from braces.ir.records import Body, Op, ProgramDef
+from braces.dims import Dim
+from braces.ir.records import Attr, Body, Op, ProgramDef
+from braces.ir.walk import all_bodies, all_ops
 from braces.ops.control.base import BlockOp
 from braces.passes.pipeline import Pass
 
@@ -42,18 +53,62 @@ def eliminated(program: ProgramDef) -> ProgramDef:
 
 def eliminate(body: Body, results: Sequence[str]) -> Body:
     """A block with only what these results need; they become its results."""
-    live = set(results)
+    live, sizes = set(results), set[str]()
     kept: list[Op] = []
+    tellers = {size: op for op in reversed(body.ops) for size in _told(op)}
     for op in reversed(body.ops):
         trimmed = _trimmed(op, live)
+        needed = {size for size in sizes if tellers[size] is op}
+        if needed and (trimmed is None or not needed <= _told(trimmed)):
+            trimmed = op  # a block is kept whole then
         if trimmed is not None:
             kept.append(trimmed)
             live.update(trimmed.reads())
+            if tellers:
+                sizes.update(tellers.keys() & _sizes(trimmed))
+                sizes -= _told(trimmed)
     ops = tuple(reversed(kept))
     bound = {name for op in ops for name in op.binds()} | set(body.params)
     named = bound | live
     infos = {name: info for name, info in body.vars.items() if name in named}
     return body.with_(results=tuple(results), vars=infos, ops=ops)
+
+
+def learned_size(op: Op) -> str | None:
+    """The dimension of which an operator tells the size, which only a run knows."""
+    role = OPS.get(op.type).roles.get("Learned")
+    size = None if role is None else op.attrs[role]
+    return size.name if isinstance(size, Dim) else None
+
+
+def _told(op: Op) -> set[str]:
+    """The dimensions that an operator tells, or one in its blocks."""
+    found = {learned_size(one) for one in _with_inner(op)}
+    return {size for size in found if size}
+
+
+def _with_inner(op: Op) -> Iterator[Op]:
+    yield op
+    for body in op.bodies().values():
+        yield from (one for _, one in all_ops(body))
+
+
+def _sizes(op: Op) -> set[str]:
+    """The dimensions that an operator computes with, in its blocks too."""
+    values = (value for one in _with_inner(op) for value in one.attrs.values())
+    attrs = (name for value in values for name in _named(value))
+    inner = (body for sub in op.bodies().values() for body, _ in all_bodies(sub))
+    infos = (info for body in inner for info in body.vars.values())
+    types = (name for info in infos for size in shape_of(info.type) for name in _named(size))
+    return {*attrs, *types}
+
+
+def _named(value: Attr) -> Iterator[str]:
+    if isinstance(value, Dim):
+        yield from value.names()
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from _named(one)
 
 
 def _trimmed(op: Op, live: set[str]) -> Op | None:

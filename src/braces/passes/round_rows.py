@@ -34,6 +34,7 @@ from braces.errors import BracesError
 from braces.ir.records import VALUE, Body, Op, ProgramDef
 from braces.ops.control.rows import mask_rows
 from braces.ops.rows_of_lists import length_of
+from braces.passes.eliminate import learned_size
 from braces.passes.pipeline import Pass, note
 from braces.passes.verify import free_number
 
@@ -81,9 +82,7 @@ def learned(op: Op) -> str | None:
 
     What an operator of another kind makes has exact sizes.
     """
-    roles = OPS.get(op.type).roles
-    size = op.attrs[roles["Learned"]] if "Roomy" in roles else None
-    return size.name if isinstance(size, Dim) else None
+    return learned_size(op) if "Roomy" in OPS.get(op.type).roles else None
 
 
 def _mentions(type_: TensorType, name: str) -> bool:

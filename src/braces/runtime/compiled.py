@@ -108,6 +108,17 @@ class Executable:
         every = zip(self.sites, status, self.limits, strict=False)
         return [(site, told) for site, told, limit in every if told > limit]
 
+    def failures(self, status: list[int]) -> list[tuple[Site, int]]:
+        """What is wrong with the run itself: all before it was as assumed.
+
+        An operator tells a failure only where no size before it was wrong. Sizes after it mean
+        nothing, for loops stop; neither does a failure where a history was cut short.
+        """
+        failed = self.failed(status)
+        if any(site.history for site, _ in failed):
+            return []
+        return [one for one in failed if not one[0].length]
+
 
 class CompiledPlan:
     """A plan on a device, compiled once for each set of types; see `braces.runtime.backend`.
@@ -214,22 +225,22 @@ class CompiledPlan:
                 for at in self.shared:  # the user keeps it: no memory that a later run takes
                     results[at] = np.array(fetches[at])
                 return self._recorded(form, executable, found, results) if found else results
-            failed = executable.failed(found)
-            if self._absorb_status(form, executable, found):
+            failures = executable.failures(found)
+            if not failures and self._absorb_status(form, executable, found):
                 continue
             if form.rounded:
                 form = self._made_exact(executable.counts(found))
                 continue
-            raise self._failure(run, found, failed)
+            raise self._failure(run, found, failures)
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
 
     def _failure(
-        self, run: Run, found: list[int], failed: list[tuple[Site, int]]
+        self, run: Run, found: list[int], failures: list[tuple[Site, int]]
     ) -> BracesError:
         """The error of a run that failed."""
         if self.check_nan and found[-1]:
             interpreted.find_nan(self.plan, run, self.device)
-        site, code = failed[0]
+        site, code = failures[0]
         failure = site.definition.failure(site.op.attrs, code)
         return failure.located(place(block_path(site.path, site.op), site.op))
 
