@@ -47,18 +47,23 @@ def test_both_modes_agree_in_float32(name: str) -> None:
         near(value, interpreted[key], 1e-4, f"modes: {key}")
 
 
+def squared(start: br.Var, n: br.Var) -> br.Var:
+    """A matrix times itself, squashed, so many times."""
+    loop = br.create_while()
+    with loop.block() as body:
+        i = body.add_memory(init=br.constant(0, dtype="int32"))
+        h = body.add_memory(init=start)
+        body.set_condition(i < n)
+        h.update(br.tanh(h @ h))
+        i.update(i + 1)
+    return loop.final(h)
+
+
 @pytest.mark.parametrize("width", [1, 64])
 def test_a_memory_is_kept_once_whatever_its_size(width: int) -> None:
     with br.Program() as prog:
         start, n = br.data("h", [width, width]), br.data("n", [], dtype="int32")
-        loop = br.create_while()
-        with loop.block() as body:
-            i = body.add_memory(init=br.constant(0, dtype="int32"))
-            h = body.add_memory(init=start)
-            body.set_condition(i < n)
-            h.update(br.tanh(h @ h))
-            i.update(i + 1)
-        br.gradients([br.sum(loop.final(h))], [start])
+        br.gradients([br.sum(squared(start, n))], [start])
     assert str(prog).count("= list_push(") == 1
 
 
@@ -74,14 +79,7 @@ def test_what_a_trip_popped_is_read_where_it_lies_and_not_carried(
     monkeypatch.setattr(OpLowering, "repeat", counting)
     with br.Program() as prog:
         start, n = br.data("h", [3, 3], dtype="float64"), br.data("n", [], dtype="int32")
-        loop = br.create_while()
-        with loop.block() as body:
-            i = body.add_memory(init=br.constant(0, dtype="int32"))
-            h = body.add_memory(init=start)
-            body.set_condition(i < n)
-            h.update(br.tanh(h @ h))
-            i.update(i + 1)
-        (slope,) = br.gradients([br.sum(loop.final(h))], [start])
+        (slope,) = br.gradients([br.sum(squared(start, n))], [start])
     (back,) = (op for op in prog.definition.main.ops if op.name.startswith("loop_0_grad"))
     memories = LoopView.of(back).memories
     compiler, interpreter = br.Executor(), br.Executor(mode="interpret")

@@ -17,16 +17,21 @@ import pytest
 import braces as br
 
 
+def counted(n: br.Var) -> br.Var:
+    """Counts from 0 until it meets a number."""
+    loop = br.create_while()
+    with loop.block() as body:
+        i = body.add_memory(init=br.constant(0, dtype="int64"))
+        body.set_condition(i != n)
+        i.update(i + 1)
+    return loop.final(i)
+
+
 def counting() -> tuple[br.Program, br.Var]:
     """Counts to `n` and adds 1 to a state each run; -1 has no end."""
     with br.Program() as prog:
         n, runs = br.data("n", [], dtype="int64"), br.state("runs", [], init=0.0)
-        loop = br.create_while()
-        with loop.block() as body:
-            i = body.add_memory(init=br.constant(0, dtype="int64"))
-            body.set_condition(i != n)
-            i.update(i + 1)
-        out = loop.final(i)
+        out = counted(n)
         prog.update("runs", (runs + 1.0).name)
     return prog, out
 
@@ -74,12 +79,7 @@ def in_a_block() -> tuple[br.Program, br.Var]:
     with br.Program() as prog:
         n, runs = br.data("n", [], dtype="int64"), br.state("runs", [], init=0.0)
         with br.block("outer"), br.block("inner"):
-            loop = br.create_while()
-            with loop.block() as body:
-                i = body.add_memory(init=br.constant(0, dtype="int64"))
-                body.set_condition(i != n)
-                i.update(i + 1)
-            out = loop.final(i)
+            out = counted(n)
         prog.update("runs", (runs + 1.0).name)
     return prog, out + 0
 

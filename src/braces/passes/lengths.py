@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from braces.builder.program import Builder
 from braces.builder.source import says_where
@@ -43,7 +42,7 @@ from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, is_integer
 from braces.errors import ShapeError
 from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
-from braces.ir.views import LoopView, Row, view_of
+from braces.ir.views import LoopView, Row
 from braces.ir.walk import rename_op
 from braces.ops.control.building import (
     Carried,
@@ -56,8 +55,8 @@ from braces.ops.control.fixed_rows import captured_rows
 from braces.ops.control.rows import blank_columns, follow_rows
 from braces.ops.row_rules import ADVICE
 from braces.ops.rules import zeros_of
-from braces.passes.pipeline import Pass, note, note_unmet
-from braces.passes.rewrite import Change, Place, rewrite
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite_loops
 
 
 @dataclass(frozen=True)
@@ -338,11 +337,7 @@ def lengths(by: str, *loops: str) -> Pass:
         (2, 3)
     """
 
-    def rule(met: set[str], op: Op, place: Place) -> Change:
-        view = view_of(op)
-        if not isinstance(view, LoopView) or place.where(op) not in loops:
-            return op
-        met.add(place.where(op))
+    def rule(view: LoopView, op: Op, place: Place) -> Change:
         if not view.counted:
             note(place.where(op), "stays as it is: a value tells how many trips it makes")
             return op
@@ -351,10 +346,7 @@ def lengths(by: str, *loops: str) -> Pass:
             return _with_lengths(view, place, _lengths(place.var(by)))
 
     def run(program: ProgramDef) -> ProgramDef:
-        met = set[str]()
-        done = rewrite(program, partial(rule, met))
-        note_unmet(loops, met)
-        return done
+        return rewrite_loops(program, loops, rule)
 
     return Pass(
         "lengths",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Container, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -123,13 +123,6 @@ def note(where: str, what: str) -> None:
     notes = _notes.get()
     if notes is not None:
         notes.append(Note(where, what))
-
-
-def note_unmet(loops: Iterable[str], met: Container[str]) -> None:
-    """Say which loops a pass was told of that the program does not have."""
-    for path in loops:
-        if path not in met:
-            note(path, "is no loop of the program")
 
 
 @contextmanager

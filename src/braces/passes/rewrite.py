@@ -26,7 +26,7 @@ back: what `is` the same was left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,6 +38,7 @@ from braces.builder.var import Var, visible_var
 from braces.errors import ProgramError
 from braces.ir.inlining import Opened
 from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
+from braces.ir.views import LoopView, view_of
 from braces.ir.walk import (
     all_bodies,
     map_bodies,
@@ -46,12 +47,14 @@ from braces.ir.walk import (
     resolve_body,
     with_captures,
 )
+from braces.passes.pipeline import note
 from braces.passes.verify import free_number
 
 Change: TypeAlias = "Op | Opened | Mapping[str, str] | None"
 """What becomes of an operator; see `rewrite`."""
 
 Rule: TypeAlias = "Callable[[Op, Place], Change]"
+LoopRule: TypeAlias = "Callable[[LoopView, Op, Place], Change]"
 
 
 def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
@@ -120,6 +123,32 @@ class Lifted:
         if not table.names.made_up(op.name) and taken(op.name):
             moved = moved.with_(name=unique(op.type.replace(".", "_")))
         return cls(moved, tuple(binds), names)
+
+
+def rewrite_loops(
+    program: ProgramDef, loops: Collection[str] | None, rule: LoopRule
+) -> ProgramDef:
+    """A program in which some loops are kept, replaced, or turned into others; see `rewrite`.
+
+    Args:
+        program: The program.
+        loops: Their paths, as `loop_0/body/loop_1`, or `None` for all. What is none is noted.
+        rule: What becomes of one, taken apart.
+    """
+    met = set[str]()
+
+    def chosen(op: Op, place: Place) -> Change:
+        view, path = view_of(op), place.where(op)
+        if not isinstance(view, LoopView) or (loops is not None and path not in loops):
+            return op
+        met.add(path)
+        return rule(view, op, place)
+
+    done = rewrite(program, chosen)
+    for path in loops or ():
+        if path not in met:
+            note(path, "is no loop of the program")
+    return done
 
 
 class Place:

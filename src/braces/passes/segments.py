@@ -45,7 +45,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from braces.builder.program import Builder
 from braces.builder.source import says_where
@@ -59,8 +58,8 @@ from braces.ir.views import LoopView, Row, view_of
 from braces.ir.walk import rename_body
 from braces.ops.control.building import Carried, Cut, Looped, build_loop
 from braces.ops.lists import INDEX_TYPE
-from braces.passes.pipeline import Pass, note, note_unmet
-from braces.passes.rewrite import Change, Place, rewrite
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite_loops
 
 
 @dataclass
@@ -246,11 +245,7 @@ def segments(every: int, *loops: str) -> Pass:
     """
     check_trips(every, "every")
 
-    def rule(met: set[str], op: Op, place: Place) -> Change:
-        view = view_of(op)
-        if not isinstance(view, LoopView) or (loops and place.where(op) not in loops):
-            return op
-        met.add(place.where(op))
+    def rule(view: LoopView, op: Op, place: Place) -> Change:
         reason = _whole_for(view, place, every)
         if reason is not None:
             note(place.where(op), f"stays whole: {reason}")
@@ -260,10 +255,7 @@ def segments(every: int, *loops: str) -> Pass:
             return _segmented(view, place, every)
 
     def run(program: ProgramDef) -> ProgramDef:
-        met = set[str]()
-        done = rewrite(program, partial(rule, met))
-        note_unmet(loops, met)
-        return done
+        return rewrite_loops(program, loops or None, rule)
 
     return Pass(
         "segments",
