@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.var import call
+from braces.builder.append import call
 from braces.define.decorator import OPS
 
 

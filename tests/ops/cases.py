@@ -14,7 +14,8 @@ import numpy as np
 from references import SIZES, Reference, Values, collect, is_float, numbers
 
 import braces.ops  # noqa: F401 - registers the operators
-from braces.builder.var import Var, apply
+from braces.builder.append import apply
+from braces.builder.var import Var
 from braces.define.decorator import OPS, OpDef
 from braces.dims import Dim, Size, parse_size, substitute
 from braces.dtypes import FLOAT64, DType, TensorType, parse_type

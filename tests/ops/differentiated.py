@@ -20,7 +20,8 @@ from cases import (
 )
 from references import is_float
 
-from braces.builder.var import Var, apply
+from braces.builder.append import apply
+from braces.builder.var import Var
 from braces.passes.backward import gradients
 from braces.runtime.executor import Executor
 

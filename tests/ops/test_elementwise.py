@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType
 from braces.errors import DTypeError, ProgramError, ShapeError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
-from braces.builder.var import one
+from braces.builder.append import one
 from braces.dims import Dim
 from braces.dtypes import parse_type
 from braces.errors import DTypeError, ProgramError, ShapeError

@@ -11,7 +11,7 @@ from cases import MODES, REFERENCES, Case, build, cases
 from references import is_float
 
 import braces as br
-from braces.builder.var import apply, call
+from braces.builder.append import apply, call
 from braces.define.decorator import OPS
 from braces.errors import BracesError, DTypeError, ProgramError, ShapeError
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
-from braces.builder.var import call, one
+from braces.builder.append import call, one
 from braces.errors import ShapeError
 from braces.frontend.variables import data
 from braces.program import Program

@@ -18,7 +18,8 @@ import pytest
 from cases import Case, cases, number
 
 import braces as br
-from braces.builder.var import Var, apply
+from braces.builder.append import apply
+from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT64, TensorType
 from braces.errors import ProgramError

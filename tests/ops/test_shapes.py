@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.builder.var import one
+from braces.builder.append import one
 from braces.define import inference
 from braces.define.decorator import OPS
 from braces.dims import Dim

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.var import one
+from braces.builder.append import one
 from braces.dims import Dim
 from braces.errors import DTypeError, IndexRangeError, ProgramError, ShapeError
 

@@ -7,8 +7,8 @@ they call their arguments, so they name the function of Braces and stop there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NoReturn
 
 from braces.builder.source import user_line
 from braces.define.decorator import OPS, OpDef
@@ -31,10 +31,8 @@ class NumPyCalls:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def op(self, op_type: str, *operands: Any, **attrs: Any) -> Any:
-            """Append an operator with one output."""
+    op: ClassVar[Callable[..., Any]]
+    """Appends an operator with one output; a class of variables says how."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """What `np.UFUNC(*inputs)` appends.

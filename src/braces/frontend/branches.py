@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from braces.builder.append import as_var, one
 from braces.builder.program import current_program
 from braces.builder.source import says_where, user_source
-from braces.builder.var import Var, as_var, one, tensor_type
+from braces.builder.var import Var, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType, Type, is_integer
 from braces.errors import BracesError, ProgramError, ShapeError

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.var import Operand, Var, call
+from braces.builder.append import call
+from braces.builder.var import Operand, Var
 from braces.define.decorator import Padding
 from braces.errors import ShapeError
 from braces.frontend import init as initializers

@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from braces.builder.var import Var, as_var, tensor_type
+from braces.builder.append import as_var
+from braces.builder.var import Var, tensor_type
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.branches import Branch, create_if_else, create_switch
 from braces.frontend.construct import LoopBlock, Memory, types_agree

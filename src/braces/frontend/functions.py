@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.builder.var import apply, unpacked
+from braces.builder.append import apply, unpacked
 from braces.define.decorator import OPS, OpDef, op as define_op
 from braces.define.definition import Completing
 from braces.define.signature import call_signature

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from braces.builder.append import program_of
 from braces.builder.program import current_program
 from braces.builder.source import says_where, user_line
-from braces.builder.var import Var, program_of
+from braces.builder.var import Var
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.frontend.tree import values
 

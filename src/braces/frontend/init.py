@@ -32,10 +32,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from braces.builder.append import call, one
 from braces.builder.program import current_program
 from braces.builder.scalars import fitted, numbers
 from braces.builder.source import says_where
-from braces.builder.var import Var, call, one, var_of
+from braces.builder.var import Var, var_of
 from braces.dtypes import DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.guard import missing_from

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from braces.builder.var import Operand, Var, as_var, one
+from braces.builder.append import as_var, one
+from braces.builder.var import Operand, Var
 from braces.dtypes import is_float, is_integer
 from braces.errors import DTypeError, ShapeError
 from braces.frontend import init as initializers

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
+from braces.builder.append import call, one
 from braces.builder.program import Builder, current_program
-from braces.builder.var import Operand, Var, call, named_var, one
+from braces.builder.var import Operand, Var, named_var
 from braces.define.decorator import Axes
 from braces.dtypes import FLOAT32, DType
 from braces.errors import ProgramError

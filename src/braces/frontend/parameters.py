@@ -7,8 +7,9 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from braces.builder.append import one
 from braces.builder.program import current_program
-from braces.builder.var import Operand, Var, one, tensor_type, var_of
+from braces.builder.var import Operand, Var, tensor_type, var_of
 from braces.define.decorator import OPS
 from braces.dtypes import DType
 from braces.errors import (

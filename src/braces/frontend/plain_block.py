@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
+from braces.builder.append import apply
 from braces.builder.source import says_where, user_line, user_source
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, apply
+from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.frontend.construct import SubBlock, located
 from braces.frontend.recall import Recall

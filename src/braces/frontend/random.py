@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from braces.builder.append import as_var, call, one
 from braces.builder.program import Builder, current_program
-from braces.builder.var import Var, as_var, call, one, tensor_type, var_of
+from braces.builder.var import Var, tensor_type, var_of
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import parse_type, size_of
 from braces.errors import ProgramError, ShapeError

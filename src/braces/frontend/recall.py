@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from braces.builder.append import as_var
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, as_var, check_visible, named_var, var_of
+from braces.builder.var import Var, check_visible, named_var, var_of
 from braces.define.decorator import OPS
 from braces.dims import Dim, Size, substitute
 from braces.dtypes import ListType, Type

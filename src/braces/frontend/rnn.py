@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from braces.builder.append import as_var, one
 from braces.builder.source import says_where
-from braces.builder.var import Var, as_var, one, shown, tensor_type
+from braces.builder.var import Var, shown, tensor_type
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from braces.builder.append import one
 from braces.builder.program import Builder, current_program
 from braces.builder.scalars import as_array, literal
 from braces.builder.source import says_where
-from braces.builder.var import Operand, Var, named_var, one, var_of
+from braces.builder.var import Operand, Var, named_var, var_of
 from braces.dims import Size
 from braces.dtypes import DType, TensorType, dtype_of, size_of
 from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError, array_fix

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from braces.builder.append import apply, as_var
 from braces.builder.source import says_where
-from braces.builder.var import Var, apply, as_var, shown, tensor_type
+from braces.builder.var import Var, shown, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.dtypes import BOOL, is_float
 from braces.jaxpr.equation import Equation, Rule, Value
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from braces.builder.append import one
 from braces.builder.program import current_program
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, one, tensor_type, var_of
+from braces.builder.var import Var, tensor_type, var_of
 from braces.dtypes import INT64, TensorType
 from braces.ir.records import ARGUMENT, Body, VarInfo
 from braces.ir.views import LoopView

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.inference import Translation
 from braces.ir.records import Literal
 from braces.jaxpr.equation import Equation, Runner, Value, written_at

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var, apply, one
+from braces.builder.append import apply, one
+from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.jaxpr.arithmetic import in_dtype
 from braces.jaxpr.equation import Equation, Rule, Value

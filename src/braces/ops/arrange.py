@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.axes import (
     Attrs,
     AxisError,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from braces.builder.var import Var, call, one, tensor_type
+from braces.builder.append import call, one
+from braces.builder.var import Var, tensor_type
 from braces.define.axes import (
     Attrs,
     AxisError,

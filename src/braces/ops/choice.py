@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.define.offence import offender_code
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_integer

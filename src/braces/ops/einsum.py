@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from braces.builder.var import Var, apply, one, tensor_type
+from braces.builder.append import apply, one
+from braces.builder.var import Var, tensor_type
 from braces.define.axes import DOTS, Attrs, AxisMap, Types, mapped, shape_of
 from braces.define.decorator import Tensor, op
 from braces.dims import Size

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.dtypes import DType, is_float
 from braces.lazy import jax, jnp

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
+from braces.builder.append import one
 from braces.builder.scalars import literal
-from braces.builder.var import Var, one
+from braces.builder.var import Var
 from braces.define.axes import (
     Attrs,
     AxisMap,

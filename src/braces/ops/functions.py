@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.dtypes import is_float
 from braces.lazy import jnp, lax

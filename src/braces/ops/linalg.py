@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.var import Var, one, tensor_type
+from braces.builder.append import one
+from braces.builder.var import Var, tensor_type
 from braces.define.axes import (
     Attrs,
     AxisError,

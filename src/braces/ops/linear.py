@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from braces.builder.var import Var, apply, tensor_type
+from braces.builder.append import apply
+from braces.builder.var import Var, tensor_type
 from braces.define.decorator import OpDef
 from braces.dtypes import is_float
 from braces.ops.rules import zeros_of

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from braces.builder.var import Var, apply
+from braces.builder.append import apply
+from braces.builder.var import Var
 from braces.define.axes import shaped
 from braces.define.decorator import Capacity, History, Tensor, op
 from braces.define.inference import Context

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.axes import (
     LOWEST,
     Attrs,

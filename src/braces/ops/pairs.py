@@ -6,7 +6,8 @@ are where no derivative exists is said at each.
 
 from __future__ import annotations
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.dtypes import FLOAT32, is_float
 from braces.lazy import jnp

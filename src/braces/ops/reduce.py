@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var, apply, one, tensor_type
+from braces.builder.append import apply, one
+from braces.builder.var import Var, tensor_type
 from braces.define.axes import (
     HIGHEST,
     LOWEST,

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from braces.builder.var import Var, apply
+from braces.builder.append import apply
+from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, shaped
 from braces.define.decorator import Capacity, History, Learned, Roomy, Tensor, op
 from braces.define.inference import Context

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.var import Var, one, tensor_type
+from braces.builder.append import one
+from braces.builder.var import Var, tensor_type
 from braces.define.axes import AxisError, axis_at, operated_axes
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import DTypeError

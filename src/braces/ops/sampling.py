@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.axes import (
     Attrs,
     AxisMap,

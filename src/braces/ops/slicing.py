@@ -19,7 +19,8 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisMap, Indices, Types, first_rank, mapped, numbered
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from braces.builder.var import Var, apply, one
+from braces.builder.append import apply, one
+from braces.builder.var import Var
 from braces.define.decorator import OpDef
 from braces.dtypes import FLOAT32
 from braces.ops.elementwise import in_dtype

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from braces.builder.var import Var, one, tensor_type
+from braces.builder.append import one
+from braces.builder.var import Var, tensor_type
 from braces.define.axes import (
     Attrs,
     AxisMap,

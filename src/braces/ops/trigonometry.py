@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax, jnp, lax
 from braces.ops.functions import WITH_INTEGERS

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from braces.builder.var import Var, one
+from braces.builder.append import one
+from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisMap, Types, along_axis
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context

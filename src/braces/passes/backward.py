@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TypeAlias
 
+from braces.builder.append import apply, as_var, one
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
 from braces.builder.var import (
     Operand,
     Var,
-    apply,
-    as_var,
     check_visible,
-    one,
     shown,
     tensor_type,
     var_of,

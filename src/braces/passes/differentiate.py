@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from braces.builder.append import call
 from braces.builder.program import Builder
 from braces.builder.source import says_where
-from braces.builder.var import Var, call, main_var
+from braces.builder.var import Var, main_var
 from braces.errors import GradientError
 from braces.ir.records import ProgramDef
 from braces.ir.walk import rename_body

@@ -8,18 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence, Set
 
+from braces.builder.append import apply, as_var
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
-from braces.builder.var import (
-    Operand,
-    Var,
-    apply,
-    as_var,
-    check_visible,
-    shown,
-    visible_var,
-)
+from braces.builder.var import Operand, Var, check_visible, shown, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import Op, Slots, VarInfo

@@ -34,10 +34,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, one, tensor_type, var_of, visible_var
+from braces.builder.var import Var, tensor_type, var_of, visible_var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, is_integer
 from braces.errors import ShapeError

@@ -25,8 +25,9 @@ does it by itself, where it compiles.
 
 from __future__ import annotations
 
+from braces.builder.append import apply, one
 from braces.builder.program import Builder
-from braces.builder.var import apply, one, var_of
+from braces.builder.var import var_of
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import TensorType

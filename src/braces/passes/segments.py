@@ -46,10 +46,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, one, var_of, visible_var
+from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, ListType, TensorType, Type
 from braces.errors import ProgramError

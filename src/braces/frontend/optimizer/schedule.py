@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from braces.builder.append import as_var
 from braces.builder.source import says_where
-from braces.builder.var import Operand, Var, as_var
+from braces.builder.var import Operand, Var
 from braces.define.kinds import coerce_argument
 from braces.dtypes import dtype_of, is_float, is_integer
 from braces.errors import DTypeError, ProgramError

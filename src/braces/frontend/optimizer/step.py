@@ -26,8 +26,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from braces.builder.append import one
 from braces.builder.program import Builder
-from braces.builder.var import Var, one, shown, var_of
+from braces.builder.var import Var, shown, var_of
 from braces.dtypes import INT32, DType, TensorType
 from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
 from braces.frontend.optimizer.parts import Given, Part

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from braces.builder.append import apply
 from braces.builder.program import Builder
-from braces.builder.var import Var, apply, visible_var
+from braces.builder.var import Var, visible_var
 from braces.dims import Size
 from braces.ir.records import CAPTURES, Body, Op
 from braces.ir.views import LoopView, Memory, PartitionView, Slice, SwitchView

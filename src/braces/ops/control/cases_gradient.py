@@ -50,8 +50,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
+from braces.builder.append import call
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, call, var_of, visible_var
+from braces.builder.var import Var, var_of, visible_var
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op
 from braces.ir.views import BlockView, CasesView, Output, SwitchView, names_read, view_of

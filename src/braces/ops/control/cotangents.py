@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from braces.builder.var import Var, one, tensor_type
+from braces.builder.append import one
+from braces.builder.var import Var, tensor_type
 from braces.dtypes import ListType, Type, is_float
 from braces.ops.lists import add_lists, zero_list
 from braces.ops.rules import zeros_of

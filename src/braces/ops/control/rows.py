@@ -25,9 +25,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, one, var_of
+from braces.builder.var import Var, var_of
 from braces.define.axes import HIGHEST, LOWEST, Fills, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Size

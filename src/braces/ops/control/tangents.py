@@ -31,8 +31,9 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
+from braces.builder.append import call
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, call, var_of, visible_var
+from braces.builder.var import Var, var_of, visible_var
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.views import BlockView, LoopView, Memory, Output, Row, Slice, SwitchView
 from braces.ir.walk import all_bodies, free_names, rename_body
