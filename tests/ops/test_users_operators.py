@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.definition import Completing, OpDef
+from braces.define.completing import Completing, KernelOp
 from braces.dtypes import TensorType
 from braces.errors import RunError
 
@@ -42,7 +42,7 @@ def test_every_method_that_completes_an_operator_of_ours_completes_one_of_a_user
     methods = [name for name in vars(Completing) if not name.startswith("_")]
     assert {"vjp", "jvp", "gradient", "resolved", "learned", "checked"} <= set(methods)
     for name in methods:
-        assert getattr(made, name).__func__ is getattr(OpDef, name)
+        assert getattr(made, name).__func__ is getattr(KernelOp, name)
         assert made.definition is made.definition.definition
 
 

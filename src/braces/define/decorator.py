@@ -13,30 +13,26 @@ tests follow from the one definition:
     def double_vjp(out_grad: Tensor, *, times: int = 1) -> Tensor:
         return out_grad * 2**times
 
-Derived operators carry their transforms in the type: `double.vjp`, `double.jvp`,
+Derivatives carry their transforms in the type: `double.vjp`, `double.jvp`,
 `double.vjp.vjp`. What nobody wrote is derived from the kernel by `jax.vjp` and `jax.jvp`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from braces.define.axes import Axes as AxisSpec
+from braces.define.completing import KernelOp
 from braces.define.definition import (
-    GRAD,
-    TANGENT,
     Attrs as Attrs,
     DTypeRule as DTypeRule,
     OpDef as OpDef,
     Tensor as Tensor,
     Types as Types,
-    Values,
-    suffix_of,
 )
-from braces.define.derived_axes import derived_rule
+from braces.define.derivatives import TRANSFORMS
 from braces.define.kinds import (
     Axes as Axes,
     Capacity as Capacity,
@@ -51,7 +47,6 @@ from braces.define.kinds import (
 from braces.define.notation import axis_rule, is_elementwise
 from braces.define.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
 from braces.errors import OpDefinitionError, UnknownNameError, suggest
-from braces.lazy import jax
 
 HIGHEST_ORDER = 10
 """Derivatives of derivatives: each order has 1.6 times the slots of the one before."""
@@ -204,13 +199,13 @@ def op(
         The last axis of x must equal the second last axis of w.
     """
 
-    def decorate(kernel: Callable[..., Any]) -> OpDef:
+    def decorate(kernel: Callable[..., Any]) -> KernelOp:
         _check_dtypes(kernel.__name__, dtypes, axes)
         inputs, attrs = read_signature(kernel)
         many = str(inspect.signature(kernel).return_annotation).startswith("list")
         slots = tuple(Slot(name, many=many) for name in outputs)
         rule = axis_rule(kernel.__name__, axes, inputs, slots)
-        definition = OpDef(
+        definition = KernelOp(
             kernel.__name__,
             inputs,
             attrs,
@@ -229,7 +224,8 @@ def op(
             examples=examples,
             version=version,
         )
-        return OPS.add(definition)
+        OPS.add(definition)
+        return definition
 
     return decorate if kernel is None else decorate(kernel)
 
@@ -247,95 +243,3 @@ def _check_dtypes(name: str, dtypes: object, axes: AxisSpec) -> None:
             f"{name}: dtypes={dtypes!r:.80} is no function.",
             fix="Say dtypes=lambda operator, x: 'float32', with the dtype of each input.",
         )
-
-
-# ---- derived operators -----------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class DerivedVjp(OpDef):
-    """The gradient of an operator, by `jax.vjp` of its kernel."""
-
-    base: OpDef | None = None
-
-    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
-        """Cotangents of the wanted inputs from those of the outputs."""
-        base = self.base
-        assert base is not None
-        cotangents = {
-            s.name: values[s.name + self.suffix]
-            for s in base.outputs
-            if values.get(s.name + self.suffix)
-        }
-        primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
-        names = [slot.removesuffix(self.suffix) for slot in wanted]
-        chosen = {name: primals[name] for name in names}
-
-        def forward(chosen: dict[str, Any]) -> dict[str, Any]:
-            results = base.compute(primals | chosen, attrs, cotangents)
-            return {name: results[name] for name in cotangents}
-
-        _, pull = jax.vjp(forward, chosen)
-        (grads,) = pull(cotangents)
-        return {name + self.suffix: grad for name, grad in grads.items()}
-
-
-@dataclass(eq=False)
-class DerivedJvp(OpDef):
-    """The directional derivative of an operator, by `jax.jvp` of its kernel."""
-
-    base: OpDef | None = None
-
-    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
-        """Tangents of the wanted outputs from those of the inputs."""
-        base = self.base
-        assert base is not None
-        primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
-        moves = {name: values.get(name + self.suffix) for name in primals}
-        tangents = {name: given for name, given in moves.items() if given}
-        outs = [slot.removesuffix(self.suffix) for slot in wanted]
-
-        def forward(chosen: dict[str, Any]) -> dict[str, Any]:
-            results = base.compute(primals | chosen, attrs, outs)
-            return {name: results[name] for name in outs}
-
-        _, pushed = jax.jvp(forward, ({n: primals[n] for n in tangents},), (tangents,))
-        return {name + self.suffix: tangent for name, tangent in pushed.items()}
-
-
-def _vjp_of(base: OpDef) -> OpDef:
-    if base.vjp_rule is not None:
-        return base.vjp_rule
-    suffix = suffix_of(GRAD, base)
-    inputs = (*base.inputs, *_beside(base.outputs, suffix))
-    outputs = _beside(base.inputs, suffix)
-    cotangents = base.cotangents | {slot.name + suffix for slot in base.outputs}
-    return DerivedVjp(
-        f"{base.type}.vjp", inputs, base.attrs, outputs, base.kernel,
-        f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
-        costly=base.costly, suffix=suffix, cotangents=cotangents,
-        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, cotangents),
-    )  # fmt: skip
-
-
-def _jvp_of(base: OpDef) -> OpDef:
-    suffix = suffix_of(TANGENT, base)
-    inputs = (*base.inputs, *_beside(base.inputs, suffix))
-    outputs = _beside(base.outputs, suffix)
-    cotangents = base.cotangents | {slot + suffix for slot in base.cotangents}
-    linear = cotangents | {slot.name + suffix for slot in base.inputs}
-    return DerivedJvp(
-        f"{base.type}.jvp", inputs, base.attrs, outputs, base.kernel,
-        f"Directional derivative of {base.type}.", base=base,
-        differentiable=base.differentiable, costly=base.costly, suffix=suffix,
-        cotangents=cotangents,
-        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, linear),
-    )  # fmt: skip
-
-
-def _beside(slots: Iterable[Slot], suffix: str) -> tuple[Slot, ...]:
-    """A slot for the cotangents or tangents of each of these."""
-    return tuple(Slot(s.name + suffix, s.many, optional=True) for s in slots)
-
-
-TRANSFORMS: dict[str, Callable[[OpDef], OpDef]] = {"vjp": _vjp_of, "jvp": _jvp_of}

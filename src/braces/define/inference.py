@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.decorator import OPS, Attrs, DerivedJvp, OpDef, Types
+from braces.define.decorator import OPS, Attrs, OpDef, Types
+from braces.define.derivatives import DerivedJvp
 from braces.define.shapes import Shapes, check_sizes, shapes_of
 from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
 from braces.dtypes import TensorType, Type, dtype_of, unifies

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from braces.builder.append import apply, unpacked
+from braces.define.completing import Completing
 from braces.define.decorator import OPS, OpDef, op as define_op
-from braces.define.definition import Completing
 from braces.define.signature import call_signature
 from braces.errors import ProgramError
 from braces.hints import ALIASES

@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 from braces.builder.append import apply
 from braces.builder.var import Var, tensor_type
-from braces.define.decorator import OpDef
+from braces.define.completing import KernelOp
 from braces.dtypes import is_float
 from braces.ops.rules import zeros_of
 
 VarSlots: TypeAlias = "Mapping[str, tuple[Var, ...]]"
 
 
-def linear(*definitions: OpDef, **changed: Any) -> None:
+def linear(*definitions: KernelOp, **changed: Any) -> None:
     """Say that operators are linear in all inputs that are no indices.
 
     Args:
@@ -25,7 +25,7 @@ def linear(*definitions: OpDef, **changed: Any) -> None:
         definition.jvp(_rule(definition, changed))
 
 
-def _rule(definition: OpDef, changed: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]:
+def _rule(definition: KernelOp, changed: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]:
     def rule(
         values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]
     ) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
-from braces.define.decorator import OpDef
+from braces.define.completing import KernelOp
 from braces.dtypes import FLOAT32
 from braces.ops.elementwise import in_dtype
 from braces.ops.linear import VarSlots
@@ -18,7 +18,7 @@ Slope: TypeAlias = "Callable[[Var, Var, Var], Var]"
 """From `x`, `y` and `out` to the derivative of `out` by one of the inputs."""
 
 
-def by_slopes(definition: OpDef, x: Slope, y: Slope) -> None:
+def by_slopes(definition: KernelOp, x: Slope, y: Slope) -> None:
     """Write gradient and directional derivative of a function of `x` and `y`.
 
     x_grad = out_grad * slope_x,   out_tangent = slope_x * x_tangent + slope_y * y_tangent
@@ -49,7 +49,7 @@ def by_slopes(definition: OpDef, x: Slope, y: Slope) -> None:
     definition.jvp(jvp)
 
 
-def by_precision(definition: OpDef, slope: Callable[[Var], Var]) -> None:
+def by_precision(definition: KernelOp, slope: Callable[[Var], Var]) -> None:
     """Take the written gradient, which reads the result, for numbers of 32 bits and more only.
 
     A 16-bit result has too few digits for a slope that vanishes at its bounds; that of 16-bit
@@ -70,7 +70,7 @@ def by_precision(definition: OpDef, slope: Callable[[Var], Var]) -> None:
     definition.jvp(jvp)
 
 
-def forward_as_backward(*definitions: OpDef) -> None:
+def forward_as_backward(*definitions: KernelOp) -> None:
     """Say that functions of one number take tangents as they take cotangents.
 
     The written gradient is a product with the slope, which is all that either mode needs.
@@ -79,7 +79,7 @@ def forward_as_backward(*definitions: OpDef) -> None:
         definition.jvp(_jvp(definition))
 
 
-def _jvp(definition: OpDef) -> Callable[..., VarSlots]:
+def _jvp(definition: KernelOp) -> Callable[..., VarSlots]:
     rule = definition.vjp_rule
     assert rule is not None
     needed = [slot.name for slot in rule.inputs if slot.name != "out_grad"]

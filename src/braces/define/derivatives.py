@@ -1,0 +1,143 @@
+"""The derivatives of an operator, which are operators: `tanh.vjp`, `tanh.jvp`, `tanh.vjp.vjp`.
+
+What nobody wrote is derived from the kernel by `jax.vjp` and `jax.jvp`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from braces.define.definition import Attrs, OpDef, Values
+from braces.define.derived_axes import derived_rule
+from braces.define.signature import Slot, read_signature
+from braces.lazy import jax
+
+GRAD, TANGENT = "_grad", "_tangent"
+"""What the slots of first derivatives have after the name of the slot that they belong to."""
+
+
+def suffix_of(stem: str, base: OpDef) -> str:
+    """What tells the slots of a derivative from those of the operator: `_grad`, or `_grad2`.
+
+    The operator may be a derivative itself and have an `x_grad` already, which is another thing
+    than the cotangent of its `x`.
+    """
+    names = {slot.name for slot in (*base.inputs, *base.outputs)}
+    numbered = (f"{stem}{order}" for order in itertools.count(2))
+    suffixes = itertools.chain([stem], numbered)
+    return next(s for s in suffixes if names.isdisjoint(name + s for name in names))
+
+
+@dataclass(eq=False)
+class DerivedVjp(OpDef):
+    """The gradient of an operator, by `jax.vjp` of its kernel."""
+
+    base: OpDef | None = None
+
+    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
+        """Cotangents of the wanted inputs from those of the outputs."""
+        base = self.base
+        assert base is not None
+        cotangents = {
+            s.name: values[s.name + self.suffix]
+            for s in base.outputs
+            if values.get(s.name + self.suffix)
+        }
+        primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
+        names = [slot.removesuffix(self.suffix) for slot in wanted]
+        chosen = {name: primals[name] for name in names}
+
+        def forward(chosen: dict[str, Any]) -> dict[str, Any]:
+            results = base.compute(primals | chosen, attrs, cotangents)
+            return {name: results[name] for name in cotangents}
+
+        _, pull = jax.vjp(forward, chosen)
+        (grads,) = pull(cotangents)
+        return {name + self.suffix: grad for name, grad in grads.items()}
+
+
+@dataclass(eq=False)
+class DerivedJvp(OpDef):
+    """The directional derivative of an operator, by `jax.jvp` of its kernel."""
+
+    base: OpDef | None = None
+
+    def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
+        """Tangents of the wanted outputs from those of the inputs."""
+        base = self.base
+        assert base is not None
+        primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
+        moves = {name: values.get(name + self.suffix) for name in primals}
+        tangents = {name: given for name, given in moves.items() if given}
+        outs = [slot.removesuffix(self.suffix) for slot in wanted]
+
+        def forward(chosen: dict[str, Any]) -> dict[str, Any]:
+            results = base.compute(primals | chosen, attrs, outs)
+            return {name: results[name] for name in outs}
+
+        _, pushed = jax.jvp(forward, ({n: primals[n] for n in tangents},), (tangents,))
+        return {name + self.suffix: tangent for name, tangent in pushed.items()}
+
+
+def written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
+    """The gradient of an operator whose kernel somebody wrote; see `Completing.vjp`."""
+    inputs, given = read_signature(kernel)
+    roles = {spec.name: spec.role for spec in base.attrs}
+    attrs = tuple(replace(spec, role=roles.get(spec.name, spec.role)) for spec in given)
+    single = not str(inspect.signature(kernel).return_annotation).startswith("tuple")
+    wrt = base.inputs[:1] if single else base.inputs
+    suffix = suffix_of(GRAD, base)
+    outputs = tuple(Slot(slot.name + suffix, slot.many, optional=True) for slot in wrt)
+    many = {slot.name for slot in (*base.inputs, *base.outputs) if slot.many}
+    slots = tuple(
+        Slot(s.name, s.many or s.name.removesuffix(suffix) in many, s.optional) for s in inputs
+    )
+    doc = f"Gradient of {base.type}."
+    cotangents = frozenset(slot.name + suffix for slot in base.outputs)
+    return OpDef(
+        f"{base.type}.vjp", slots, attrs, outputs, kernel, doc, suffix=suffix,
+        axes_rule=derived_rule(base.axes_rule, slots, outputs, suffix, cotangents),
+        cotangents=cotangents,
+    )  # fmt: skip
+
+
+def _vjp_of(base: OpDef) -> OpDef:
+    if base.vjp_rule is not None:
+        return base.vjp_rule
+    suffix = suffix_of(GRAD, base)
+    inputs = (*base.inputs, *_beside(base.outputs, suffix))
+    outputs = _beside(base.inputs, suffix)
+    cotangents = base.cotangents | {slot.name + suffix for slot in base.outputs}
+    return DerivedVjp(
+        f"{base.type}.vjp", inputs, base.attrs, outputs, base.kernel,
+        f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
+        costly=base.costly, suffix=suffix, cotangents=cotangents,
+        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, cotangents),
+    )  # fmt: skip
+
+
+def _jvp_of(base: OpDef) -> OpDef:
+    suffix = suffix_of(TANGENT, base)
+    inputs = (*base.inputs, *_beside(base.inputs, suffix))
+    outputs = _beside(base.outputs, suffix)
+    cotangents = base.cotangents | {slot + suffix for slot in base.cotangents}
+    linear = cotangents | {slot.name + suffix for slot in base.inputs}
+    return DerivedJvp(
+        f"{base.type}.jvp", inputs, base.attrs, outputs, base.kernel,
+        f"Directional derivative of {base.type}.", base=base,
+        differentiable=base.differentiable, costly=base.costly, suffix=suffix,
+        cotangents=cotangents,
+        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, linear),
+    )  # fmt: skip
+
+
+def _beside(slots: Iterable[Slot], suffix: str) -> tuple[Slot, ...]:
+    """A slot for the cotangents or tangents of each of these."""
+    return tuple(Slot(s.name + suffix, s.many, optional=True) for s in slots)
+
+
+TRANSFORMS: dict[str, Callable[[OpDef], OpDef]] = {"vjp": _vjp_of, "jvp": _jvp_of}
