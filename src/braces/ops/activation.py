@@ -351,70 +351,7 @@ def softsign_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad / jnp.square(1 + jnp.abs(x))
 
 
-# ---- along an axis ---------------------------------------------------------------------------
-
-
-@op(axes=along_axis, dtypes=real_function, examples=ALONG)
-@in_float32
-def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
-    """Normalised exponentials along one axis.
-
-        out[..., i, ...] = exp(x[..., i, ...]) / sum_j exp(x[..., j, ...])
-
-    The maximum along `axis` is subtracted first, so large inputs do not overflow.
-
-    Inputs:
-        x: real[*shape]. Logits, in nats.
-
-    Attributes:
-        axis: The axis that is normalised; negative counts from the end.
-
-    Outputs:
-        out: float[*shape]. Not negative; sums to one along `axis`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
-    """
-    return jax.nn.softmax(floating(x), axis=axis)
-
-
-@softmax.vjp
-@in_float32
-def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
-    """x_grad = out * (out_grad - sum(out * out_grad, axis)); `x` need not be kept."""
-    weighted = out * out_grad
-    return weighted - out * jnp.sum(weighted, axis, keepdims=True)
-
-
-@op(axes=along_axis, dtypes=real_function, examples=ALONG)
-@in_float32
-def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
-    """The logarithm of the softmax along one axis, exact where the softmax underflows.
-
-        out[..., i, ...] = x[..., i, ...] - log(sum_j exp(x[..., j, ...]))
-
-    Inputs:
-        x: real[*shape]. Logits, in nats.
-
-    Attributes:
-        axis: The axis that is normalised; negative counts from the end.
-
-    Outputs:
-        out: float[*shape]. At most zero.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
-    """
-    return jax.nn.log_softmax(floating(x), axis=axis)
-
-
-@log_softmax.vjp
-@in_float32
-def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
-    """x_grad = out_grad - exp(out) * sum(out_grad, axis); `x` need not be kept."""
-    return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
+# ---- gated -----------------------------------------------------------------------------------
 
 
 def halved(types: Types, attrs: Attrs) -> AxisMap:

@@ -11,7 +11,7 @@ from braces.define.axes import Attrs, AxisError, AxisMap, Types
 from braces.define.decorator import Indices, Tensor, op
 from braces.dtypes import FLOAT32, DType
 from braces.lazy import jnp
-from braces.ops.loss import at_label, integer_labels, labelled, out_of_range
+from braces.ops.cross_entropy import at_label, integer_labels, labelled, out_of_range
 
 EXAMPLES = (
     "logits=f32[4,3] labels=i32[4]",

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
-from braces.builder.append import apply, one
+from braces.builder.append import one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes import (
-    HIGHEST,
-    LOWEST,
-    Reduced,
-    of_exponentials,
-    operated_axes,
-    reduced_mixing,
-)
+from braces.define.axes import HIGHEST, LOWEST, Reduced, operated_axes
 from braces.define.decorator import Axes, Tensor, op
 from braces.dims import Shape, product
 from braces.dtypes import FLOAT32
 from braces.ir.records import Op
-from braces.lazy import jax, jnp
+from braces.lazy import jnp
 from braces.ops.elementwise import in_dtype
-from braces.ops.linear import VarSlots
 from braces.ops.precision import in_float32
 from braces.ops.row_rules import RowView
 from braces.ops.rules import (
@@ -34,7 +25,6 @@ from braces.ops.rules import (
     ordered,
     promote,
     promoting,
-    real_function,
     real_valued,
     sum_dtype,
     truth,
@@ -309,171 +299,3 @@ def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
         ShapeError: `axis` is not an axis of `x`.
     """
     return jnp.all(x.astype(np.bool_), axis=axis, keepdims=keepdims)
-
-
-# ---- moments and norms -----------------------------------------------------------------------
-
-
-@op(
-    axes=reduced_mixing,
-    dtypes=real_function,
-    examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
-)
-@in_float32
-def var(
-    x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
-) -> Tensor:
-    """The variance along axes.
-
-        out = sum_i (x[..., i, ...] - mean)^2 / (n - correction)
-
-    16-bit numbers are summed in float32.
-
-    Inputs:
-        x: real[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-        correction: 1 makes it the unbiased estimate from a sample.
-
-    Outputs:
-        out: float[*rest]; NaN where `n` is not above `correction`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
-    """
-    return jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction)
-
-
-@op(
-    axes=reduced_mixing,
-    dtypes=real_function,
-    examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
-)
-@in_float32
-def std(
-    x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
-) -> Tensor:
-    """The standard deviation along axes; its gradient is zero where all numbers are equal.
-
-        out = sqrt(sum_i (x[..., i, ...] - mean)^2 / (n - correction))
-
-    16-bit numbers are summed in float32.
-
-    Inputs:
-        x: real[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-        correction: 1 makes it the square root of the unbiased estimate from a sample.
-
-    Outputs:
-        out: float[*rest]; NaN where `n` is not above `correction`.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
-    """
-    return root(jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction))
-
-
-@op(axes={"x": 0}, dtypes=real_function, examples=EMPTY)
-@in_float32
-def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The Euclidean norm along axes; its gradient is zero where the norm is.
-
-        out = sqrt(sum_i x[..., i, ...]^2)
-
-    Squares of 16-bit numbers are summed in float32. There is no other scaling, as in NumPy and
-    PyTorch: lengths whose square overflows (above 1e19 in float32) are infinite, those whose
-    square vanishes are zero. `br.hypot` is exact for two numbers.
-
-    Inputs:
-        x: real[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: float[*rest].
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
-    """
-    return root(jnp.sum(jnp.square(floating(x)), axis=axis, keepdims=keepdims))
-
-
-@norm.vjp
-@in_float32
-def norm_vjp(
-    x: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
-) -> Tensor:
-    """x_grad = out_grad * x / norm(x), zero where the norm is."""
-    # A 16-bit norm may be infinite or have few digits, so it is computed anew.
-    length = root(jnp.sum(jnp.square(x), axis=axis, keepdims=True))
-    zero = length == 0
-    direction = jnp.where(zero, 0, x / jnp.where(zero, jnp.ones_like(length), length))
-    return expanded(out_grad, axis, keepdims, x.ndim) * direction
-
-
-def root(x: Tensor) -> Tensor:
-    """A square root whose derivative at zero is zero."""
-    zero = x == 0
-    return jnp.where(zero, jnp.zeros_like(x), jnp.sqrt(jnp.where(zero, jnp.ones_like(x), x)))
-
-
-@op(axes=of_exponentials, dtypes=real_function, examples=EMPTY)
-@in_float32
-def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The logarithm of a sum of exponentials along axes, without overflow on the way.
-
-        out = log(sum_i exp(x[..., i, ...]))
-
-    The gradient is the softmax; where numbers are infinite those share it, and where all are
-    -inf it is zero.
-
-    Inputs:
-        x: real[*shape].
-
-    Attributes:
-        axis: One axis or several; `None` means all of them.
-        keepdims: Whether reduced axes stay, with size 1.
-
-    Outputs:
-        out: float[*rest]; -inf where there is nothing to add.
-
-    Raises:
-        ShapeError: `axis` is not an axis of `x`.
-        DTypeError: Complex numbers.
-    """
-    return jax.nn.logsumexp(floating(x), axis=axis, keepdims=keepdims)
-
-
-@logsumexp.vjp
-@in_float32
-def logsumexp_vjp(
-    x: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
-) -> Tensor:
-    """x_grad = out_grad * softmax(x); the largest share it where they are infinite."""
-    largest = jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True, initial=-np.inf))
-    infinite = jnp.where(x == largest, jnp.zeros_like(x), -np.inf)
-    away = jnp.where(jnp.isinf(largest), infinite, x - largest)
-    powers = jnp.where(jnp.isneginf(largest), jnp.zeros_like(x), jnp.exp(away))
-    total = jnp.sum(powers, axis, keepdims=True)
-    grad = expanded(out_grad, axis, keepdims, x.ndim)
-    return grad * (powers / jnp.where(total == 0, jnp.ones_like(total), total))
-
-
-@logsumexp.jvp
-def logsumexp_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
-    """out_tangent = sum(softmax(x) * x_tangent)."""
-    ones = one("ones_like", values["out"][0])
-    (softmax,) = apply("logsumexp.vjp", {"x": values["x"], "out_grad": (ones,)}, attrs)[
-        "x_grad"
-    ]
-    return {"out": (one("sum", softmax * tangents["x"][0], **attrs),)}

@@ -31,16 +31,6 @@ def leaky_relu(x: Array, negative_slope: float) -> Array:
     return np.where(x >= 0, x, negative_slope * x).astype(x.dtype)
 
 
-def softmax(x: Array, axis: int) -> Array:
-    powers = np.exp(floating(x))
-    return powers / powers.sum(axis=axis, keepdims=True)
-
-
-def log_softmax(x: Array, axis: int) -> Array:
-    x = floating(x)
-    return x - np.log(np.exp(x).sum(axis=axis, keepdims=True))
-
-
 def glu(x: Array, axis: int) -> Array:
     a, b = np.split(floating(x), 2, axis=axis)
     return a / (1 + np.exp(-b))
@@ -64,7 +54,5 @@ REFERENCES = {
     "mish": Reference(real(lambda x: x * np.tanh(np.log1p(np.exp(x))))),
     "softplus": Reference(real(lambda x: np.log1p(np.exp(x)))),
     "softsign": Reference(real(lambda x: x / (1 + np.abs(x)))),
-    "softmax": Reference(softmax),
-    "log_softmax": Reference(log_softmax),
     "glu": Reference(glu),
 }

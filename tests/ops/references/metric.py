@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from references import Array, Reference, apart
-from references.loss import labels_in_range
+from references.cross_entropy import labels_in_range
 
 
 def accuracy(logits: Array, labels: Array, *, axis: int) -> Array:

@@ -29,18 +29,6 @@ def of_floats(function: Any) -> Any:
     return reference
 
 
-def variance(x: Array, axis: Any, keepdims: bool, correction: float) -> Array:
-    return np.var(x, axis=axis, keepdims=keepdims, ddof=correction)
-
-
-def norm(x: Array, axis: Any, keepdims: bool) -> Array:
-    return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
-
-
-def logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
-    return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
-
-
 REFERENCES = {
     "sum": Reference(total(np.sum)),
     "mean": Reference(of_floats(np.mean)),
@@ -49,8 +37,4 @@ REFERENCES = {
     "min": Reference(np.min, inputs={"x": apart}, empty=False),
     "any": Reference(np.any),
     "all": Reference(np.all),
-    "var": Reference(of_floats(variance)),
-    "std": Reference(of_floats(lambda x, **attrs: np.sqrt(variance(x, **attrs)))),
-    "norm": Reference(of_floats(norm)),
-    "logsumexp": Reference(of_floats(logsumexp)),
 }

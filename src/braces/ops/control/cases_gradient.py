@@ -66,9 +66,9 @@ from braces.ops.control.keeping import (
     take_list,
     with_recomputed,
 )
+from braces.ops.identity import FENCE
 from braces.ops.lists import EMPTY
 from braces.ops.rules import zeros_of
-from braces.ops.tensor import FENCE
 
 View = TypeVar("View", SwitchView, BlockView)
 
