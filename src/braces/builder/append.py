@@ -17,6 +17,7 @@ from braces.builder.scalars import as_literal, leading
 from braces.builder.source import innermost_line, user_line
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, check_visible, shown, visible_var
+from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef
 from braces.define.inference import Context, infer
 from braces.dtypes import DType, TensorType, Type
@@ -185,7 +186,9 @@ def _inferred(
 ) -> tuple[dict[str, Any], dict[str, tuple[Type, ...]]]:
     """The attributes, made definite, and the types of the outputs."""
     if definition.resolve_rule is not None:
-        attrs = {**attrs, **definition.resolve_rule(*definition.arrange(types), **attrs)}
+        rule, given = definition.resolve_rule, definition.arrange(types)
+        found = ask(definition.type, "resolved", rule, given, attrs, definition.coerced)
+        attrs = {**attrs, **found}
     outer: Mapping[str, Type] = {}
     if definition.owns_blocks:
         names = (var.name for var in operands[CAPTURES])

@@ -204,7 +204,7 @@ def op(
         inputs, attrs = read_signature(kernel)
         many = str(inspect.signature(kernel).return_annotation).startswith("list")
         slots = tuple(Slot(name, many=many) for name in outputs)
-        rule = axis_rule(kernel.__name__, axes, inputs, slots)
+        rule = axis_rule(kernel.__name__, axes, inputs, slots, attrs)
         definition = KernelOp(
             kernel.__name__,
             inputs,

@@ -195,6 +195,21 @@ class OpDef:
             ProgramError: One is missing, unknown, or of another kind.
         """
         bound, specs = dict(self._defaults), self._specs
+        bound.update(self.coerced(given))
+        for name, value in bound.items():
+            if value is REQUIRED:
+                raise ProgramError(
+                    f"{self.type} needs `{name}=`.", fix=f"It is {specs[name].kind}."
+                )
+        return bound
+
+    def coerced(self, given: Mapping[str, Any]) -> dict[str, Attr]:
+        """Some of the attributes, brought to their kinds.
+
+        Raises:
+            ProgramError: One is unknown, or of another kind.
+        """
+        found, specs = dict[str, Attr](), self._specs
         for name in given:
             if name not in specs:
                 raise ProgramError(
@@ -204,13 +219,8 @@ class OpDef:
             kind = specs[name].kind
             plain = PLAIN.get(kind)
             alike = plain is not None and type(value) is plain
-            bound[name] = value if alike else coerce_argument(self.type, name, kind, value)
-        for name, value in bound.items():
-            if value is REQUIRED:
-                raise ProgramError(
-                    f"{self.type} needs `{name}=`.", fix=f"It is {specs[name].kind}."
-                )
-        return bound
+            found[name] = value if alike else coerce_argument(self.type, name, kind, value)
+        return found
 
     # ---- computing ---------------------------------------------------------------------------
 

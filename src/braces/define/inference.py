@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from braces.define.calling import ask, refuse_inputs
 from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
 from braces.define.shapes import Shapes, check_sizes, shapes_of
 from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
-from braces.dtypes import TensorType, Type, dtype_of, unifies
-from braces.errors import BracesError, OpDefinitionError, ShapeError
+from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, unifies
+from braces.errors import OpDefinitionError, ShapeError
 from braces.ir.records import Attr, Op
 from braces.lazy import jax
 
@@ -103,13 +104,29 @@ def infer_lightly(
     if definition.owns_blocks:
         return definition.infer_blocks(context, types, attrs, outer or {})
     if definition.infer_rule is not None:
-        arguments = definition.arrange(types)
-        return definition.by_slot(definition.infer_rule(context, *arguments, **attrs))
+        arguments = [context, *definition.arrange(types)]
+
+        def read(found: object) -> dict[str, tuple[Type, ...]]:
+            return _types_by_slot(definition, wanted, found)
+
+        return ask(definition.type, "infer", definition.infer_rule, arguments, attrs, read)
     if definition.dtype_rule is not None:
         return _infer_by_axes(definition, types, attrs, context.unifier)
     if isinstance(definition, DerivedJvp):
         return _infer_jvp(infer_lightly, definition, types, attrs, wanted, context)
     return _mirrored(definition, wanted, types) if definition.suffix else None
+
+
+def _types_by_slot(
+    definition: OpDef, wanted: Iterable[str], found: object
+) -> dict[str, tuple[Type, ...]]:
+    """What an inference rule gives, which must be types, of all outputs that are wanted."""
+    types = definition.by_slot(found)
+    for slot in wanted:
+        for one in types[slot]:
+            if not isinstance(one, TensorType | ListType):
+                raise TypeError
+    return types
 
 
 def _infer_jvp(
@@ -174,25 +191,27 @@ def _by_axes(
     assert definition.dtype_rule is not None
     shapes = shapes_of(definition.type, definition.axes_rule, types, attrs, unifier)
     given = [None if one is None else _array(one).dtype for one in definition.arrange(types)]
-    dtypes = definition.dtype_rule(definition.type, *given, **attrs)
+    arguments = [definition.type, *given]
+
+    def read(found: Any) -> list[DType]:
+        return list(map(dtype_of, found if isinstance(found, tuple) else (found,)))
+
+    dtypes = ask(definition.type, "dtypes=", definition.dtype_rule, arguments, attrs, read)
     if shapes is None or not shapes.keys() >= set(definition.output_names):
         raise OpDefinitionError(
             f"{definition.type}: the axes do not tell the shapes of its outputs.",
             fix="Name an axis that no input has like the attribute that tells its size, or "
             "write the inference: @NAME.infer.",
         )
-    if not isinstance(dtypes, tuple):
-        dtypes = (dtypes,)
     if len(dtypes) != len(definition.output_names):
         raise OpDefinitionError(
             f"{definition.type}: its dtypes are {len(dtypes)}, its outputs "
             f"{len(definition.output_names)}.",
             fix="Let the function give a dtype for each output.",
         )
-    pairs = zip(definition.output_names, map(dtype_of, dtypes), strict=True)
     return {
         slot: tuple([TensorType(dtype, shape) for shape in shapes[slot]])
-        for slot, dtype in pairs
+        for slot, dtype in zip(definition.output_names, dtypes, strict=True)
     }
 
 
@@ -266,12 +285,8 @@ def _evaluate(
     try:
         with jax.enable_x64(True):
             results = jax.eval_shape(lambda v: definition.compute(v, symbolic, wanted), structs)
-    except BracesError:
-        raise
     except Exception as error:
-        raise ShapeError(
-            f"{definition.type} cannot take these inputs: {_first_line(error)}"
-        ) from None
+        refuse_inputs(ShapeError, definition.type, definition.kernel, types, attrs, error)
     _check_arrays(definition, results)
     return {slot: tuple(map(translate.type, values)) for slot, values in results.items()}
 
@@ -285,11 +300,6 @@ def _check_arrays(definition: OpDef, results: Mapping[str, Iterable[object]]) ->
                     given=f"{type(value).__name__}: {value!r:.80}",
                     fix="Return an array for each output, in the order of outputs=....",
                 )
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return text[0][:200] if text else type(error).__name__
 
 
 def _array(given: Type) -> TensorType:

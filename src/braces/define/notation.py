@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 from typing import Any
 
 from braces.define.axes import (
@@ -23,19 +23,24 @@ from braces.define.axes import (
     mapped,
     shape_of,
 )
-from braces.define.signature import Slot
+from braces.define.calling import ask
+from braces.define.signature import AttrSpec, Slot
 from braces.errors import OpDefinitionError, suggest
 
 AS_IN_EINSUM = "Write them as in einsum: '... i k, ... k j -> ... i j'."
 
 
 def axis_rule(
-    type: str, axes: Axes, inputs: Sequence[Slot], outputs: Sequence[Slot]
+    type: str,
+    axes: Axes,
+    inputs: Sequence[Slot],
+    outputs: Sequence[Slot],
+    attrs: Sequence[AttrSpec],
 ) -> AxisRule | None:
     """What a definition says of its axes, as a function of types and attributes.
 
     Raises:
-        OpDefinitionError: It cannot be read, or names an input that there is not.
+        OpDefinitionError: It cannot be read, or names an input or axis that there is not.
     """
     slots = tuple(s.name for s in inputs), tuple(s.name for s in outputs)
     if axes is None:
@@ -49,6 +54,13 @@ def axis_rule(
                     f"{type}: axes={axes!r}, but there is no input {name!r}.",
                     fix=suggest(name, slots[0]),
                 )
+        if not axes or all(spec.name != "axis" for spec in attrs):
+            raise OpDefinitionError(
+                f"{type}: axes={axes!r} tells what is reduced over the attribute `axis`; there "
+                f"is no such {'attribute' if axes else 'input'}.",
+                fix="Write `*, axis: int | None = None` in the signature, or say the axes in "
+                "the notation: '... i -> ...'.",
+            )
         axes = Reduced(axes)
     if not callable(axes):
         raise OpDefinitionError(
@@ -79,16 +91,30 @@ class Chosen:
             ShapeError: It refuses the inputs.
         """
         known = {n: types[n] for n in (*self.inputs, *self.outputs) if types.get(n)}
-        try:
-            found = self.function(known, attrs)
-        except AxisError as error:
-            raise error.of(self.type) from None
-        except KeyError as error:
-            if error.args[0] not in self.outputs:
-                raise
-            found = AxisMap({}, {})  # it asks for outputs, of which nothing is known yet
+        return ask(self.type, "axes=", self._asked, (known, attrs), {}, self._read)
+
+    @cached_property
+    def _asked(self) -> Callable[[Any, Any], object]:
+        """The function; what it refuses has the name of the operator."""
+
+        @wraps(self.function)
+        def asked(types: Types, attrs: Attrs) -> object:
+            try:
+                return self.function(types, attrs)
+            except AxisError as error:
+                raise error.of(self.type) from None
+            except KeyError as error:
+                if error.args[0] not in self.outputs:
+                    raise
+                return AxisMap({}, {})  # it asks for outputs, of which nothing is known yet
+
+        return asked
+
+    def _read(self, found: object) -> Notation | AxisMap:
         if isinstance(found, str):
             return _read(self.type, found, self.inputs, self.outputs)
+        if not isinstance(found, AxisMap):
+            raise TypeError
         return found
 
 

@@ -46,8 +46,12 @@ def reads_values(
 
 
 def innermost_line(error: Exception) -> str | None:
-    """The innermost line outside of JAX and NumPy that an error passed, the user's mostly."""
+    """The innermost line that an error passed and that the user wrote, or nearest to that.
+
+    It is outside of JAX, NumPy and Braces; where there is none, outside of JAX and NumPy.
+    """
     libraries = tuple(str(Path(one).parent) for one in (jax.__file__, np.__file__))
+    ours = str(Path(__file__).parents[1])
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -55,6 +59,7 @@ def innermost_line(error: Exception) -> str | None:
     ]
     if not frames:
         return None
-    file, line = frames[-1]
+    users = [place for place in frames if not place[0].startswith(ours)]
+    file, line = (users or frames)[-1]
     text = linecache.getline(file, line).strip()
     return f"{file}:{line}" + (f": {text}" if text else "")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any
 
+from braces.define.calling import exhausted, refuse_inputs
 from braces.define.decorator import OPS, OpDef
-from braces.define.offence import max_code
-from braces.errors import BracesError, NaNError
+from braces.errors import BracesError, NaNError, RunError
 from braces.ir.records import Body, Op
 from braces.lazy import jax
 from braces.lower.attributes import Sizes, concrete_attrs, size_number
 from braces.lower.huge import guarded, refuse_huge_results
 from braces.lower.lowerer import bind, has_nan
-from braces.lower.memory import exhausted, out_of_memory
+from braces.lower.memory import out_of_memory
 from braces.lower.target import OTHER, Target, XlaOptions
+from braces.lower.telling import told_offence, told_sizes
 from braces.lower.watch import Watch
 from braces.ops.control.base import BlockOp
 from braces.ops.lists import Stack
@@ -74,7 +75,7 @@ class Interpreter:
             return
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
         if definition.learn_rule is not None:
-            found = definition.learn_rule(*definition.arrange(values), **op.attrs)
+            found = told_sizes(definition, values, op.attrs)
             self.sizes.update((name, int(size)) for name, size in found.items())
         attrs = concrete_attrs(op.attrs, self.sizes)
         check(definition, values, attrs)
@@ -122,11 +123,7 @@ def place(path: str, op: Op) -> str:
 
 def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
     """Raise what the operator says is wrong with its inputs."""
-    found = definition.check
-    if found is None:
-        return
-    wrong = found.kernel(*definition.arrange(values), **attrs)
-    code = 0 if wrong is False else int(max_code(wrong))
+    code = 0 if definition.check is None else int(told_offence(definition, values, attrs))
     if code:
         raise definition.failure(attrs, code)
 
@@ -146,10 +143,15 @@ def compute(
     if not values:
         refuse_huge_results(definition, attrs, wanted)
     if definition.lists or not values:
-        return definition.compute(values, attrs, wanted)
-    numbers = sum(x.size for given in values.values() for x in given)
-    options = () if definition.random else target.kernel_options(numbers)
-    return _kernel(definition, tuple(attrs.items()), wanted, options)(values)
+        run = partial(definition.compute, attrs=attrs, wanted=wanted)
+    else:
+        numbers = sum(x.size for given in values.values() for x in given)
+        options = () if definition.random else target.kernel_options(numbers)
+        run = _kernel(definition, tuple(attrs.items()), wanted, options)
+    try:
+        return run(values)
+    except Exception as error:
+        refuse_inputs(RunError, definition.type, definition.kernel, values, attrs, error)
 
 
 def forget_kernels() -> None:
@@ -157,7 +159,7 @@ def forget_kernels() -> None:
     _kernel.cache_clear()
 
 
-@functools.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _kernel(
     definition: OpDef,
     attrs: tuple[tuple[str, Any], ...],

@@ -10,16 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from braces.define.calling import refuse_inputs
 from braces.define.decorator import OPS, OpDef
+from braces.define.definition import Values
 from braces.define.offence import max_code
 from braces.dims import Dim
 from braces.dtypes import is_float
-from braces.errors import BracesError
+from braces.errors import BracesError, RunError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
 from braces.lower.asking import first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number
 from braces.lower.target import OTHER, Target
+from braces.lower.telling import told_offence, told_sizes
 from braces.ops.control.base import BlockOp
 from braces.ops.lists import Buffer
 
@@ -139,17 +142,24 @@ class Lowerer:
         self, definition: OpDef, op: Op, env: dict[str, Any], here: str, state: State
     ) -> tuple[dict[str, Any], State]:
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
+        try:
+            return self._computed(definition, op, values, here, state)
+        except BracesError as error:
+            raise error.located(op.describe()) from error.__cause__
+
+    def _computed(
+        self, definition: OpDef, op: Op, values: Values, here: str, state: State
+    ) -> tuple[dict[str, Any], State]:
         if definition.learn_rule is not None:
-            found = definition.learn_rule(*definition.arrange(values), **op.attrs)
+            found = told_sizes(definition, values, op.attrs)
             state = self._check_sizes(found, here, state)
         attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
-            wrong = definition.check.kernel(*definition.arrange(values), **attrs)
-            state = fail(state, here, wrong)
+            state = fail(state, here, told_offence(definition, values, attrs))
         try:
             return definition.compute(values, attrs, op.outputs.keys()), state
-        except BracesError as error:
-            raise error.located(op.describe()) from None
+        except Exception as error:
+            refuse_inputs(RunError, definition.type, definition.kernel, values, attrs, error)
 
     def _measured(self, bound: Iterable[Any], state: State) -> State:
         """Note how many values the lists have that began in the block that has this state.

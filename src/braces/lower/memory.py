@@ -32,11 +32,6 @@ def require(size_bytes: int) -> None:
         raise out_of_memory(f"{size_bytes:,} bytes") from None
 
 
-def exhausted(error: Exception) -> bool:
-    """Whether JAX says that there is not enough memory."""
-    return "RESOURCE_EXHAUSTED" in str(error)
-
-
 def out_of_memory(asked: str) -> RunError:
     """The error for it."""
     return RunError(

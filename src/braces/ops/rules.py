@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import describe_operands, one
 from braces.builder.var import Var, tensor_type
 from braces.define.axes import AxisError, axis_at, operated_axes
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float
@@ -200,6 +200,9 @@ class Backward:
         self.grads = grads
         self.attrs = attrs
         self.wanted = wanted
+
+    def __str__(self) -> str:
+        return describe_operands(self.inputs)
 
     def __getitem__(self, slot: str) -> Var:
         """The variable of an input or output slot that holds just one."""

@@ -8,7 +8,8 @@ call it again for their bodies, so nesting needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 from braces.builder.append import apply, as_var, one
 from braces.builder.program import Builder
@@ -23,6 +24,7 @@ from braces.builder.var import (
     var_of,
     visible_var,
 )
+from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef, Slot
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
@@ -148,9 +150,8 @@ class Backprop:
             else self._by_kernel(definition, op)
         )
         for slot, cotangents in given.items():
-            for name, cotangent in zip(
-                op.inputs.get(slot, ()), as_list(cotangents), strict=True
-            ):
+            names = op.inputs.get(slot, ())
+            for name, cotangent in zip(names, as_list(cotangents), strict=True):
                 self.accumulate(name, cotangent)
 
     def accumulate(self, name: str, cotangent: Cotangent) -> None:
@@ -178,7 +179,9 @@ class Backprop:
         view = Backward(
             self._slots(op.inputs), self._slots(op.outputs), grads, op.attrs, wanted
         )
-        return definition.gradient_rule(view)
+        rule, at = definition.gradient_rule, op.describe()
+        read = partial(_read_cotangents, definition, op)
+        return ask(definition.type, "gradient", rule, [view], {}, read, at)
 
     def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Cotangents]:
         derived = OPS.get(f"{definition.type}.vjp")
@@ -210,6 +213,16 @@ class Backprop:
             self.grads[n] if n in self.grads else zeros_of(tensor_type(self._var(n)))
             for n in names
         )
+
+
+def _read_cotangents(definition: OpDef, op: Op, found: Any) -> Mapping[str, Cotangents]:
+    """What a rule gives, which must be cotangents, one for each input of a slot."""
+    for slot, given in found.items():
+        names = op.inputs.get(definition.input_slots[slot].name, ())
+        for _, cotangent in zip(names, as_list(given), strict=True):
+            if not isinstance(cotangent, Var | AddInto | None):
+                raise TypeError
+    return found
 
 
 # ---- the public functions --------------------------------------------------------------------

@@ -7,12 +7,15 @@ follows from those of the inputs. Operators that own blocks carry tangents throu
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence, Set
+from functools import partial
+from typing import Any
 
 from braces.builder.append import apply, as_var
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
 from braces.builder.var import Operand, Var, check_visible, shown, visible_var
+from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import Op, Slots, VarInfo
@@ -146,7 +149,9 @@ class PushForward:
         moves = {slot: self._of_slot(given) for slot, given in values.items()}
         if definition.jvp_rule is not None:
             known = values | self._vars(op.outputs)
-            found: Mapping[str, Sequence[Var]] = definition.jvp_rule(known, moves, op.attrs)
+            arguments, at = [known, moves, op.attrs], op.describe()
+            rule, read = definition.jvp_rule, partial(_read_tangents, op)
+            found = ask(definition.type, "jvp", rule, arguments, {}, read, at)
         else:
             derived = OPS.get(f"{definition.type}.jvp")
             operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}
@@ -154,7 +159,8 @@ class PushForward:
             made = apply(derived, operands, op.attrs, wanted=slots)
             found = {slot.removesuffix(derived.suffix): vs for slot, vs in made.items()}
         for slot, names in outs.items():
-            self.tangents.update(zip(names, found.get(slot, ()), strict=False))
+            if slot in found:
+                self.tangents.update(zip(names, found[slot], strict=True))
 
     def _of_slot(self, values: tuple[Var, ...]) -> tuple[Var, ...]:
         """The tangents of one slot: all of them, or none where nothing moves or can move."""
@@ -164,6 +170,15 @@ class PushForward:
             self.tangents[var.name] if var.name in self.tangents else zeros_like(var)
             for var in values
         )
+
+
+def _read_tangents(op: Op, found: Any) -> Mapping[str, Sequence[Var]]:
+    """What a rule gives, which must be tangents, one for each output of a slot."""
+    for slot, given in found.items():
+        for _, tangent in zip(op.outputs[slot], given, strict=True):
+            if not isinstance(tangent, Var):
+                raise TypeError
+    return found
 
 
 def in_order(host: SymbolTable) -> None:

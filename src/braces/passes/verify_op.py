@@ -9,7 +9,7 @@ from braces.define.decorator import OPS, OpDef, Slot
 from braces.define.inference import Context, infer, infer_lightly, resolved
 from braces.dims import Unifier
 from braces.dtypes import Type, unifies
-from braces.errors import BracesError, suggest
+from braces.errors import BracesError, OpDefinitionError, suggest
 from braces.ir.records import Body, Op
 from braces.ir.walk import captures_of
 from braces.ops.control.base import BlockOp, Interface
@@ -177,11 +177,15 @@ def _infer_and_compare(
             found = infer(definition, given, op.attrs, wanted, context, outer)
         else:
             found = infer_lightly(definition, given, op.attrs, wanted, context, outer)
+    except OpDefinitionError as error:  # rules are written for what the builder lets through
+        what = f"{op.type} cannot take these inputs and attributes: {error.what}"
+        report.say("B502", what, at=at, given=_shown(op, given))
+        return
     except BracesError as error:
         shown = error.given or _shown(op, given)
         report.say("B502", error.what, at=at, given=shown, fix=error.fix)
         return
-    except Exception as error:  # rules are written for what the builder lets through
+    except Exception as error:  # and what infers operators that own blocks
         what = f"{op.type} cannot take these inputs and attributes: {error!r:.80}"
         report.say("B502", what, at=at, given=_shown(op, given))
         return

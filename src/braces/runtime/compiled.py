@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from braces.define.calling import exhausted
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax, jnp
@@ -28,7 +29,7 @@ from braces.lower.lowerer import (
     histories,
     start_state,
 )
-from braces.lower.memory import LARGE_BYTES, exhausted, needed_bytes, out_of_memory, require
+from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
 from braces.lower.target import target_of
 from braces.lower.watch import Watch

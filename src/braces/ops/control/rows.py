@@ -30,6 +30,7 @@ from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.define.axes import HIGHEST, LOWEST, Fills, shape_of
+from braces.define.calling import ask
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import is_float
@@ -156,7 +157,8 @@ class Masks:
         """The operators that take the place of one operator, whose blocks are masked."""
         definition = OPS.get(op.type)
         if self.count and definition.rounded_rule is not None:
-            return [definition.rounded_rule(found.view(self.tracker.rows), self.count)]
+            given, rule = [found.view(self.tracker.rows), self.count], definition.rounded_rule
+            return [ask(op.type, "rounded", rule, given, {}, _operator, op.describe())]
         reduced = {
             str(one.index): self._fills(found, str(one.index)) for one in found.reduced()
         }
@@ -172,7 +174,9 @@ class Masks:
             made = op.with_(inputs=inputs)
             if definition.masked_rule is not None:
                 values = [self._var(table, name) for name in made.reads()]
-                made = definition.masked_rule(found.view(self.tracker.rows), *values, mask)
+                given = [found.view(self.tracker.rows), *values, mask]
+                rule, at = definition.masked_rule, op.describe()
+                made = ask(op.type, "masked", rule, given, {}, _operator, at)
         extra = table.ops[before:]
         del table.ops[before:]
         return [*extra, made]
@@ -277,3 +281,9 @@ def _number(fill: Any, var: Var) -> Any:
         return float("-inf") if fill == LOWEST else float("inf")
     info = np.iinfo(var.dtype)
     return int(info.min if fill == LOWEST else info.max)
+
+
+def _operator(found: object) -> Op:
+    if not isinstance(found, Op):
+        raise TypeError
+    return found
