@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
+import pytest
+from tests.calling import calls_of
 
 import braces as br
+from braces.passes.eliminate import eliminated
 
 
 def trained() -> tuple[br.Program, br.Var, br.Var]:
@@ -73,3 +78,39 @@ def test_a_test_program_updates_nothing_and_drops_nothing_out(mode: str) -> None
     assert np.array_equal(exe.run(prog.for_test(), scope, feed={"x": ones}, fetch=out), ones)
     assert float(scope.var("n").value) == 0.0
     assert not np.array_equal(exe.run(prog, scope, feed={"x": ones}, fetch=out), ones)
+
+
+def nested(depth: int, told: bool) -> tuple[br.Program, br.Var]:
+    """Many operators within blocks within blocks; a size among them that only a run tells."""
+    with br.Program() as prog:
+        x = br.data("x", [])
+        with ExitStack() as blocks:
+            for level in range(depth):
+                blocks.enter_context(br.block(f"level_{level}"))
+            if told:
+                loop = br.create_while()
+                with loop.block() as body:
+                    h = body.add_memory(init=x)
+                    body.set_condition(h < 1.0)
+                    h.update(h * 2.0)
+                    body.add_output(h)
+                x = br.sum(loop())
+            for _ in range(60):
+                x = br.tanh(x)
+        out = x * 2.0
+    return prog, out
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_an_operator_costs_the_same_however_deep_it_is_nested(told: bool) -> None:
+    def calls(depth: int) -> int:
+        prog, out = nested(depth, told)
+        main = prog.definition.main.with_(results=(out.name,))
+        wanted = prog.definition.with_(main=main)
+        eliminated(wanted)
+        return calls_of(lambda: eliminated(wanted))
+
+    shallow, deep, deepest = map(calls, (1, 6, 12))
+    level = (deep - shallow) / 5
+    assert level < shallow / 4
+    assert deepest - deep < 1.5 * 6 * level

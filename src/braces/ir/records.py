@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -146,13 +147,11 @@ class Op:
 
     def reads(self) -> Iterator[str]:
         """All names that this operator reads, captures included."""
-        for names in self.inputs.values():
-            yield from names
+        return chain.from_iterable(self.inputs.values())
 
     def binds(self) -> Iterator[str]:
         """All names that this operator binds."""
-        for names in self.outputs.values():
-            yield from names
+        return chain.from_iterable(self.outputs.values())
 
     def captures(self) -> tuple[str, ...]:
         """What the sub-blocks read from outside; without any, a slot may be called so too."""

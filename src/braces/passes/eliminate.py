@@ -34,12 +34,13 @@ though it reads none of its values; here that is the gradient of a sum:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from braces.define.axes import shape_of
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.ir.records import Attr, Body, Op, ProgramDef
-from braces.ir.walk import all_bodies, all_ops
+from braces.ir.walk import all_bodies
 from braces.ops.control.base import BlockOp
 from braces.passes.pipeline import Pass
 
@@ -53,25 +54,7 @@ def eliminated(program: ProgramDef) -> ProgramDef:
 
 def eliminate(body: Body, results: Sequence[str]) -> Body:
     """A block with only what these results need; they become its results."""
-    live, sizes = set(results), set[str]()
-    kept: list[Op] = []
-    tellers = {size: op for op in reversed(body.ops) for size in _told(op)}
-    for op in reversed(body.ops):
-        trimmed = _trimmed(op, live)
-        needed = {size for size in sizes if tellers[size] is op}
-        if needed and (trimmed is None or not needed <= _told(trimmed)):
-            trimmed = op  # a block is kept whole then
-        if trimmed is not None:
-            kept.append(trimmed)
-            live.update(trimmed.reads())
-            if tellers:
-                sizes.update(tellers.keys() & _sizes(trimmed))
-                sizes -= _told(trimmed)
-    ops = tuple(reversed(kept))
-    bound = {name for op in ops for name in op.binds()} | set(body.params)
-    named = bound | live
-    infos = {name: info for name, info in body.vars.items() if name in named}
-    return body.with_(results=tuple(results), vars=infos, ops=ops)
+    return _Elimination(body).block(body, results)
 
 
 def learned_size(op: Op) -> str | None:
@@ -81,26 +64,97 @@ def learned_size(op: Op) -> str | None:
     return size.name if isinstance(size, Dim) else None
 
 
-def _told(op: Op) -> set[str]:
-    """The dimensions that an operator tells, or one in its blocks."""
-    found = {learned_size(one) for one in _with_inner(op)}
-    return {size for size in found if size}
+@dataclass
+class _Sizes:
+    """The dimensions that an operator tells, and those that it computes with, inside too.
+
+    Attributes:
+        op: The operator, which lives as long as what is known of it.
+    """
+
+    op: Op
+    told: set[str]
+    used: set[str]
 
 
-def _with_inner(op: Op) -> Iterator[Op]:
-    yield op
-    for body in op.bodies().values():
-        yield from (one for _, one in all_ops(body))
+class _Elimination:
+    """One walk through a block and all in it.
 
+    What tells sizes is looked for in each operator once, however deep it is nested, and nowhere
+    where no operator does.
+    """
 
-def _sizes(op: Op) -> set[str]:
-    """The dimensions that an operator computes with, in its blocks too."""
-    values = (value for one in _with_inner(op) for value in one.attrs.values())
-    attrs = (name for value in values for name in _named(value))
-    inner = (body for sub in op.bodies().values() for body, _ in all_bodies(sub))
-    infos = (info for body in inner for info in body.vars.values())
-    types = (name for info in infos for size in shape_of(info.type) for name in _named(size))
-    return {*attrs, *types}
+    def __init__(self, body: Body) -> None:
+        types = {op.type for inner, _ in all_bodies(body) for op in inner.ops}
+        self.tells = any("Learned" in OPS.get(type).roles for type in types)
+        self.known: dict[int, _Sizes] = {}
+
+    def block(self, body: Body, results: Sequence[str]) -> Body:
+        """A block with only what these results need; they become its results."""
+        live = set(results)
+        kept = self.sized(body, live) if self.tells else self.read(body, live)
+        ops = tuple(reversed(kept))
+        named = live.union(body.params, *map(Op.binds, ops))
+        infos = {name: info for name, info in body.vars.items() if name in named}
+        return body.with_(results=tuple(results), vars=infos, ops=ops)
+
+    def read(self, body: Body, live: set[str]) -> list[Op]:
+        """The operators of which something is read, the last one first."""
+        kept = list[Op]()
+        for op in reversed(body.ops):
+            trimmed = self.trimmed(op, live)
+            if trimmed is not None:
+                kept.append(trimmed)
+                live.update(trimmed.reads())
+        return kept
+
+    def sized(self, body: Body, live: set[str]) -> list[Op]:
+        """The operators of which something is read, or that tell a size, the last one first."""
+        kept, sizes = list[Op](), set[str]()
+        tellers = {size: op for op in reversed(body.ops) for size in self.sizes(op).told}
+        for op in reversed(body.ops):
+            trimmed = self.trimmed(op, live)
+            needed = {size for size in sizes if tellers[size] is op}
+            if needed and (trimmed is None or not needed <= self.sizes(trimmed).told):
+                trimmed = op  # a block is kept whole then
+            if trimmed is not None:
+                kept.append(trimmed)
+                live.update(trimmed.reads())
+                found = self.sizes(trimmed)
+                sizes.update(tellers.keys() & found.used)
+                sizes -= found.told
+        return kept
+
+    def sizes(self, op: Op) -> _Sizes:
+        """What is known of the sizes of an operator."""
+        known = self.known.get(id(op))
+        if known is None:
+            size = learned_size(op)
+            known = _Sizes(op, {size} if size else set(), set(_named(tuple(op.attrs.values()))))
+            for body in op.bodies().values():
+                for info in body.vars.values():
+                    known.used.update(_named(shape_of(info.type)))
+                for found in map(self.sizes, body.ops):
+                    known.told |= found.told
+                    known.used |= found.used
+            self.known[id(op)] = known
+        return known
+
+    def trimmed(self, op: Op, live: set[str]) -> Op | None:
+        """An operator with only the outputs of which something is read."""
+        wanted = live.intersection(op.binds())
+        if not wanted:
+            return None
+        definition = OPS.get(op.type)
+        if isinstance(definition, BlockOp):
+            return definition.trim(op, frozenset(wanted), self.block)
+        optional = {slot.name for slot in definition.outputs if slot.optional}
+        outputs = {
+            slot: names
+            for slot, names in op.outputs.items()
+            if slot not in optional or any(name in wanted for name in names)
+        }
+        return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
 
 
 def _named(value: Attr) -> Iterator[str]:
@@ -109,22 +163,6 @@ def _named(value: Attr) -> Iterator[str]:
     elif isinstance(value, tuple):
         for one in value:
             yield from _named(one)
-
-
-def _trimmed(op: Op, live: set[str]) -> Op | None:
-    wanted = frozenset(name for name in op.binds() if name in live)
-    if not wanted:
-        return None
-    definition = OPS.get(op.type)
-    if isinstance(definition, BlockOp):
-        return definition.trim(op, wanted, eliminate)
-    optional = {slot.name for slot in definition.outputs if slot.optional}
-    outputs = {
-        slot: names
-        for slot, names in op.outputs.items()
-        if slot not in optional or any(name in wanted for name in names)
-    }
-    return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
 
 
 ELIMINATE = Pass(
