@@ -7,7 +7,15 @@
       }
     z: f32[4] = exp(x=w)
 
-Names stay as they are where they have no other meaning in the block around.
+Names stay as they are where they have no other meaning in the block around. What is an output
+under another name has that one from then on, so all that was read after the block, fetched or
+updated is so still; a value that has two names has the second by an operator of its own:
+
+    a: f32[4], b: f32[4] = block() as twice   a: f32[4] = tanh(x=x)
+      body {                                  b: f32[4] = identity(x=a)
+        h: f32[4] = tanh(x=x)            ->
+        return h, h
+      }
 """
 
 from __future__ import annotations
@@ -16,7 +24,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from braces.ir.records import BLOCK, Body, Op
+from braces.dtypes import ListType
+from braces.ir.records import BLOCK, IDENTITY, Body, Op
 from braces.ir.views import BlockView
 from braces.ir.walk import all_bodies, free_names, rename_body, rename_op
 
@@ -26,8 +35,8 @@ class Opened:
     """A plain block that is taken apart.
 
     Attributes:
-        body: Its operators and variables.
-        names: What is called otherwise where it stood, by the names of its outputs.
+        body: Its operators and variables; its outputs are among them, or copied from them.
+        names: What is called otherwise where it stood, by the names of its outputs: lists.
     """
 
     body: Body
@@ -56,15 +65,48 @@ def opened(op: Op, ambiguous: Collection[str], unique: Callable[[str], str]) -> 
         unique: What makes a new name of one.
     """
     view = BlockView.of(op)
-    new = {name: unique(name) for name in view.body.vars if name in ambiguous}
+    given = _given_out(view)
+    new = {name: unique(name) for name in view.body.vars if name in ambiguous} | given
     body = rename_body(view.body, new) if new else view.body
     ops = tuple(
         one.with_(name=new.get(one.name) or unique(one.name)) if one.name in ambiguous else one
         for one in body.ops
     )
-    results = (new.get(out.results[0], out.results[0]) for out in view.outputs)
-    names = dict(zip((out.name for out in view.outputs), results, strict=True))
-    return Opened(body.with_(ops=ops), names)
+    names = dict(zip((out.name for out in view.outputs), body.results, strict=True))
+    others = {old: name for old, name in names.items() if old != name}
+    lists = {old: name for old, name in others.items() if _is_list(body, name)}
+    copies = tuple(
+        Op(IDENTITY, unique(IDENTITY), {"x": (name,)}, {"out": (old,)}, source=op.source)
+        for old, name in others.items()
+        if old not in lists
+    )
+    return Opened(body.with_(ops=ops + copies), lists)
+
+
+def _given_out(view: BlockView) -> dict[str, str]:
+    """What variables of a plain block are called outside, where that can be their only name.
+
+    Not what is read from outside, and not where a block further in has the name for another.
+    """
+    bodies = (body for op in view.body.ops for body in op.bodies().values())
+    hidden = {name for body in bodies for name in _bound(body)}
+    found = {out.results[0]: out.name for out in view.outputs if out.name == out.results[0]}
+    for out in view.outputs:
+        if out.results[0] in view.body.vars and out.name not in hidden:
+            found.setdefault(out.results[0], out.name)
+    return found
+
+
+def _bound(body: Body) -> Iterator[str]:
+    """The names that a block and those in it bind."""
+    for inner, _ in all_bodies(body):
+        yield from inner.vars
+
+
+def _is_list(body: Body, name: str) -> bool:
+    """Whether a variable of a block is a list, of which nobody makes another."""
+    info = body.vars.get(name)
+    return info is not None and isinstance(info.type, ListType)
 
 
 def ambiguous_in(body: Body, opens: Callable[[Op], bool] = opens) -> frozenset[str]:
@@ -109,7 +151,7 @@ def inlined(body: Body, unique: Callable[[str], str]) -> Body:
             done.append(op)
             continue
         found = opened(op, ambiguous, unique)
-        for name in op.binds():
+        for name in found.names:
             del infos[name]
         infos |= found.body.vars
         names |= {old: new for old, new in found.names.items() if old != new}

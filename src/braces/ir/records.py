@@ -37,6 +37,9 @@ CAPTURES = "captures"
 BLOCK = "block"
 """The type of the operator that is a plain block: a brace without a `for`."""
 
+IDENTITY = "identity"
+"""The type of the operator that gives a value another name."""
+
 VALUE, DATA, PARAMETER, STATE, ARGUMENT = "value", "data", "parameter", "state", "argument"
 VARIABLE_KINDS = (VALUE, DATA, PARAMETER, STATE, ARGUMENT)
 

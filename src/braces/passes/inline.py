@@ -8,6 +8,8 @@
       }
     z: f32[4] = sin(x=y)                       z: f32[4] = sin(x=y)
 
+What a block gives out keeps the name that it has outside.
+
 A block costs nothing when it runs; what looks at the operators of one block sees more of them
 without. One with `recompute` says how it is differentiated, so it stays, unless that is done:
 the executor inlines all where it rounds rows.

@@ -254,7 +254,7 @@ class Place:
             self._done.append(change)
             return
         self._changed = True
-        for name in found.binds():
+        for name in change.names if isinstance(change, Opened) else found.binds():
             self.table.vars.pop(name)
         if isinstance(change, Opened):
             self.table.vars |= change.body.vars
