@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.runtime.compiled import CompiledPlan, Executable
+from braces.runtime.compiled import CompiledPlan
+from braces.runtime.executable import Executable
 from braces.runtime.rooms import FIRST_ROOM
 
 pytestmark = pytest.mark.unoptimized

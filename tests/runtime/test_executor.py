@@ -15,7 +15,6 @@ from tests.calling import calls_of
 
 import braces as br
 from braces.lower import interpreter as interpret
-from braces.runtime import compiled
 
 ONES = np.ones((2, 3), "float32")
 
@@ -300,9 +299,9 @@ def test_an_interrupt_in_a_run_waits_for_its_end(mode: str, monkeypatch: Any) ->
 def test_a_run_whose_state_another_thread_took_says_so(monkeypatch: Any) -> None:
     prog, *_ = counter()
     exe, scope = started(prog, "compile")
-    stale = {"n": scope.var("n").raw}
+    stale = [scope.var("n").raw]
     exe.run(prog, scope)
-    monkeypatch.setattr(compiled, "read_states", lambda *_: stale)
+    monkeypatch.setattr(br.Scope, "raws", lambda *_: stale)
     with pytest.raises(br.RunError, match="Another thread ran with this scope"):
         exe.run(prog, scope)
     assert scope.var("n").value == 1.0

@@ -49,7 +49,7 @@ def trained(width: int) -> Callable[[], Any]:
 
 def test_a_step_of_training_takes_few_calls_and_none_of_jax() -> None:
     frames = frames_of(trained(4))
-    assert len(frames) <= 23
+    assert len(frames) <= 21
     assert not [one for one in frames if "jax" in one.parts]
 
 

@@ -62,7 +62,7 @@ class BlockRunner:
                     f"The block has no variable `{name}`.", fix=suggest(name, known)
                 )
         values = self._run(names, scope, device)
-        scope.put_all(zip(names, values, strict=True))
+        scope.put_all(names, values)
         return [np.array(value) for value in values]
 
     def infer(self, scope: Scope | None) -> dict[str, Type]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import attrgetter, le
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -42,83 +41,16 @@ from braces.runtime.device import (
     open_device,
     platform_of,
 )
+from braces.runtime.executable import Executable, call_first, call_told
 from braces.runtime.feeds import check_shape
 from braces.runtime.form import Form, axes_of
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.rooms import Known
-from braces.runtime.states import (
-    Run,
-    check_states,
-    keep_on_device,
-    read_states,
-)
+from braces.runtime.states import Run, check_states, keep_on_device
 
 MOST_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
-
-
-@dataclass(eq=False)
-class Executable:
-    """Compiled code and how to call it.
-
-    Attributes:
-        code: From replaced values, kept values and feeds to fetches, next values and status,
-            all of them flat.
-        sites: What may fail, in the order of the status vector.
-        limits: What the status says at most where nothing failed.
-        sizes: The sizes that values decide, as they were assumed.
-        loops: Those that ask whether to go on: where they are, and their operators.
-        needed_bytes: What each run allocates on a CPU.
-        call: How it is called.
-        used: When it was called last, by the clock of the executor.
-    """
-
-    code: Any
-    sites: tuple[Site, ...]
-    limits: tuple[int, ...]
-    sizes: Mapping[str, int]
-    loops: tuple[tuple[str, Op], ...]
-    needed_bytes: int
-    call: Callable[..., Any]
-    used: int = 0
-
-    def holds(self, status: list[int]) -> bool:
-        """Whether nothing failed."""
-        return all(map(le, status, self.limits))
-
-    def needed(self, status: list[int]) -> dict[str, int]:
-        """How much room each history asked for."""
-        found: dict[str, int] = {}
-        for site, told in zip(self.sites, status, strict=False):
-            if site.history:
-                found[site.history] = max(told, found.get(site.history, 0))
-        return found
-
-    def counts(self, status: list[int]) -> dict[str, int]:
-        """The sizes that values decided; what was not as assumed is told first."""
-        every = list(zip(self.sites, status, self.limits, strict=False))
-        found: dict[str, int] = {}
-        for site, told, limit in sorted(every, key=lambda one: one[1] <= one[2]):
-            if site.length:
-                found.setdefault(site.length, site.count(told, limit, self.sizes[site.length]))
-        return found
-
-    def failed(self, status: list[int]) -> list[tuple[Site, int]]:
-        """What failed, with what it told."""
-        every = zip(self.sites, status, self.limits, strict=False)
-        return [(site, told) for site, told, limit in every if told > limit]
-
-    def failures(self, status: list[int]) -> list[tuple[Site, int]]:
-        """What is wrong with the run itself: all before it was as assumed.
-
-        An operator tells a failure only where no size before it was wrong. Sizes after it mean
-        nothing, for loops stop; neither does a failure where a history was cut short.
-        """
-        failed = self.failed(status)
-        if any(site.history for site, _ in failed):
-            return []
-        return [one for one in failed if not one[0].length]
 
 
 class CompiledPlan:
@@ -161,7 +93,7 @@ class CompiledPlan:
         self.used = 0
         names = (*plan.states, *plan.updates, *plan.updates.values())
         self.shared = [i for i, name in enumerate(plan.fetches) if name in names]
-        self.updates = tuple(plan.updates)
+        self.states, self.updates = plan.states, tuple(plan.updates)
         self.takes_turns = bool(plan.updates or self.shared)
         self.fetched, self.fed = len(plan.fetches), len(plan.feeds)
         self.told = self.fetched + len(self.updates)
@@ -208,24 +140,24 @@ class CompiledPlan:
         """
         form, watch = self.rounded, run.watch
         for _ in range(MOST_REPEATS):
-            if self.takes_turns or not self.plan.states:
-                run.states = read_states(self.plan.states, run.scope, run.given)
+            if self.takes_turns or not self.states:
+                run.read(self.states)
             else:  # as they were at one moment, between two commits
                 with run.scope.turn:
-                    run.states = read_states(self.plan.states, run.scope, run.given)
+                    run.read(self.states)
             executable = self._executable(form, run)
             if watch.deadline is not None:
                 watch.check()
             if executable.needed_bytes >= LARGE_BYTES:
                 require(executable.needed_bytes)
             fetches, found, good = self._transact(executable, run)
-            if watch.error is not None:
-                raise _ended(watch.error, *executable.loops[watch.loop])
             if good:
                 results = list(map(np.asarray, fetches))
                 for at in self.shared:  # the user keeps it: no memory that a later run takes
                     results[at] = np.array(fetches[at])
                 return self._recorded(form, executable, found, results) if found else results
+            if watch.error is not None:
+                raise _ended(watch.error, *executable.loops[watch.loop])
             failures = executable.failures(found)
             if not failures and self._absorb_status(form, executable, found):
                 continue
@@ -305,7 +237,7 @@ class CompiledPlan:
 
     def _compute(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
         try:
-            arguments = [*run.states.values(), *run.feeds.values()]
+            arguments = [*run.states, *run.feeds.values()]
             if self.asks or len(run.feeds) > self.fed:
                 arguments = self._arguments(run)
             made = executable.call(*arguments)
@@ -313,7 +245,7 @@ class CompiledPlan:
             if exhausted(error):
                 raise out_of_memory(str(error)) from None
             with run.scope.turn:
-                taken = any(map(is_deleted, run.states.values()))
+                taken = any(map(is_deleted, run.states))
             if not taken:
                 raise
             raise _TakenError(
@@ -324,17 +256,19 @@ class CompiledPlan:
         # Where loops ask, the status is waited for though it be empty: only then `watch` knows.
         found: list[int] = np.asarray(made[end]).tolist() if len(made) > end else []
         good = run.watch.error is None and (not found or executable.holds(found))
-        if self.updates:
-            updates = zip(self.updates, made[first:end], strict=True)
-            if not good or run.given:  # what failed hands back the values that it took over
-                names = set(self.updates if good else self.plan.replaced).difference(run.given)
-                updates = (one for one in updates if one[0] in names)
-            run.scope.put_all(updates)
+        if good and not run.given:
+            if self.updates:
+                run.scope.put_all(self.updates, made[first:end])
+        else:  # what failed hands back the values that it took over
+            names = set(self.updates if good else self.plan.replaced).difference(run.given)
+            pairs = zip(self.updates, made[first:end], strict=True)
+            kept = {name: value for name, value in pairs if name in names}
+            run.scope.put_all(kept, list(kept.values()))
         return made[:first], found, good
 
     def _arguments(self, run: Run) -> list[Any]:
         """What is called with: values that are replaced, values that stay, and data."""
-        arguments = [*run.states.values(), *run.feeds.values()]
+        arguments = [*run.states, *run.feeds.values()]
         if len(run.feeds) > self.fed:  # some only tell sizes
             del arguments[len(run.states) + self.fed :]
         if self.asks:
@@ -350,28 +284,28 @@ class CompiledPlan:
     def _executable(self, form: Form, run: Run) -> Executable:
         """The code for what a run has: that of the run before, where all is alike."""
         latest, now = self.latest, self._likeness(form, run)
-        if latest is not None and now is not None and latest[0] == now:
-            found = latest[2]
-        else:
+        if latest is None or now is None or latest[0] != now:
             key, found = self._found(form, run)
-            keep_on_device((n for n in self.plan.states if n not in self.plan.updates), run)
-            self.latest = self._likeness(form, run), key, found
+            keep_on_device(self.states, self.plan.updates, run)
+            latest = self.latest = self._likeness(form, run), key, found
+        found = latest[2]
         found.used = self.recent.now()
         return found
 
-    def _likeness(self, form: Form, run: Run) -> tuple[Any, ...] | None:
+    def _likeness(self, form: Form, run: Run) -> list[Any] | None:
         """Something that is equal where a run needs the same code, told fast; or `None`.
 
         Runs of one executable leave arrays with the very same descriptions. What NumPy holds
-        has none; it is handed to JAX.
+        has none, nor has what is missing; it is handed to JAX, or refused.
         """
         try:
-            states = list(map(_description, run.states.values()))
+            alike: list[Any] = list(map(_description, run.states))
         except AttributeError:
             return None
-        feeds = list(map(_type, run.feeds.values()))
-        more = list(run.feeds) if len(feeds) > self.fed else None
-        return states, feeds, more, None if self.steady else self._assumed(form, run)
+        alike += map(_type, run.feeds.values())
+        if not self.steady or len(run.feeds) > self.fed:
+            alike.append((*run.feeds, *self._assumed(form, run)))
+        return alike
 
     def _assumed(self, form: Form, run: Run) -> tuple[Any, ...]:
         """What code is made for beside the types of what it is given."""
@@ -380,14 +314,16 @@ class CompiledPlan:
 
     def _found(self, form: Form, run: Run) -> tuple[Any, Executable]:
         """The code for what a run has, made where there is none yet, and its key."""
-        key = (*run.feeds, *map(_type, run.values.values()), *self._assumed(form, run))
+        states = run.named(self.states)
+        values = {**states, **run.feeds}
+        key = (*run.feeds, *map(_type, values.values()), *self._assumed(form, run))
         found = self.executables.get(key)
         if found is None:
-            self.notice.compiling(run.values)
+            self.notice.compiling(values)
             sizes = Sizes()
             for name, array in run.feeds.items():
                 check_shape(self.plan.data[name], array, sizes)
-            check_states(self.plan.states, run.states, sizes)
+            check_states(self.states, states, sizes)
             self.recent.make_room()
             found = self.executables[key] = self._compile(form, run, sizes)
         return key, found
@@ -443,31 +379,14 @@ class CompiledPlan:
             code = traced.lower().compile()
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
         found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
-        made = Executable(code, *found, partial(_call_told, code, self.device))
+        made = Executable(code, *found, partial(call_told, code, self.device))
         if not wide and self.device is None:
-            made.call = partial(_call_first, made)
+            made.call = partial(call_first, made)
         return made
 
 
 class _TakenError(RunError):
     """A value that the run reads is gone: another run took its memory over."""
-
-
-def _call_told(code: Any, device: Any, *arguments: Any) -> Any:
-    """Call where JAX must be told of 64 bits, which it cuts else, or of a device."""
-    with jax.enable_x64(True):
-        return code(*(arguments if device is None else jax.device_put(arguments, device)))
-
-
-def _call_first(executable: Executable, *arguments: Any) -> Any:
-    """Call for the first time, and without a function of Python in between from then on.
-
-    `jax.stages.Compiled` makes what it calls in its first call; to go through it takes 1.5 us.
-    """
-    made = executable.code(*arguments)
-    found = getattr(executable.code, "_call", None)
-    executable.call = found if callable(found) else executable.code
-    return made
 
 
 def is_deleted(value: Any) -> bool:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
-import numpy as np
+from numpy import ndarray
 
 from braces.builder.program import Builder
 from braces.builder.var import Var
@@ -35,12 +35,11 @@ class _Latest(NamedTuple):
     """What ran last, which a training loop runs again."""
 
     program: Callable[[], Builder | None]
-    version: tuple[int, int]
-    key: tuple[tuple[str, ...], bool, tuple[Pass, ...]]
+    key: tuple[tuple[int, int], tuple[str, ...], bool, tuple[Pass, ...]]
     plan: Callable[[], Runnable | None]
 
 
-NOTHING_RUN = _Latest(lambda: None, (0, 0), ((), False, ()), lambda: None)
+NOTHING_RUN = _Latest(lambda: None, ((0, 0), (), False, ()), lambda: None)
 
 
 class Executor(Hinted):
@@ -196,25 +195,24 @@ class Executor(Hinted):
     # ---- steps -------------------------------------------------------------------------------
 
     def _runnable(self, program: Builder, names: tuple[str, ...], check_nan: bool) -> Runnable:
-        version, key = program.version, (names, check_nan, self.passes)
-        latest, found = self._latest, None
-        if latest.program() is program and latest.version == version and latest.key == key:
-            found = latest.plan()
-        if found is None:
-            found = self._planned(program, version, key)
-            self._latest = _Latest(ref(program), version, key, ref(found))
-        found.used = self._recent.now()
+        key = program.version, names, check_nan, self.passes
+        known, latest, plan = self._latest
+        found = plan() if known() is program and latest == key else None
+        if found is None:  # while the same plan runs again and again, no other is used later
+            found = self._planned(program, key)
+            found.used = self._recent.now()
+            self._latest = _Latest(ref(program), key, ref(found))
         return found
 
-    def _planned(self, program: Builder, version: Any, key: Any) -> Runnable:
+    def _planned(self, program: Builder, key: Any) -> Runnable:
         """The plan of a program as it is, made where there is none yet."""
+        version, names, check_nan, passes = key
         known, plans = self._plans.get(program, (None, {}))
         if known != version:
             plans = dict[Any, Runnable]()
             self._plans[program] = (version, plans)
         found = plans.get(key)
         if found is None:
-            names, check_nan, passes = key
             plan = Plan.of(program.definition, names, passes)
             notice = next((other.notice for other in plans.values()), Notice())
             self._bound_plans()
@@ -237,17 +235,17 @@ class Executor(Hinted):
     def _feeds(self, plan: Plan, feed: Any) -> dict[str, Any]:
         if type(feed) is not dict and not isinstance(feed, Mapping):
             raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
-        more: Mapping[str, Any] = {}
-        if feed.keys() != plan.feeds.keys():
+        feeds, dtypes, more = dict[str, Any](), plan.dtypes, None
+        if feed.keys() != dtypes.keys():
             feed = {k.name if isinstance(k, Var) else k: v for k, v in feed.items()}
             check_names(feed, plan.feeds, plan.data)
             # not needed, but they tell the sizes of named dimensions
             more = {n: convert(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds}
-        feeds: dict[str, Any] = {}
-        for name, dtype in plan.dtypes.items():
+        for name, dtype in dtypes.items():
             value = feed[name]
-            alike = type(value) is np.ndarray and value.dtype is dtype
-            feeds[name] = value if alike else convert(plan.feeds[name], value)
+            if type(value) is not ndarray or value.dtype is not dtype:
+                value = convert(plan.feeds[name], value)
+            feeds[name] = value
         return {**feeds, **more} if more else feeds
 
 
@@ -290,9 +288,9 @@ def _names(fetches: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _name(fetch: Any) -> str:
-    if isinstance(fetch, str):
-        return fetch
     if not isinstance(fetch, Var):
+        if isinstance(fetch, str):
+            return fetch
         raise ProgramError(
             f"{fetch!r:.80} cannot be fetched.", fix="Fetch variables or their names."
         )

@@ -18,7 +18,7 @@ from braces.runtime.device import mind_forks, open_device, platform_of
 from braces.runtime.feeds import check_shape
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
-from braces.runtime.states import Run, check_states, read_states
+from braces.runtime.states import Run, check_states
 
 
 class InterpretedPlan:
@@ -51,22 +51,24 @@ def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
     sizes, kept, target = Sizes(), run.kept, target_of(platform_of(device))
     for name, array in run.feeds.items():
         check_shape(plan.data[name], array, sizes)
-    run.states = read_states(plan.states, run.scope, run.given)
-    check_states(plan.states, run.states, sizes)
+    run.read(plan.states)
+    states = run.named(plan.states)
+    check_states(plan.states, states, sizes)
     for name in plan.learned:  # a case that does not run tells none; the others give no rows
         sizes.setdefault(name, 0)
     if kept is not None:
         kept[""] = run.scope.new_scope()
+    values = {**states, **run.feeds}
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
-        env = {name: jax.device_put(v, device) for name, v in run.values.items()}
+        env = {name: jax.device_put(v, device) for name, v in values.items()}
         interpreter = Interpreter(sizes, run.listeners, kept, {}, check_nan, target, run.watch)
         interpreter.run(plan.interpreted, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
-        updates = {name: env[source] for name, source in plan.updates.items()}
+        updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}
         jax.block_until_ready(list(updates.values()))
     interpreter.keep("", env)
     with Uninterrupted():
-        run.scope.put_all((n, v) for n, v in updates.items() if n not in run.given)
+        run.scope.put_all(updates, list(updates.values()))
     return results
 
 

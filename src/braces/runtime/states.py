@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,8 @@ class Run:
         given: What stands in place of persistable variables, which are left alone.
         listeners: Called after each operator; interpreting only.
         kept: Where the scopes of trips and branches are kept, if at all; interpreting only.
-        states: The persistable variables that it reads, by name.
+        states: The values of the persistable variables that its plan reads, in that order;
+            `None` where there is none.
     """
 
     scope: Scope
@@ -41,12 +42,26 @@ class Run:
     given: Mapping[str, Any]
     listeners: Sequence[Listener] = ()
     kept: dict[str, Scope] | None = None
-    states: dict[str, Any] = field(init=False)
+    states: list[Any] = field(init=False)
 
-    @property
-    def values(self) -> dict[str, Any]:
-        """All that the run reads, by name."""
-        return {**self.states, **self.feeds}
+    def read(self, infos: Mapping[str, VarInfo]) -> None:
+        """Take the values of persistable variables as they are now.
+
+        Args:
+            infos: The declarations of those that the plan reads.
+        """
+        self.states = self.scope.raws(infos)
+        if self.given:
+            values = zip(infos, self.states, strict=True)
+            self.states = [self.given.get(name, value) for name, value in values]
+
+    def named(self, infos: Mapping[str, VarInfo]) -> dict[str, Any]:
+        """The values of persistable variables that were read, by name.
+
+        Raises:
+            UninitializedError: One has no value.
+        """
+        return _named(infos, self.states, self.scope)
 
 
 def seeded(names: Iterable[str], seed: Any) -> dict[str, Any]:
@@ -73,31 +88,30 @@ def check_seed(seed: Any) -> np.uint32:
     return np.uint32(seed)
 
 
-def read_states(
-    infos: Mapping[str, VarInfo], scope: Scope, given: Mapping[str, Any] = NONE_GIVEN
-) -> dict[str, Any]:
-    """The raw values of persistable variables.
+def read_states(infos: Mapping[str, VarInfo], scope: Scope) -> dict[str, Any]:
+    """The raw values of persistable variables, by name.
 
     Args:
         infos: Their declarations.
         scope: Where they live.
-        given: What a run has in place of the values in the scope.
 
     Raises:
         UninitializedError: One has no value.
     """
-    names = [name for name in infos if name not in given] if given else infos
-    found = scope.raws(names)
-    if len(found) < len(names):
-        name = next(name for name in names if name not in found)
-        raise UninitializedError(
-            f"`{name}` has no value in this scope.",
-            given=f"{name}: {infos[name].type}",
-            fix="Run exe.init(prog, scope) first, or load parameters.",
-        )
-    if not given:
-        return found
-    return {name: given[name] if name in given else found[name] for name in infos}
+    return _named(infos, scope.raws(infos), scope)
+
+
+def _named(infos: Mapping[str, VarInfo], raws: Iterable[Any], scope: Scope) -> dict[str, Any]:
+    found = dict(zip(infos, raws, strict=True))
+    for name, value in found.items():
+        if value is None:
+            scope.find_var(name)  # a scope that was closed meanwhile says so
+            raise UninitializedError(
+                f"`{name}` has no value in this scope.",
+                given=f"{name}: {infos[name].type}",
+                fix="Run exe.init(prog, scope) first, or load parameters.",
+            )
+    return found
 
 
 def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes: Sizes) -> None:
@@ -123,15 +137,20 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
             )
 
 
-def keep_on_device(names: Iterable[str], run: Run) -> None:
-    """Hand what NumPy holds to JAX once, not anew in every run that reads it."""
+def keep_on_device(names: Iterable[str], replaced: Container[str], run: Run) -> None:
+    """Hand what NumPy holds to JAX once, not anew in every run that reads it.
+
+    Args:
+        names: The persistable variables that the run reads, in order.
+        replaced: Those that it gives new values.
+        run: The run, whose values are handed over.
+    """
     scope, values = run.scope, run.states
-    for name in names:
-        value = values[name]
-        if type(value) is np.ndarray and name not in run.given:
+    for at, (name, value) in enumerate(zip(names, values, strict=True)):
+        if type(value) is np.ndarray and name not in replaced and name not in run.given:
             with jax.enable_x64(True):
-                values[name] = jax.device_put(value, may_alias=False)
+                values[at] = jax.device_put(value, may_alias=False)
             with scope.turn:
                 variable = scope.find_var(name)
                 if variable is not None and variable.raw is value:
-                    variable.put(values[name])
+                    variable.put(values[at])

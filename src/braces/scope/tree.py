@@ -8,7 +8,8 @@ from __future__ import annotations
 import html
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import Any, NoReturn, final
 
 from braces.dtypes import DType
@@ -38,7 +39,7 @@ class OwnershipError(BracesError, TypeError):
 _CLOSED = ("its scope was closed", "Read `value` before; fetch what has to outlive a scope.")
 _DROPPED = ("nobody holds its scope any more", "Keep the scope while you use its variables.")
 _ERASED = ("it was erased", "Look the name up again: `scope.find_var(name)`.")
-_UNSET = object()
+_raw_of = attrgetter("_raw")
 
 
 @final
@@ -77,7 +78,7 @@ class Variable:
     def _of(cls, name: str, path: str, turn: threading.RLock) -> Variable:
         made = object.__new__(cls)
         made._turn = turn
-        made._name, made._path, made._raw, made._ended = name, path, _UNSET, None
+        made._name, made._path, made._raw, made._ended = name, path, None, None
         return made
 
     @property
@@ -91,7 +92,7 @@ class Variable:
         """Whether there is a value."""
         raw = self._raw  # read before the check, as `_end` clears it last
         self._check()
-        return raw is not _UNSET
+        return raw is not None
 
     @property
     def value(self) -> Any:
@@ -139,7 +140,7 @@ class Variable:
         Do not change it, nor keep it beyond the next run, which may reuse its memory.
         """
         raw = self._raw
-        if raw is _UNSET or self._ended is not None:
+        if raw is None or self._ended is not None:
             self._refuse()
         return raw
 
@@ -147,12 +148,12 @@ class Variable:
         """The executor's door: take over an array or a list of arrays, not copied."""
         self._raw = raw
         if self._ended is not None:  # looked at last, so that a close meanwhile still wins
-            self._raw = _UNSET
+            self._raw = None
             self._refuse()
 
     def _end(self, ended: tuple[str, str]) -> None:
         self._ended = ended
-        self._raw = _UNSET
+        self._raw = None
 
     def _check(self) -> None:
         if self._ended is not None:
@@ -178,7 +179,7 @@ class Variable:
         raw = self._raw
         if self._ended is not None:
             return f"gone, {self._ended[0]}"
-        return "not set" if raw is _UNSET else f"{type_text(raw)}  {in_units(bytes_of(raw))}"
+        return "not set" if raw is None else f"{type_text(raw)}  {in_units(bytes_of(raw))}"
 
     def __repr__(self) -> str:
         return f"<Variable `{self._name}` of scope {self._path}: {self._text()}>"
@@ -194,6 +195,9 @@ class Scope(Hinted):
 
     Threads may share a scope: look-ups, inserts and runs. Runs that update anything take turns,
     in all scopes of one tree; where they shall not, give each thread a tree of its own.
+
+    Attributes:
+        turn: The executor's door: held by a run that updates; one for all scopes of a tree.
 
     Raises:
         ScopeClosedError: Any use of a closed scope; closing it again is fine.
@@ -222,7 +226,7 @@ class Scope(Hinted):
         self._path = "root"
         # Re-entrant: dropping a value may run a finalizer of the user's that comes back here.
         self._lock = threading.RLock()
-        self._turn = threading.RLock()
+        self.turn = threading.RLock()
 
     def var(self, name: str) -> Variable:
         """The scope's own variable of this name; a new one shadows a parent's.
@@ -301,34 +305,30 @@ class Scope(Hinted):
         self._own()
         return tuple(self._living())
 
-    @property
-    def turn(self) -> threading.RLock:
-        """The executor's door: held by a run that updates; one for all scopes of a tree."""
-        if self._variables is None:
-            self._own()
-        return self._turn
+    def raws(self, names: Collection[str]) -> list[Any]:
+        """The executor's door: the values of these names, not copied; `None` where none is.
 
-    def raws(self, names: Iterable[str]) -> dict[str, Any]:
-        """The executor's door: the values of those names that have one, not copied.
-
-        One call for all of them: a run reads every weight, and calls would be most of it.
+        One call for all of them, and none of Python for each: a run reads every weight.
         """
-        own, found = self._variables or self._own(), dict[str, Any]()
-        for name in names:
-            variable = own[name] if name in own else self.find_var(name)
-            if variable is not None:
-                raw = variable._raw  # read before the check, as `_end` clears it last
-                if variable._ended is not None:
-                    variable._refuse()
-                if raw is not _UNSET:
-                    found[name] = raw
-        return found
+        own = self._variables
+        if own is None:
+            own = self._own()
+        try:
+            return list(map(_raw_of, map(own.__getitem__, names)))
+        except KeyError:  # one is an ancestor's, or not there
+            found = [self.find_var(name) for name in names]
+            return [None if variable is None else variable._raw for variable in found]
 
-    def put_all(self, raws: Iterable[tuple[str, Any]]) -> None:
+    def put_all(self, names: Collection[str], raws: Sequence[Any]) -> None:
         """The executor's door: take over values, each where a look-up finds it, or here."""
-        own = self._variables or self._own()
-        for name, raw in raws:
-            variable = own[name] if name in own else self.find_var(name) or self.var(name)
+        own = self._variables
+        if own is None:
+            own = self._own()
+        try:
+            found = list(map(own.__getitem__, names))
+        except KeyError:
+            found = [self.find_var(name) or self.var(name) for name in names]
+        for variable, raw in zip(found, raws, strict=True):
             variable._raw = raw
             if variable._ended is not None:  # looked at last, as `put` does
                 variable.put(raw)
@@ -346,7 +346,7 @@ class Scope(Hinted):
             child._number = self._made = self._made + 1
             path = f"{self._path}/{self._made}"
             child._path = path if len(path) < 50 else f"…{path[-48:]}"
-            child._parent, child._turn = self, self._turn
+            child._parent, child.turn = self, self.turn
             self._children[child._number] = weakref.ref(child)
         return child
 
@@ -381,7 +381,7 @@ class Scope(Hinted):
             variables = self._own()
             found = variables.get(name)
             if found is None:
-                found = variables[name] = Variable._of(name, self._path, self._turn)
+                found = variables[name] = Variable._of(name, self._path, self.turn)
             elif not may_exist:
                 what, at = f"There is a variable `{name}` already.", f"scope {self._path}"
                 fix = "Use another name, or `scope.var(name)` to get or create."
@@ -413,7 +413,7 @@ class Scope(Hinted):
             return [f"scope {self._path} (closed)"]
         held = sorted(variables.copy().items())
         raws = [variable._raw for _, variable in held]
-        size_bytes = sum(bytes_of(raw) for raw in raws if raw is not _UNSET)
+        size_bytes = sum(bytes_of(raw) for raw in raws if raw is not None)
         count = f"{len(held)} variable" + ("s" if len(held) != 1 else "")
         head = f"scope {self._path}: {count}, {in_units(size_bytes)}"
         return [head, *(f"  {name}: {variable._text()}" for name, variable in held)]
