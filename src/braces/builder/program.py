@@ -8,6 +8,7 @@ goes through symbol tables, and passes make new programs. What users hold is a
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -178,6 +179,13 @@ class Builder:
         _stack.reset(token)
         if error is not None:
             self.restore(snapshot)
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # what one of them appends is not the other's
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles have: no `with` is open in them, and no block."""
+        return {**vars(self), "_entered": [], "current": self.table, "source": None}
 
     @contextmanager
     def building(self, table: SymbolTable) -> Generator[SymbolTable]:
