@@ -340,6 +340,42 @@ def test_an_unknown_pass_is_bad_usage_and_all_are_listed(
         assert (said.out, "\x1b" in said.err) == ("", False)
 
 
+@pytest.mark.parametrize(
+    ("words", "wrong", "way_out"),
+    [
+        ("gradients", "gradients needs words", "write gradients:TARGET,INPUT,..."),
+        ("segments:", "segments needs words", "write segments:TRIPS,LOOP,..."),
+        ("gradients:y", "There is no input for the gradient of `y`.", "TARGET,INPUT"),
+        ("jvp:y", "Not each input has a tangent behind it", "write jvp:TARGET,INPUT,TANGENT"),
+        ("jvp:y,x", "Not each input has a tangent behind it", "write jvp:TARGET,INPUT,TANGENT"),
+        ("lengths:x", "No loop is to have the lengths `x`.", "write lengths:LENGTHS,LOOP"),
+        ("segments:x", "cannot take every='x'", "write segments:TRIPS,LOOP"),
+    ],
+)
+def test_a_pass_without_the_words_that_it_needs_is_bad_usage_with_the_way_out(
+    words: str, wrong: str, way_out: str, program_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["show", "--after", words, program_file])
+    assert stopped.value.code == 2
+    said = capsys.readouterr()
+    assert wrong in said.err
+    assert way_out in said.err
+    assert not said.out
+
+
+def test_lengths_that_there_are_not_are_refused_where_there_is_no_loop_either(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.braces"
+    path.write_text(TWO)
+    assert main(["show", "--after", "lengths:yy,loop_0", str(path)]) != 0
+    said = capsys.readouterr()
+    assert "There is no variable `yy`." in said.err
+    assert "Did you mean `y`" in said.err
+    assert not said.out
+
+
 def test_a_pass_takes_words(program_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, "--after", "segments:2", program_file)
     assert text.count("= loop(") == 3

@@ -59,11 +59,14 @@ def _pass(text: str) -> Pass:
         return PASSES[text]
     if name not in MAKERS:
         raise ArgumentTypeError(f"there is no pass {text!r}; there are {_LISTED}")
+    way_out = f"write {name}:{WORDS[name]}"
+    if not words:
+        raise ArgumentTypeError(f"{name} needs words; {way_out}")
     given = [int(word) if word.isdecimal() else word for word in words.split(",")]
     try:
         return MAKERS[name](*given)
     except BracesError as error:
-        raise ArgumentTypeError(f"{text!r} is no pass: {error.what}") from None
+        raise ArgumentTypeError(f"{text!r} is no pass: {error.what} {way_out}") from None
 
 
 def _run(options: Namespace) -> int:

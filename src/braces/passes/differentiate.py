@@ -121,12 +121,31 @@ def jvp(
 
 
 def gradients_of(target: str, *inputs: str) -> Pass:
-    """`gradients` by words: a target, and the inputs."""
+    """`gradients` by words: a target, and the inputs.
+
+    Raises:
+        GradientError: There is no input.
+    """
+    if not inputs:
+        raise GradientError(
+            f"There is no input for the gradient of `{target}`.",
+            fix="Name the target, and then each input: gradients:loss,w,b.",
+        )
     return gradients(target, inputs)
 
 
 def jvp_of(target: str, *moves: str) -> Pass:
-    """`jvp` by words: a target, and each input with its tangent behind it."""
+    """`jvp` by words: a target, and each input with its tangent behind it.
+
+    Raises:
+        GradientError: There is no input, or one has no tangent.
+    """
+    if not moves or len(moves) % 2:
+        raise GradientError(
+            f"Not each input has a tangent behind it, for the tangent of `{target}`.",
+            given=", ".join(map(str, moves)) or "no inputs",
+            fix="Name the target, and then each input with its tangent: jvp:loss,w,way.",
+        )
     return jvp(target, moves[::2], moves[1::2])
 
 

@@ -41,10 +41,10 @@ from braces.builder.table import SymbolTable
 from braces.builder.var import Var, tensor_type, var_of, visible_var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, is_integer
-from braces.errors import ShapeError
+from braces.errors import ProgramError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
 from braces.ir.views import LoopView, Row
-from braces.ir.walk import rename_op
+from braces.ir.walk import all_bodies, rename_op
 from braces.ops.control.building import (
     Carried,
     Cut,
@@ -323,7 +323,10 @@ def lengths(by: str, *loops: str) -> Pass:
 
     Args:
         by: A variable around the loops: an integer vector with one entry a row.
-        loops: The paths of those that get them, as `loop_0/body/loop_1`.
+        loops: The paths of those that get them, as `loop_0/body/loop_1`; one or more.
+
+    Raises:
+        ProgramError: There is none.
 
     Example:
         >>> import braces as br
@@ -337,6 +340,11 @@ def lengths(by: str, *loops: str) -> Pass:
         >>> len(prog.blocks), len(br.passes.lengths("n", "loop_0")(prog).blocks)
         (2, 3)
     """
+    if not loops:
+        raise ProgramError(
+            f"No loop is to have the lengths `{by}`.",
+            fix='Name the paths of loops: br.passes.lengths("n", "loop_0").',
+        )
 
     def rule(view: LoopView, op: Op, place: Place) -> Change:
         if not view.counted:
@@ -347,6 +355,9 @@ def lengths(by: str, *loops: str) -> Pass:
             return _with_lengths(view, place, _lengths(place.var(by)))
 
     def run(program: ProgramDef) -> ProgramDef:
+        known = {name for body, _ in all_bodies(program.main) for name in body.vars}
+        if by not in known:
+            raise UnknownNameError(f"There is no variable `{by}`.", fix=suggest(f"{by}", known))
         return rewrite_loops(program, loops, rule)
 
     return Pass(
