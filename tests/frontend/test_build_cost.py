@@ -95,6 +95,22 @@ def test_a_layer_costs_the_same_however_many_there_are(layer: str) -> None:
     assert much <= 1.2 * little
 
 
+def test_a_gradient_costs_what_it_reaches() -> None:
+    """However much was built before, of the same inputs too."""
+    costs = dict[int, int]()
+    with br.Program():
+        x = br.data("x", ["b", 8])
+
+        def derived() -> Any:
+            return br.gradients([br.sum(br.tanh(x * 2.0))], [x])
+
+        for i in range(LATE + 1):
+            derived()
+            if i in (EARLY, LATE):
+                costs[i] = calls_of(derived)
+    assert costs[LATE] <= costs[EARLY] + 2
+
+
 def _cost(build: Callable[[Any], Any], x: Any) -> tuple[float, float]:
     """Calls, and the most bytes that are held at a time; dicts grow now and then."""
     found = [_bytes(lambda: build(x)) for _ in range(LOOKED_AT)]

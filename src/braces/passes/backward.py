@@ -40,8 +40,9 @@ from braces.passes.directions import (
     OneOrMore,
     as_list,
     differentiable_vars,
+    following,
+    leading_to,
     open_blocks,
-    reachable,
 )
 from braces.passes.verify import verified_at_end
 
@@ -124,11 +125,12 @@ class Backprop:
         self.grads = grads
         self.wanted = wanted
         self.lists = lists
-        self.active = reachable(host, wanted)
+        self.ops = leading_to(host, grads)
+        self.active = following(self.ops, host.vars, wanted)
 
     def run(self) -> dict[str, Var]:
         """The cotangents of all that was reached."""
-        for op in reversed(list(self.host.ops)):
+        for op in reversed(self.ops):
             if not self._concerns(op):
                 continue
             with self.program.at(op.source):
@@ -276,21 +278,27 @@ def pulled(
         for target, grad in zip(ends, given, strict=True):
             collect(found, target.name, _seed(target, grad))
         wanted, lists = {var.name for var in starts}, Lists()
-        for table, inside in _tables_around(host, wanted):
+        for table, inside in _tables_around(host, found, wanted):
             found = Backprop(program, table, found, inside, lists).run()
         return [found.get(var.name) for var in starts]
 
 
-def _tables_around(host: SymbolTable, wanted: set[str]) -> list[tuple[SymbolTable, set[str]]]:
+def _tables_around(
+    host: SymbolTable, ends: Iterable[str], wanted: set[str]
+) -> list[tuple[SymbolTable, set[str]]]:
     """The block that is being built, and those that it is plainly part of, from the inside out.
 
     Each with what cotangents are wanted of in it.
     """
-    tables = open_blocks(host)
+    read, ways = set(ends), list[tuple[SymbolTable, list[Op]]]()
+    for table in open_blocks(host):
+        ways.append((table, leading_to(table, read)))
+        read.update(name for op in ways[-1][1] for name in op.reads())
     found = list[tuple[SymbolTable, set[str]]]()
-    for table in reversed(tables):
+    for table, ops in reversed(ways):
         found.append((table, wanted))
-        wanted = reachable(table, wanted)
+        if table is not host:
+            wanted = following(ops, table.vars, wanted)
     return found[::-1]
 
 

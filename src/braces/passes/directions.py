@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TypeAlias, TypeVar, cast
 
 from braces.builder.program import Builder
@@ -10,7 +10,7 @@ from braces.builder.table import SymbolTable
 from braces.builder.var import Var, main_var, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
-from braces.ir.records import Body, Op, VarInfo
+from braces.ir.records import VALUE, Body, Op, VarInfo
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import differentiable
 from braces.passes.eliminate import eliminate
@@ -73,15 +73,43 @@ def moving(op: Op, definition: OpDef) -> Iterator[str]:
 
 def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
     """The variables that depend on `wanted` in a way that gradients follow."""
+    return following(block.ops, block.vars, wanted)
+
+
+def following(
+    ops: Iterable[Op], infos: Mapping[str, VarInfo], wanted: Iterable[str]
+) -> set[str]:
+    """`reachable`, of a block of which only these operators concern."""
     active = set(wanted)
-    for op in block.ops:
+    for op in ops:
         definition = OPS.get(op.type)
         if not definition.differentiable or active.isdisjoint(moving(op, definition)):
             continue
         own_blocks = isinstance(definition, BlockOp)
         found = definition.reached(op, active, reachable) if own_blocks else op.binds()
-        active.update(name for name in found if differentiable(block.vars[name].type))
+        active.update(name for name in found if differentiable(infos[name].type))
     return active
+
+
+def leading_to(table: SymbolTable, names: Iterable[str]) -> list[Op]:
+    """The operators of a block that these names are computed from, in order.
+
+    What stands before all of them is not looked at, so a gradient costs no more where much was
+    built before.
+    """
+
+    def bound(names: Iterable[str]) -> Iterator[str]:
+        return (n for n in names if n in table.vars and table.vars[n].kind == VALUE)
+
+    missing, found = set(bound(names)), list[Op]()
+    for op in reversed(table.ops):
+        if not missing:
+            break
+        if not missing.isdisjoint(op.binds()):
+            missing.difference_update(op.binds())
+            missing.update(bound(op.reads()))
+            found.append(op)
+    return found[::-1]
 
 
 def open_blocks(host: SymbolTable) -> list[SymbolTable]:

@@ -137,8 +137,12 @@ class _Checking:
             if outer is not table:
                 visible.ready.update(visible.body.vars)
         assert visible is not None
-        named = set[str]()
-        for op in table.ops:
+        ops = table.ops
+        first = next((at for at, op in enumerate(ops) if id(op) not in good), len(ops))
+        before = ops[:first]  # mostly all that is good: as cheap as can be
+        named = {op.name for op in before}
+        visible.ready |= {n for op in before for names in op.outputs.values() for n in names}
+        for op in ops[first:]:
             if id(op) in good:
                 named.add(op.name)
                 visible.ready.update(op.binds())
