@@ -151,6 +151,18 @@ def blocks() -> tuple[Feed, list[br.Var]]:
     return {"x": RNG.normal(size=(4, 3)).astype("f4")}, [loss, slope, moved]
 
 
+@golden
+def adam() -> tuple[Feed, list[br.Var]]:
+    """The step of an optimizer, a block that gives two parameters and their state anew."""
+    x, y = br.data("x", ["b", 3]), br.data("y", ["b", 2])
+    w = br.parameter("w", [3, 2], init=np.array([[1, -1], [0.5, 2], [0, 3]], "f4"))
+    bias = br.parameter("bias", [2], init=np.array([0.25, -0.5], "f4"))
+    loss = br.mean((x @ w + bias - y) ** 2)
+    br.optimizer.adam(0.1).minimize(loss)
+    feed = {"x": RNG.normal(size=(4, 3)), "y": RNG.normal(size=(4, 2))}
+    return {name: value.astype("f4") for name, value in feed.items()}, [loss]
+
+
 # ---- files -----------------------------------------------------------------------------------
 
 
