@@ -8,6 +8,7 @@ import os
 import sys
 import zlib
 from collections.abc import Generator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from tests import restored
 from tests.comparing import TALLY, count
+from tests.lowering import shared_contexts
 from tests.surviving import Noted
 
 from braces.define.decorator import OPS
@@ -105,6 +107,13 @@ def programs_survive(noted: Noted) -> Generator[None]:
 def programs_come_back() -> Generator[None]:
     """Every program that goes back to a moment is again what it was."""
     with restored.watching():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def contexts_are_shared() -> Generator[None]:
+    """JAX lowers many programs in one context; without tests of JAX, it is not imported."""
+    with shared_contexts() if "jax" in sys.modules else nullcontext():
         yield
 
 
