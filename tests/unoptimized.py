@@ -22,10 +22,8 @@ from jax._src import compiler
 from braces.lower.interpreter import forget_kernels
 from braces.lower.target import QUICKLY
 
-PLAIN = {**dict(QUICKLY), "xla_cpu_parallel_codegen_split_count": 1}
-"""What XLA is told: as of kernels that are interpreted, and not to cut a program into parts
-that are compiled beside each other, which takes a third more in all.
-"""
+PLAIN = dict(QUICKLY)
+"""What XLA is told: as of kernels that are interpreted, and so it compiles those once only."""
 
 
 @functools.wraps(compiler.get_compile_options)
