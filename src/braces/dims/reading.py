@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from braces.dims.size import SIZE_FUNCTIONS, Dim, Size, Terms, call, product
@@ -24,6 +25,12 @@ def parse_size(text: str) -> Size:
     """
     if len(text) > LONGEST_TEXT:
         raise FileFormatError("A dimension is written with too many characters.")
+    return _read(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(text: str) -> Size:
+    """The size of a text; a program writes few, and each at every variable that has it."""
     reader = _Reader(text)
     size = reader.sum(0)
     if reader.peek() is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import stat
 from pathlib import PurePath, PureWindowsPath
@@ -54,10 +55,20 @@ def stored_path(file: str) -> str:
         >>> stored_path("/usr/lib/python3/site-packages/models/rnn.py")
         'models/rnn.py'
     """
+    try:
+        here = os.getcwd()
+    except OSError:  # it is gone
+        here = None
+    return _stored_from(file, here)
+
+
+@functools.lru_cache(maxsize=256)
+def _stored_from(file: str, here: str | None) -> str:
+    """How a path is stored in a working directory; every operator asks for that of its file."""
     file = file.encode(errors="replace").decode()
     path = PureWindowsPath(file) if "\\" in file else PurePath(file)
-    if path.is_absolute():
-        with contextlib.suppress(OSError, ValueError):
-            return path.relative_to(os.getcwd()).as_posix()
+    if path.is_absolute() and here is not None:
+        with contextlib.suppress(ValueError):
+            return path.relative_to(here).as_posix()
     parts = [part for part in path.parts if part not in (path.anchor, "..")]
     return "/".join(parts[-2:] if path.is_absolute() or ".." in path.parts else parts)
