@@ -18,8 +18,6 @@ from braces.builder.table import SymbolTable
 from braces.builder.var import (
     Operand,
     Var,
-    check_visible,
-    shown,
     tensor_type,
     var_of,
     visible_var,
@@ -39,12 +37,12 @@ from braces.passes.directions import (
     AtOperator,
     OneOrMore,
     as_list,
+    derived_beside,
     differentiable_vars,
     following,
     leading_to,
     open_blocks,
 )
-from braces.passes.verify import verified_at_end
 
 Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 """The cotangents of a slot, which may be just one."""
@@ -268,18 +266,13 @@ def pulled(
             f"There are {len(targets)} targets and {len(given)} target gradients.",
             fix="Give one target gradient for each target, or none at all.",
         )
-    ends, starts = differentiable_vars(targets), differentiable_vars(inputs, targets)
-    program = ends[0].program
-    with verified_at_end(program) as host:
-        ends, starts = list(map(shown, ends)), list(map(shown, starts))
-        for var in (*ends, *starts):
-            check_visible(program, var)
+    with derived_beside(targets, inputs) as (host, ends, starts):
         found: dict[str, Var] = {}
         for target, grad in zip(ends, given, strict=True):
             collect(found, target.name, _seed(target, grad))
         wanted, lists = {var.name for var in starts}, Lists()
         for table, inside in _tables_around(host, found, wanted):
-            found = Backprop(program, table, found, inside, lists).run()
+            found = Backprop(ends[0].program, table, found, inside, lists).run()
         return [found.get(var.name) for var in starts]
 
 

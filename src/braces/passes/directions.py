@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from typing import TypeAlias, TypeVar, cast
 
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, main_var, visible_var
+from braces.builder.var import Var, check_visible, main_var, shown, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import VALUE, Body, Op, VarInfo
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import differentiable
 from braces.passes.eliminate import eliminate
+from braces.passes.verify import verified_at_end
 
 T = TypeVar("T")
 OneOrMore: TypeAlias = T | Sequence[T]
@@ -127,6 +129,26 @@ def as_list(given: OneOrMore[T]) -> list[T]:
     """A list of what is given, or of the one thing that is."""
     several = isinstance(given, list | tuple)
     return list(cast("Sequence[T]", given)) if several else [cast("T", given)]
+
+
+@contextmanager
+def derived_beside(
+    targets: Sequence[object], inputs: Sequence[object]
+) -> Generator[tuple[SymbolTable, list[Var], list[Var]]]:
+    """Where derivatives are built: the block, and targets and inputs as they are seen there.
+
+    What was built is verified at the end.
+
+    Raises:
+        GradientError: Something is no variable, or not of a float dtype.
+    """
+    ends, starts = differentiable_vars(targets), differentiable_vars(inputs, targets)
+    program = ends[0].program
+    with verified_at_end(program) as host:
+        ends, starts = list(map(shown, ends)), list(map(shown, starts))
+        for var in (*ends, *starts):
+            check_visible(program, var)
+        yield host, ends, starts
 
 
 def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) -> list[Var]:

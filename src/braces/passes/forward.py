@@ -14,7 +14,7 @@ from braces.builder.append import apply, as_var
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
-from braces.builder.var import Operand, Var, check_visible, shown, visible_var
+from braces.builder.var import Operand, Var, visible_var
 from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
@@ -26,11 +26,10 @@ from braces.passes.directions import (
     AtOperator,
     OneOrMore,
     as_list,
-    differentiable_vars,
+    derived_beside,
     moving,
     open_blocks,
 )
-from braces.passes.verify import verified_at_end
 
 
 class OpPushing(AtOperator):
@@ -230,18 +229,13 @@ def pushed(
     """The directional derivatives of targets where inputs move so; see `jvp`."""
     if len(inputs) != len(given) or not targets:
         raise GradientError(f"There are {len(inputs)} inputs and {len(given)} tangents.")
-    ends, starts = differentiable_vars(targets), differentiable_vars(inputs, targets)
-    program = ends[0].program
-    with verified_at_end(program) as host:
-        ends, starts = list(map(shown, ends)), list(map(shown, starts))
-        for var in (*ends, *starts):
-            check_visible(program, var)
+    with derived_beside(targets, inputs) as (host, ends, starts):
         moves: dict[str, Var] = {}
         for var, tangent in zip(starts, given, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
         sources = ancestors(host.ops, [tangent.name for tangent in moves.values()])
         for table, needed in _tables_around(host, {target.name for target in ends}):
-            moves = PushForward(program, table, moves, sources).run(needed)
+            moves = PushForward(ends[0].program, table, moves, sources).run(needed)
         return [moves.get(target.name) for target in ends]
 
 
