@@ -14,16 +14,12 @@ from braces.lower.signals import Uninterrupted
 class Watch:
     """Looks at the time that a run may take, and at Ctrl-C while it computes.
 
-    Args:
-        timeout_s: How long the run may take, in seconds from now; `None` for ever.
-
     Attributes:
+        timeout_s: How long the run may take, in seconds; `None` for ever.
+        deadline: When that is over, by the clock that only goes on.
         held: What holds Ctrl-C back meanwhile.
         error: Why the run was ended, where it was.
         loop: The number of the loop in which it was.
-
-    Raises:
-        ProgramError: That is no number of seconds.
     """
 
     timeout_s: float | None = None
@@ -32,9 +28,16 @@ class Watch:
     error: BaseException | None = None
     loop: int = 0
 
-    def __init__(self, timeout_s: float | None = None) -> None:
-        if timeout_s is not None:  # else all is as it is for most runs
-            self.timeout_s, self.deadline = timeout_s, monotonic() + _seconds(timeout_s)
+    @classmethod
+    def lasting(cls, timeout_s: float) -> Watch:
+        """A watch over a run that may take so many seconds from now.
+
+        Raises:
+            ProgramError: That is no number of seconds.
+        """
+        made = cls()
+        made.timeout_s, made.deadline = timeout_s, monotonic() + _seconds(timeout_s)
+        return made
 
     def check(self) -> None:
         """Raise where the time is over.
