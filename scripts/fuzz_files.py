@@ -34,7 +34,7 @@ import program_mutations as pm
 import braces as br
 from braces.ir import fingerprint
 from braces.passes.verify import verify
-from braces.storage.model import read_programs
+from braces.storage.model_files import read_programs
 
 MEMORY = 1 << 29
 """Bytes of address space that a case may add."""

@@ -93,7 +93,7 @@ from braces.storage.checkpoint import (
     load_checkpoint as load_checkpoint,
     save_checkpoint as save_checkpoint,
 )
-from braces.storage.model import load_model as load_model, save_model as save_model
+from braces.storage.model_files import load_model as load_model, save_model as save_model
 from braces.storage.parameters import (
     load_parameters as load_parameters,
     save_parameters as save_parameters,

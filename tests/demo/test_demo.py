@@ -16,7 +16,7 @@ from braces.demo.digits import Images, load_images
 from braces.demo.model import Settings, build
 from braces.demo.progress import shown_progress
 from braces.demo.train import train
-from braces.storage.model import load_model
+from braces.storage.model_files import load_model
 
 
 def quiet(epoch: int, loss: float, accuracy: float) -> None:

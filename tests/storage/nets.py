@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.storage.model import save_model
+from braces.storage.model_files import save_model
 
 XS = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 YS = np.array([[1.0], [0.0], [2.0], [-1.0]], np.float32)

@@ -24,7 +24,7 @@ from braces.errors import (
     UninitializedError,
     UnknownNameError,
 )
-from braces.storage.model import load_model, save_model
+from braces.storage.model_files import load_model, save_model
 from braces.storage.parameters import load_parameters, save_parameters
 from braces.storage.tensors import open_tensors
 
@@ -62,7 +62,7 @@ def test_a_fresh_process_predicts_the_same_bits(net: Net, path: Path) -> None:
     np.save(path.with_suffix(".npy"), XS)
     program = """
 import sys, numpy as np
-from braces.storage.model import load_model
+from braces.storage.model_files import load_model
 model = load_model(sys.argv[1])
 assert "jax" not in sys.modules
 print(model.run(x=np.load(sys.argv[2])).tobytes().hex())
@@ -201,7 +201,7 @@ def test_a_fresh_process_trains_on_to_the_same_bits(net: Net, path: Path) -> Non
     program = f"""
 import sys, numpy as np
 import braces as br
-from braces.storage.model import load_model
+from braces.storage.model_files import load_model
 from braces.storage.parameters import save_parameters
 model = load_model(sys.argv[1])
 feed = dict(np.load(sys.argv[2]))

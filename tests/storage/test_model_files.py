@@ -13,7 +13,8 @@ import safetensors.numpy
 from tests.storage.nets import XS, Net
 
 from braces.errors import FileFormatError, VerifyError
-from braces.storage.model import Model, load_model, read_programs
+from braces.storage.model import Model
+from braces.storage.model_files import load_model, read_programs
 from braces.storage.parameters import save_parameters
 from braces.storage.tensors import write_tensors
 

@@ -21,7 +21,7 @@ from braces.ir.records import ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.admit import complete, op_versions
 from braces.passes.verify import check
-from braces.storage.model import FORMAT, read_programs
+from braces.storage.model_files import FORMAT, read_programs
 from braces.storage.tensors import RESERVED, open_tensors
 
 Definitions = dict[str, tuple[ProgramDef, ProgramDef | None]]

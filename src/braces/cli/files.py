@@ -13,7 +13,7 @@ from braces.errors import FileFormatError
 from braces.ir.files import check_regular, read_bounded
 from braces.ir.limits import LARGEST_FILE
 from braces.program import Program, parse
-from braces.storage.model import FORMAT, load_model
+from braces.storage.model_files import FORMAT, load_model
 from braces.storage.tensors import open_tensors
 
 STDIN = "-"

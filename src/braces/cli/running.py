@@ -22,7 +22,7 @@ from braces.program import Program
 from braces.runtime.executor import Executor
 from braces.runtime.plan import Plan
 from braces.scope import Scope
-from braces.storage.model import load_model
+from braces.storage.model_files import load_model
 from braces.storage.parameters import load_parameters
 
 COMPILE, INTERPRET = "compile", "interpret"

@@ -14,7 +14,7 @@ import numpy as np
 
 from braces.demo.digits import Array
 from braces.errors import RunError
-from braces.storage.model import load_model
+from braces.storage.model_files import load_model
 
 _TIMEOUT_S = 120
 

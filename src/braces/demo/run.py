@@ -14,7 +14,7 @@ from braces.demo.progress import shown_progress
 from braces.demo.train import Trained, accuracy_of, train
 from braces.ir.atomic import write_atomically
 from braces.passes.prune import prune
-from braces.storage.model import save_model
+from braces.storage.model_files import save_model
 from braces.viewer.html import program_html
 
 MODEL_FILE, PAGE_FILE = "digits.model", "digits.html"

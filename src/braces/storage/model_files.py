@@ -1,0 +1,313 @@
+"""Model files: programs and their parameters in one safetensors file.
+
+    file   := safetensors (see `tensors`): every variable by its name, and for each program the
+              bytes of its `ProgramDesc`, as u8, under "__braces__/" and the program's name
+    record := {"format": "braces.model", "version": 1, "programs": {name: program, …}}
+    program := {"feeds": [data variable, …], "fetches": {name: variable, …}, "dict": bool}
+
+`dict` says that a run gives a dict even of one fetch; where it is absent, it does not.
+
+`predict` is the program for inference: cut down to its fetches, without updates but that of the
+random state, where something is drawn. Where there is something to train, `train` is the whole
+program, which fetches its own results, such as the loss of `minimize`; its startup program lies
+inside its bytes, and is `startup` once loaded. Neither running nor training a model needs the
+code that built it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.dtypes import TensorType
+from braces.errors import (
+    FeedError,
+    FileFormatError,
+    ProgramError,
+    UnknownNameError,
+    VerifyError,
+    suggest,
+)
+from braces.ir.limits import readable_name
+from braces.ir.names import check_name
+from braces.ir.records import DATA, VarInfo
+from braces.lower.attributes import Sizes, bind_sizes
+from braces.passes.prune import prune
+from braces.program import Program
+from braces.runtime.executor import Executor, read_fetch
+from braces.runtime.plan import Plan
+from braces.runtime.states import check_states, read_states
+from braces.scope import Scope
+from braces.storage.model import PREDICT, STARTUP, TRAIN, Model, NamedProgram
+from braces.storage.parameters import check_stored_name, put_arrays
+from braces.storage.tensors import (
+    RESERVED,
+    Array,
+    TensorFile,
+    is_list,
+    is_object,
+    open_tensors,
+    write_tensors,
+)
+
+FORMAT = "braces.model"
+
+Path: TypeAlias = "str | os.PathLike[str]"
+Given: TypeAlias = "tuple[Program, Sequence[Any], Any]"
+
+
+# ---- saving ----------------------------------------------------------------------------------
+
+
+def save_model(
+    path: Path,
+    program: Program,
+    scope: Scope,
+    feeds: Sequence[Any],
+    fetches: Any,
+    *,
+    programs: Mapping[str, Given] | None = None,
+) -> None:
+    """Write a model to one file, at once or not at all.
+
+    The file holds `predict`, the form of the program for inference that gives the fetches, and
+    the parameters that it reads. Where the program updates more than that, the file also holds
+    the whole program as `train`, its startup program, and all its persistable variables:
+    training can go on from the file. `train` gives the losses that `minimize` was given; where
+    there is none, because the updates are hand-written, it gives what `predict` does.
+
+    Args:
+        path: The file; what was there before is replaced.
+        program: The program, with or without updates.
+        scope: Where its persistable variables have their values.
+        feeds: The data that `predict` is fed: variables or their names.
+        fetches: What `predict` gives: variables or names, or a dict that gives them names; of
+            a dict, a run gives a dict, also where it has one entry.
+        programs: More programs by name, each with its feeds and fetches; `train` among them
+            says what training is fed and gives, as `{"train": (program, ["x", "y"], [loss])}`.
+
+    Raises:
+        UnknownNameError: A feed or fetch does not exist.
+        FeedError: The fetches need data that is not among the feeds.
+        UninitializedError: A persistable variable has no value.
+        ProgramError: Nothing is fetched, or a name cannot be stored.
+        OSError: The folder is missing, full, or must not be written to.
+
+    Example:
+        >>> import tempfile
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["batch", 2])
+        ...     y = br.matmul(x, br.parameter("w", [2, 1], init=[[2.0], [3.0]]))
+        >>> scope = br.Scope()
+        >>> br.Executor().init(prog, scope)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_model(folder + "/m.safetensors", prog, scope, feeds=["x"], fetches=[y])
+        ...     model = load_model(folder + "/m.safetensors")
+        >>> model.run(x=[[1.0, 10.0]])
+        array([[32.]], dtype=float32)
+    """
+    entries = {PREDICT: _predicting(program, feeds, fetches)}
+    if program.updates.keys() - entries[PREDICT].program.updates.keys():
+        entries[TRAIN] = _whole(program, entries[PREDICT])
+    for name, (other, its_feeds, its_fetches) in (programs or {}).items():
+        _check_program_name(name)
+        entries[name] = _named(other, its_feeds, its_fetches)
+    arrays = _states(entries.values(), scope)
+    for name, entry in entries.items():
+        arrays[_tensor(name)] = np.frombuffer(entry.program.to_bytes(), np.uint8)
+    signatures = {name: entry.signature() for name, entry in entries.items()}
+    write_tensors(path, arrays, FORMAT, programs=signatures)
+
+
+def _predicting(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
+    """The inference form; data that nothing needs stays declared, so that it may be fed."""
+    entry = _named(program.for_test(), feeds, fetches)
+    small = prune(entry.program, list(entry.fetches.values())).definition
+    fed = {name: program.vars[name] for name in entry.feeds}
+    main = small.main.with_(vars={**fed, **small.main.vars})
+    return replace(entry, program=Program(small.with_(main=main)))
+
+
+def _whole(program: Program, predict: NamedProgram) -> NamedProgram:
+    """The program as it is; it gives its own results, or else what `predict` does."""
+    own = {name: name for name in program.results}
+    needed = Plan.of(program.definition, (own or predict.fetches).values()).feeds
+    return NamedProgram(
+        program, tuple(needed), own or predict.fetches, predict.as_dict and not own
+    )
+
+
+def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
+    """A program with its feeds and fetches, checked against it."""
+    named = _fetch_names(fetches)
+    feeds = [feeds] if isinstance(feeds, str | Var) else feeds
+    fed = tuple(one.name if isinstance(one, Var) else one for one in feeds)
+    plan = Plan.of(program.definition, named.values())
+    _check_feeds(fed, plan)
+    if not plan.definition.main.vars.keys() <= program.vars.keys():  # closed blocks show them
+        program, startup = Program(plan.definition), program.startup
+        program.startup = startup
+    return NamedProgram(program, fed, named, isinstance(fetches, Mapping))
+
+
+def _fetch_names(fetches: Any) -> dict[str, str]:
+    named: Mapping[Any, Any] | None = fetches if isinstance(fetches, Mapping) else None
+    variables, _ = read_fetch(list(named.values()) if named else fetches)
+    if not variables:
+        raise ProgramError(
+            "A model has something that it gives.", fix="Name variables in `fetches`."
+        )
+    names = map(check_name, named or variables)
+    return dict(zip(names, variables, strict=True))
+
+
+def _check_feeds(feeds: Sequence[str], plan: Plan) -> None:
+    for name in feeds:
+        if name not in plan.data:
+            raise UnknownNameError(
+                f"The program has no data `{name}` to feed.", fix=suggest(name, plan.data)
+            )
+    missing = [
+        f"`{name}`: {info.type}" for name, info in plan.feeds.items() if name not in feeds
+    ]
+    if missing:
+        raise FeedError(
+            f"The fetches need data that is not among the feeds: {', '.join(missing)}.",
+            given=f"feeds: {', '.join(feeds) or 'none'}   fetches: {', '.join(plan.fetches)}",
+            fix="Add it to `feeds`, or fetch what does not need it.",
+        )
+
+
+def _check_program_name(name: str) -> None:
+    if name == STARTUP:
+        raise ProgramError(
+            f"A model cannot have a program called `{name}` of its own.",
+            fix="The startup program of `train` is saved with it; use another name.",
+        )
+    check_name(name)
+
+
+def _tensor(name: str) -> str:
+    return f"{RESERVED}/{name}"
+
+
+def _states(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Array]:
+    """The values of all persistable variables of some programs."""
+    arrays: dict[str, Array] = {}
+    for entry in entries:
+        infos = {check_stored_name(info.name): info for info in entry.program.persistables}
+        values = read_states(infos, scope)
+        check_states(infos, values, Sizes())
+        arrays.update({name: np.asarray(value) for name, value in values.items()})
+    return arrays
+
+
+# ---- loading ---------------------------------------------------------------------------------
+
+
+def load_model(path: Path, *, mode: str = "compile", device: str | None = None) -> Model:
+    """Read a model that `save_model` wrote.
+
+    Loading runs nothing, and needs none of the code that built the model: a file from a
+    stranger is safe to load.
+
+    Args:
+        path: The file.
+        mode: How the model's executor runs: `"compile"` or `"interpret"`.
+        device: Where: `"cpu:0"`, `"gpu:0"`, …
+
+    Raises:
+        FileFormatError: The file is damaged, cut short, of a newer format, or no model.
+        VerifyError: A program in it is not well formed.
+        OSError: There is no such file, or it must not be read.
+    """
+    executor, scope = Executor(mode, device), Scope()
+    with open_tensors(path) as file:
+        entries = _read_programs(file)
+        put_arrays(scope, {name: file.read(name) for name in file.variables})
+    return Model(entries, scope, executor)
+
+
+def read_programs(path: Path) -> dict[str, NamedProgram]:
+    """The programs of a model by name, without its parameters, which are not read.
+
+    Raises:
+        FileFormatError: The file is damaged, cut short, of a newer format, or no model.
+        VerifyError: A program in it is not well formed.
+        OSError: There is no such file, or it must not be read.
+    """
+    with open_tensors(path) as file:
+        return _read_programs(file)
+
+
+def _read_programs(file: TensorFile) -> dict[str, NamedProgram]:
+    file.expect(FORMAT, "Make a model with br.save_model; parameters: br.load_parameters.")
+    signatures = file.record.get("programs")
+    if not is_object(signatures):
+        raise FileFormatError("The model does not say which programs it has.")
+    entries = {
+        readable_name(name): _read_program(file, name, signature)
+        for name, signature in signatures.items()
+    }
+    for name, entry in entries.items():
+        _check_variables(name, entry.program, file.variables)
+    return entries
+
+
+def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
+    stored = file.types.get(_tensor(name))
+    if stored is None or stored.dtype != np.uint8:
+        raise FileFormatError(f"The model has no program `{name}`, though it says so.")
+    try:
+        program = Program.from_bytes(file.read(_tensor(name)).tobytes())
+    except (FileFormatError, VerifyError) as error:
+        raise error.located(f"program `{name}` of {file.path}") from None
+    given = signature if is_object(signature) else {}
+    feeds, fetches, as_dict = given.get("feeds"), given.get("fetches"), given.get("dict", False)
+    if not is_list(feeds) or not is_object(fetches) or not isinstance(as_dict, bool):
+        raise FileFormatError(f"The program `{name}` has no lists of feeds and fetches.")
+    data = {one for one, info in program.vars.items() if info.kind == DATA}
+    _check_known(feeds, data, f"feed of `{name}`")
+    for one in fetches:
+        readable_name(one)
+    _check_known(fetches.values(), program.vars, f"fetch of `{name}`")
+    named = {readable_name(key): variable for key, variable in fetches.items()}
+    return NamedProgram(program, tuple(feeds), named, as_dict)
+
+
+def _check_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise FileFormatError(f"{name!r:.80}, a {what}, is not in the program.")
+
+
+def _check_variables(name: str, program: Program, stored: Mapping[str, TensorType]) -> None:
+    """The file must have every persistable variable of its programs, in the declared type."""
+    missing = [info for info in program.persistables if info.name not in stored]
+    if missing:
+        raise FileFormatError(
+            f"The model lacks {len(missing)} variables of its program `{name}`.",
+            given=", ".join(f"{info.name}: {info.type}" for info in missing[:8]),
+        )
+    sizes = Sizes()
+    for info in program.persistables:
+        if not _fits(info, stored[info.name], sizes):
+            raise FileFormatError(
+                f"`{info.name}` is not of the type that the program `{name}` declares.",
+                given=f"declared {info.type}, in the file {stored[info.name]}",
+            )
+
+
+def _fits(info: VarInfo, found: TensorType, sizes: Sizes) -> bool:
+    shape: Any = found.shape
+    return (
+        isinstance(info.type, TensorType)
+        and info.type.dtype == found.dtype
+        and bind_sizes(info.type, shape, sizes) is None
+    )
