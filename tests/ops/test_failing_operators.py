@@ -331,3 +331,30 @@ def test_what_a_function_of_axes_refuses_is_still_an_error_of_shapes() -> None:
     op = plain(axes=rule)
     with br.Program(), pytest.raises(br.ShapeError, match="No such shape"):
         op(br.data("x", ["b", 2]))
+
+
+def test_a_kernel_that_cannot_take_no_rows_runs_where_values_tell_that_there_are_some(
+    mode: str,
+) -> None:
+    def users_largest(x: br.Tensor) -> br.Tensor:
+        return x.max(-1)
+
+    places, largest = found(), own(users_largest)
+
+    @places.learned
+    def rule(x: Any, *, count: Any) -> dict[str, Any]:
+        return {count.name: (x != 0).sum()}
+
+    with br.Program() as program:
+        out = largest(places(br.data("x", ["b"]), count="some"))
+    exe, scope = br.Executor(mode=mode), br.Scope()
+
+    def run(*x: float) -> Any:
+        return exe.run(program, scope, feed={"x": np.array(x, "float32")}, fetch=out)
+
+    assert run(0, 1, 0, 2) == 3
+    assert run(3, 1, 0, 0) == 1
+    for _ in range(2):
+        with pytest.raises(RunError, match="zero-size array"):
+            run(0, 0)
+        assert run(0, 4, 5) == 2

@@ -285,7 +285,11 @@ class CompiledPlan:
         """The code for what a run has: that of the run before, where all is alike."""
         latest, now = self.latest, self._likeness(form, run)
         if latest is None or now is None or latest[0] != now:
-            key, found = self._found(form, run)
+            try:
+                key, found = self._found(form, run)
+            except RunError:
+                self.known.guess_anew()  # a kernel may only not take sizes of an earlier run
+                raise
             keep_on_device(self.states, self.plan.updates, run)
             latest = self.latest = self._likeness(form, run), key, found
         found = latest[2]

@@ -17,6 +17,8 @@ FAR_LESS = 4
 """Room shrinks where this many times what runs needed still fits."""
 PATIENCE, MOST_PATIENCE = 8, 64
 """How many runs in a row must need far less; doubled each time that shrinking was wrong."""
+FIRST_GUESS = 1
+"""An exact size, before any run told it: there are kernels that cannot take 0."""
 OFTEN_EMPTY = 4
 """After so many runs in a row without rows, the next one is taken to have none."""
 MOST_REMEMBERED = 1024
@@ -107,7 +109,7 @@ class Guess:
         same, follows: How often each way to guess was right lately.
     """
 
-    size: int = 0
+    size: int = FIRST_GUESS
     last: int | None = None
     after: dict[int, int] = field(default_factory=dict[int, int])
     same: float = 0.0
@@ -148,6 +150,11 @@ class Known:
         dimensions = list(dimensions)
         self.rows = {name: Rows() for name in dimensions}
         self.guesses = {name: Guess() for name in dimensions}
+
+    def guess_anew(self) -> None:
+        """Guess exact sizes as in the first run."""
+        for guess in self.guesses.values():
+            guess.correct(FIRST_GUESS)
 
     def capacities(self) -> dict[str, int]:
         """How many values fit, by history."""
