@@ -75,6 +75,7 @@ DRAWS = {
 """Initializer, mean, standard deviation, and the furthest from the mean."""
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_draws_have_mean_and_standard_deviation(dtype: str) -> None:
     with br.Program() as prog:
@@ -89,6 +90,7 @@ def test_draws_have_mean_and_standard_deviation(dtype: str) -> None:
         assert abs(got - mean).max() <= most * (1 + 1e-6), name
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("shape", [[30, 40], [40, 30], [4, 5, 6]])
 def test_orthogonal_keeps_lengths(shape: list[int]) -> None:
     got = first_value(br.init.orthogonal(3.0), shape, "float64").reshape(-1, shape[-1])
@@ -96,6 +98,7 @@ def test_orthogonal_keeps_lengths(shape: list[int]) -> None:
     np.testing.assert_allclose(gram, 9 * np.eye(len(gram)), atol=1e-5)
 
 
+@pytest.mark.unoptimized
 def test_fans_of_convolution_weights_follow_the_axes() -> None:
     channels_last = first_value(br.init.he_uniform(), [3, 3, 8, 16])
     channels_first = first_value(br.init.he_uniform(in_axis=1, out_axis=0), [16, 8, 3, 3])

@@ -10,6 +10,8 @@ from made import parameters, run
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 # ---- fc --------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,7 @@ DRAWS: dict[str, tuple[Callable[[], Any], str, float, float]] = {
 }
 
 
+@pytest.mark.unoptimized
 def test_draws_have_mean_and_standard_deviation(mode: str) -> None:
     with br.Program() as prog:
         drawn = {name: draw() for name, (draw, *_) in DRAWS.items()}
@@ -49,6 +50,7 @@ def test_draws_have_mean_and_standard_deviation(mode: str) -> None:
         assert abs(values.std() / stddev - 1) < 0.05, name
 
 
+@pytest.mark.unoptimized
 def test_categorical_follows_softmax(mode: str) -> None:
     with br.Program() as prog:
         logits = br.data("logits", ["b", 3])
@@ -60,6 +62,7 @@ def test_categorical_follows_softmax(mode: str) -> None:
     np.testing.assert_allclose(got, chances, atol=0.02)
 
 
+@pytest.mark.unoptimized
 def test_permutation_has_each_number_once(mode: str) -> None:
     with br.Program() as prog:
         x = br.data("x", ["b", 4])
@@ -316,6 +319,7 @@ def test_a_branch_draws(mode: str) -> None:
 # ---- dropout ---------------------------------------------------------------------------------
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("rate", [0.0, 0.25, 1.0])
 def test_dropout_keeps_the_mean(mode: str, rate: float) -> None:
     with br.Program() as prog:
