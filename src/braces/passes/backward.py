@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from braces.builder.append import apply, as_var, one
 from braces.builder.program import Builder
@@ -215,13 +215,23 @@ class Backprop:
         )
 
 
-def _read_cotangents(definition: OpDef, op: Op, found: Any) -> Mapping[str, Cotangents]:
+def _read_cotangents(
+    definition: OpDef, op: Op, found: Mapping[str, object]
+) -> dict[str, list[Cotangent]]:
     """What a rule gives, which must be cotangents, one for each input of a slot."""
-    for slot, given in found.items():
-        names = op.inputs.get(definition.input_slots[slot].name, ())
-        for _, cotangent in zip(names, as_list(given), strict=True):
-            if not isinstance(cotangent, Var | AddInto | None):
-                raise TypeError
+    slots = ((definition.input_slots[slot].name, given) for slot, given in found.items())
+    return {
+        slot: [
+            _cotangent(one)
+            for _, one in zip(op.inputs.get(slot, ()), as_list(given), strict=True)
+        ]
+        for slot, given in slots
+    }
+
+
+def _cotangent(found: object) -> Cotangent:
+    if not isinstance(found, Var | AddInto | None):
+        raise TypeError
     return found
 
 

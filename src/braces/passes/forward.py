@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence, Set
 from functools import partial
-from typing import Any
 
 from braces.builder.append import apply, as_var
 from braces.builder.program import Builder
@@ -171,12 +170,17 @@ class PushForward:
         )
 
 
-def _read_tangents(op: Op, found: Any) -> Mapping[str, Sequence[Var]]:
+def _read_tangents(op: Op, found: Mapping[str, Sequence[object]]) -> dict[str, list[Var]]:
     """What a rule gives, which must be tangents, one for each output of a slot."""
-    for slot, given in found.items():
-        for _, tangent in zip(op.outputs[slot], given, strict=True):
-            if not isinstance(tangent, Var):
-                raise TypeError
+    return {
+        slot: [_tangent(one) for _, one in zip(op.outputs[slot], given, strict=True)]
+        for slot, given in found.items()
+    }
+
+
+def _tangent(found: object) -> Var:
+    if not isinstance(found, Var):
+        raise TypeError
     return found
 
 
