@@ -6,6 +6,7 @@ full copy is taken at each moment too, and what the program went back to is held
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -66,19 +67,27 @@ def watching(methods: Methods = WATCHED) -> Generator[None]:
 def whole(program: Builder) -> Any:
     """All that a program is while it is being written, its startup program aside."""
     tables = [content(table) for table in program.current.chain()]
-    updates = list(program.updates.items()), program.results
+    updates = Ordered(program.updates), program.results
     return id(program.current), tables, shared(program.table), updates
 
 
 def content(table: SymbolTable) -> Any:
     """What is in a block, in order."""
-    lists = list(table.params), list(table.vars.items()), list(map(id, table.ops))
+    lists = list(table.params), Ordered(table.vars), list(map(id, table.ops))
     return *lists, list(table.read_outside), list(table.shown)
 
 
 def shared(table: SymbolTable) -> Any:
     """The names and dimensions of a whole program."""
     names, unifier = table.names, table.unifier
-    counts = {stem: count for stem, count in names.counts.items() if count}
-    known = list(unifier.known.items()), unifier.count
-    return list(names.taken.items()), counts, list(names.blocks), known
+    known = Ordered(unifier.known), unifier.count
+    return Ordered(names.taken), Counter(names.counts), list(names.blocks), known
+
+
+class Ordered(dict[Any, Any]):
+    """A copy that is equal to what has the same items in the same order."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, dict) and list(self.items()) == list(other.items())
