@@ -191,6 +191,7 @@ RANDOM = [case for case in cases() if case.definition.random]
 ONE_DRAW_OF_EACH = list({case.op: case for case in reversed(RANDOM)}.values())
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("case", ONE_DRAW_OF_EACH, ids=str)
 def test_draws_follow_from_the_state_alone(case: Case) -> None:
     built, sizes = build(case), case.sizes()
@@ -210,6 +211,7 @@ def moments_of(case: Case) -> Any:
 WITH_MOMENTS = [case for case in RANDOM if moments_of(case) is not None]
 
 
+@pytest.mark.unoptimized
 @pytest.mark.parametrize("case", WITH_MOMENTS, ids=str)
 def test_draws_have_the_moments_of_their_distribution(case: Case) -> None:
     attrs = case.attrs | {"shape": (200, 200)}
