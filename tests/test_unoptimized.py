@@ -10,7 +10,7 @@ from jax._src import compiler
 from tests.unoptimized import optimize
 
 import braces as br
-from braces.lower import interpreter as interpret
+from braces.lower import kernels as single
 from braces.lower.target import CPU
 
 
@@ -21,7 +21,7 @@ def told_to_xla() -> dict[str, object]:
 
 def kernels() -> int:
     """How many kernels are kept."""
-    return interpret._kernel.cache_info().currsize
+    return single._kernel.cache_info().currsize
 
 
 @pytest.mark.unoptimized

@@ -19,7 +19,7 @@ from unittest import mock
 import jax
 from jax._src import compiler
 
-from braces.lower.interpreter import forget_kernels
+from braces.lower.kernels import forget_kernels
 from braces.lower.target import QUICKLY
 
 PLAIN = dict(QUICKLY)

@@ -14,7 +14,7 @@ import pytest
 from tests.calling import calls_of
 
 import braces as br
-from braces.lower import interpreter as interpret
+from braces.lower import kernels as single
 
 ONES = np.ones((2, 3), "float32")
 
@@ -183,7 +183,7 @@ def test_interpreting_a_constant_compiles_nothing() -> None:
             y = br.data("x", [], dtype="float64") + br.constant(number, dtype="float64")
         exe, scope = br.Executor(mode="interpret"), br.Scope()
         assert exe.run(prog, scope, feed={"x": 1.0}, fetch=y) == number + 1.0
-        return interpret._kernel.cache_info().currsize
+        return single._kernel.cache_info().currsize
 
     assert run(0.25) == run(0.75) == run(0.5)
 

@@ -4,27 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar, final
 
-from braces.define.calling import exhausted, refuse_inputs
-from braces.define.decorator import OPS, OpDef
-from braces.errors import BracesError, NaNError, RunError
+from braces.define.calling import exhausted
+from braces.define.decorator import OPS
+from braces.errors import BracesError, NaNError
 from braces.ir.records import Body, Op
-from braces.lazy import jax
-from braces.lower.attributes import Sizes, concrete_attrs, size_number
-from braces.lower.huge import guarded, refuse_huge_results
-from braces.lower.lowerer import bind, has_nan
+from braces.lower.attributes import Sizes, size_number
+from braces.lower.kernels import Kernel, Ready
+from braces.lower.lowerer import has_nan
 from braces.lower.memory import out_of_memory
-from braces.lower.target import OTHER, Target, XlaOptions
-from braces.lower.telling import told_offence, told_sizes
+from braces.lower.target import Target
 from braces.lower.watch import Watch
 from braces.ops.control.base import BlockOp
 from braces.ops.lists import Stack
 from braces.scope import Scope
 
+T = TypeVar("T")
 Listener = Callable[[str, Op, Mapping[str, Any]], None]
 """Called after each operator with the path of its block, the operator, and what it bound."""
+
+
+@final
+class Owner:
+    """One operator that owns blocks, prepared once for all runs.
+
+    Attributes:
+        op: The operator.
+        definition: What is known of its type.
+        captures: What its blocks read from outside.
+        scripts: Its blocks by label, as far as they ran.
+        made: What its definition made of it; see `braces.ops.control.base.Frame.once`.
+    """
+
+    def __init__(self, op: Op, definition: BlockOp, target: Target) -> None:
+        self.op, self.definition, self.target = op, definition, target
+        self.captures = op.captures()
+        self.scripts: dict[str, Script] = {}
+        self.made: Any = None
+
+    def script(self, label: str, body: Body) -> Script:
+        """One of its blocks, prepared."""
+        found = self.scripts.get(label)
+        if found is None:
+            found = self.scripts[label] = Script(body, self.target)
+        return found
+
+
+@final
+class Script:
+    """A block as the interpreter goes through it, prepared once for all runs.
+
+    Attributes:
+        body: The block.
+        steps: Its operators, in order.
+    """
+
+    def __init__(self, body: Body, target: Target) -> None:
+        self.body = body
+        self.steps = tuple(_step(op, target) for op in body.ops)
+
+
+def _step(op: Op, target: Target) -> Kernel | Owner:
+    definition = OPS.get(op.type)
+    if isinstance(definition, BlockOp):
+        return Owner(op, definition, target)
+    return Kernel(op, definition, target)
 
 
 @dataclass
@@ -35,62 +80,59 @@ class Interpreter:
         sizes: The named dimensions of the run.
         listeners: Called after each operator.
         check_nan: Whether to stop at the first operator that produces a NaN.
-        target: What kernels are compiled for.
         watch: Ends the run where its time is over.
         kept: Where step scopes stay after the run: path to scope; `None` lets them go.
+        constants: What small operators that read nothing gave.
     """
 
     sizes: Sizes
     listeners: Sequence[Listener] = ()
     kept: dict[str, Scope] | None = None
-    trips: dict[str, int] = field(default_factory=dict[str, int])
     check_nan: bool = False
-    target: Target = OTHER
     watch: Watch = field(default_factory=Watch)
+    constants: dict[Ready, Sequence[Any]] = field(default_factory=dict[Ready, Sequence[Any]])
 
-    def run(self, body: Body, env: dict[str, Any], path: str) -> None:
+    def run(self, script: Script, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains what they bind."""
-        for op in body.ops:
+        for step in script.steps:
             before = set(env) if self.listeners else set[str]()
             try:
                 self.watch.check()
-                self._step(op, env, path)
+                if isinstance(step, Kernel):
+                    step.run(env, self.sizes, self.constants)
+                else:
+                    env |= step.definition.interpret(OpFrame(self, step, env, path))
                 if self.check_nan:
-                    refuse_nan(op, env)
+                    refuse_nan(step.op, env)
             except BracesError as error:
-                raise error.located(place(path, op)) from error.__cause__
+                raise error.located(place(path, step.op)) from error.__cause__
             except RuntimeError as error:
                 if not exhausted(error):
                     raise
-                raise out_of_memory(str(error)).located(place(path, op)) from None
+                raise out_of_memory(str(error)).located(place(path, step.op)) from None
             if self.listeners:
-                bound = {name: env[name] for name in op.binds() if name not in before}
-                for listener in self.listeners:
-                    listener(path, op, bound)
+                self._tell(path, step.op, env, before)
 
-    def _step(self, op: Op, env: dict[str, Any], path: str) -> None:
-        definition = OPS.get(op.type)
-        if isinstance(definition, BlockOp):
-            env |= definition.interpret(OpFrame(self, op, env, path))
-            return
-        values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
-        if definition.learn_rule is not None:
-            found = told_sizes(definition, values, op.attrs)
-            self.sizes.update((name, int(size)) for name, size in found.items())
-        attrs = concrete_attrs(op.attrs, self.sizes)
-        check(definition, values, attrs)
-        bind(op, compute(definition, values, attrs, tuple(op.outputs), self.target), env)
+    def _tell(self, path: str, op: Op, env: Mapping[str, Any], before: set[str]) -> None:
+        bound = {name: env[name] for name in op.binds() if name not in before}
+        for listener in self.listeners:
+            listener(path, op, bound)
 
     def enter(self, path: str, outer: str) -> None:
         """Make the scope of a block, in that of the block around it, if that was asked for."""
         if self.kept is not None:
             self.kept[path] = self.kept[outer].new_scope()
 
-    def keep(self, path: str, env: Mapping[str, Any]) -> None:
-        """Put the values of a finished block into its scope, if that was asked for."""
+    def keep(self, path: str, env: Mapping[str, Any], body: Body | None = None) -> None:
+        """Put the values of a finished block into its scope, if that was asked for.
+
+        Of a sub-block, those are what it binds; all else belongs to blocks around it.
+        """
         if self.kept is None:
             return
         for name, value in env.items():
+            if body is not None and name not in body.vars:
+                continue
             kept = value.values() if isinstance(value, Stack) else value
             self.kept[path].var(name).put(kept)
 
@@ -121,63 +163,26 @@ def place(path: str, op: Op) -> str:
     return f"{block}, {op.describe()}"
 
 
-def check(definition: OpDef, values: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
-    """Raise what the operator says is wrong with its inputs."""
-    code = 0 if definition.check is None else int(told_offence(definition, values, attrs))
-    if code:
-        raise definition.failure(attrs, code)
-
-
-def compute(
-    definition: OpDef,
-    values: Mapping[str, Any],
-    attrs: Mapping[str, Any],
-    wanted: tuple[str, ...],
-    target: Target,
-) -> dict[str, Any]:
-    """Run one kernel; compiled on its own where it reads arrays, and nothing else.
-
-    What reads nothing, a constant above all, would be compiled again for each value. What draws
-    is compiled as it is in whole programs, and so gives the same bits.
-    """
-    if not values:
-        refuse_huge_results(definition, attrs, wanted)
-    if definition.lists or not values:
-        run = partial(definition.compute, attrs=attrs, wanted=wanted)
-    else:
-        numbers = sum(x.size for given in values.values() for x in given)
-        options = () if definition.random else target.kernel_options(numbers)
-        run = _kernel(definition, tuple(attrs.items()), wanted, options)
-    try:
-        return run(values)
-    except Exception as error:
-        refuse_inputs(RunError, definition.type, definition.kernel, values, attrs, error)
-
-
-def forget_kernels() -> None:
-    """Let go of what was compiled to interpret single operators."""
-    _kernel.cache_clear()
-
-
-@lru_cache(maxsize=4096)
-def _kernel(
-    definition: OpDef,
-    attrs: tuple[tuple[str, Any], ...],
-    wanted: tuple[str, ...],
-    options: XlaOptions,
-) -> Callable[[Any], dict[str, Any]]:
-    function = guarded(lambda values: definition.compute(values, dict(attrs), wanted))
-    return jax.jit(function, compiler_options=dict(options) or None)
-
-
-@dataclass
+@dataclass(slots=True)
 class OpFrame:
     """One operator that owns blocks, being interpreted; `braces.ops.control.base.Frame`."""
 
     interpreter: Interpreter
-    op: Op
+    owner: Owner
     env: dict[str, Any]
     path: str
+    trips: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def op(self) -> Op:
+        """The operator."""
+        return self.owner.op
+
+    def once(self, make: Callable[[Op], T]) -> T:
+        """What is made of the operator, once for all runs of it."""
+        if self.owner.made is None:
+            self.owner.made = make(self.op)
+        return self.owner.made
 
     def read(self, name: str) -> Any:
         """The value of a visible variable."""
@@ -189,15 +194,14 @@ class OpFrame:
 
     def run(self, label: str, body: Body, arguments: Sequence[Any]) -> list[Any]:
         """Run a sub-block in a scope of its own."""
-        place_ = f"{self.path}/{self.op.name}/{label}".lstrip("/")
-        trip = self.interpreter.trips.get(place_, 0)
-        self.interpreter.trips[place_] = trip + 1
-        env = {name: self.env[name] for name in self.op.captures()}
+        interpreter, trip = self.interpreter, self.trips.get(label, 0)
+        self.trips[label] = trip + 1
+        here = f"{self.path}/{self.op.name}/{label}[{trip}]".lstrip("/")
+        env = {name: self.env[name] for name in self.owner.captures}
         env.update(zip(body.params, arguments, strict=True))
-        here = f"{place_}[{trip}]"
-        self.interpreter.enter(here, self.path)
-        self.interpreter.run(body, env, here)
-        self.interpreter.keep(here, {n: v for n, v in env.items() if n in body.vars})
+        interpreter.enter(here, self.path)
+        interpreter.run(self.owner.script(label, body), env, here)
+        interpreter.keep(here, env, body)
         return [env[name] for name in body.results]
 
     def set_size(self, size: Any, value: int) -> None:

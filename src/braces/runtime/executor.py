@@ -13,7 +13,8 @@ from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.errors import FeedError, ProgramError
 from braces.hints import Hinted
-from braces.lower.interpreter import Listener, forget_kernels
+from braces.lower.interpreter import Listener
+from braces.lower.kernels import forget_kernels
 from braces.lower.watch import Watch
 from braces.passes.catalogue import DEFAULT
 from braces.passes.pipeline import Pass, as_passes

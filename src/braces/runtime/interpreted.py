@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from braces.errors import NaNError
-from braces.lazy import jax
+from braces.lazy import jax, jnp
 from braces.lower.attributes import Sizes
-from braces.lower.interpreter import Interpreter
+from braces.lower.interpreter import Interpreter, Script
 from braces.lower.signals import Uninterrupted
 from braces.lower.target import target_of
 from braces.lower.watch import Watch
@@ -22,7 +24,7 @@ from braces.runtime.states import Run, check_states
 
 
 class InterpretedPlan:
-    """A plan that the interpreter reads anew in each run; see `braces.runtime.backend`."""
+    """A plan that the interpreter goes through in each run; see `braces.runtime.backend`."""
 
     def __init__(
         self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
@@ -40,15 +42,25 @@ class InterpretedPlan:
         """The device of this name, as JAX has it."""
         return open_device(name)
 
+    @cached_property
+    def script(self) -> Script:
+        """What each run goes through."""
+        return prepared(self.plan, self.device)
+
     def run(self, run: Run) -> list[Any]:
         """Interpret and commit; every run waits for its turn."""
         with run.watch.turn(run.scope.turn):
-            return interpret(self.plan, run, self.device, self.check_nan)
+            return interpret(self.plan, self.script, run, self.device, self.check_nan)
 
 
-def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
+def prepared(plan: Plan, device: Any) -> Script:
+    """What is gone through in each run of a plan."""
+    return Script(plan.interpreted, target_of(platform_of(device)))
+
+
+def interpret(plan: Plan, script: Script, run: Run, device: Any, check_nan: bool) -> list[Any]:
     """Interpret a plan; the fetched values."""
-    sizes, kept, target = Sizes(), run.kept, target_of(platform_of(device))
+    sizes, kept = Sizes(), run.kept
     for name, array in run.feeds.items():
         check_shape(plan.data[name], array, sizes)
     run.read(plan.states)
@@ -61,15 +73,25 @@ def interpret(plan: Plan, run: Run, device: Any, check_nan: bool) -> list[Any]:
     values = {**states, **run.feeds}
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in values.items()}
-        interpreter = Interpreter(sizes, run.listeners, kept, {}, check_nan, target, run.watch)
-        interpreter.run(plan.interpreted, env, "")
+        interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch)
+        interpreter.run(script, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}
-        jax.block_until_ready(list(updates.values()))
+        committed = _separate(updates.values(), [env[name] for name in states])
+        jax.block_until_ready(committed)
     interpreter.keep("", env)
     with Uninterrupted():
-        run.scope.put_all(updates, list(updates.values()))
+        run.scope.put_all(updates, committed)
     return results
+
+
+def _separate(values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+    """Values for variables, each an array of its own: a compiled run takes them over."""
+    taken, found = set(map(id, others)), list[Any]()
+    for value in values:
+        found.append(jnp.array(value) if id(value) in taken else value)
+        taken.add(id(value))
+    return found
 
 
 def find_nan(plan: Plan, failed: Run, device: Any) -> None:
@@ -79,5 +101,6 @@ def find_nan(plan: Plan, failed: Run, device: Any) -> None:
         NaNError: It names operator, source line, block and trip.
     """
     again = Run(failed.scope, failed.feeds, Watch(), failed.given)
-    interpret(replace(plan, updates={}), again, device, check_nan=True)
+    plan = replace(plan, updates={})
+    interpret(plan, prepared(plan, device), again, device, check_nan=True)
     raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")

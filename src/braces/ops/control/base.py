@@ -26,12 +26,20 @@ State: TypeAlias = Any
 """What a compiled run knows of itself: a pytree that loops and branches carry."""
 Carry = TypeVar("Carry")
 Pieces = TypeVar("Pieces")
+T = TypeVar("T")
 
 
 class Frame(Protocol):
     """An operator being interpreted: its values, and a way to run its blocks."""
 
-    op: Op
+    @property
+    def op(self) -> Op:
+        """The operator."""
+        ...
+
+    def once(self, make: Callable[[Op], T]) -> T:
+        """What is made of the operator, once for all runs of it; an operator has one such."""
+        ...
 
     def read(self, name: str) -> Value:
         """The value of a visible variable."""

@@ -78,7 +78,7 @@ class PlainBlock(BlockOp):
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
         """Run the body in a scope of its own."""
-        view = BlockView.of(frame.op)
+        view = frame.once(BlockView.of)
         return view.bound(frame.run("body", view.body, []))
 
     # ---- lower -------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from braces.ops.control.base import (
     result_types,
 )
 from braces.ops.control.derivatives import Differentiation, Pushing
-from braces.ops.control.interpreting import arrays, stack
+from braces.ops.control.interpreting import arrays, slices_at, stack
 from braces.ops.control.loop_gradient import loop_gradient
 from braces.ops.control.loop_lowering import lower_counted, lower_while
 from braces.ops.control.loop_trim import trim_loop
@@ -144,13 +144,13 @@ class LoopOp(BlockOp):
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
         """Trip by trip, each in a scope of its own."""
-        view, trips = LoopView.of(frame.op), 0
+        view, trips = frame.once(LoopView.of), 0
         body, order = view.body, slice(None, None, -1 if view.reverse else 1)
         memories = [frame.read(memory.init) for memory in view.memories]
-        sliced = [np.asarray(frame.read(one.source)) for one in view.slices]
+        sliced = [frame.read(one.source) for one in view.slices]
         rows: list[list[Value]] = [[] for _ in view.rows]
         for t in self._trips(frame, view, memories):
-            index, *slices = arrays((np.asarray(t, INT64), *(x[t, ...] for x in sliced)))
+            index, *slices = slices_at(t, sliced)
             results = frame.run("body", body, [index, *memories, *slices])
             memories[:] = results[: len(memories)]
             for values, value in zip(rows, results[len(memories) :], strict=True):

@@ -34,7 +34,7 @@ from braces.define.inference import Context
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, unifies
 from braces.errors import ProgramError, ShapeError
-from braces.ir.records import Op
+from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView, cases_in, names_read, size_in
 from braces.ops.control.base import (
     BlockOp,
@@ -147,10 +147,10 @@ class PartitionOp(BlockOp):
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
         """Each case on exactly its rows."""
-        view, results = PartitionView.of(frame.op), list[Array]()
+        (view, bodies), results = frame.once(_taken_apart), list[Array]()
         rows = [np.asarray(frame.read(row.source)) for row in view.rows]
         outs = len(view.outs)
-        for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
+        for k, (case, body) in enumerate(zip(view.cases, bodies, strict=True)):
             mask = np.asarray(frame.read(case.mask))
             valid, given = chosen_rows(view, mask, rows)
             frame.set_size(case.count, valid.size)
@@ -207,6 +207,12 @@ class PartitionOp(BlockOp):
 
 
 PARTITION = OPS.add(PartitionOp())
+
+
+def _taken_apart(op: Op) -> tuple[PartitionView, tuple[Body, ...]]:
+    """A row-wise branch and its blocks, which are put together each time they are looked up."""
+    view = PartitionView.of(op)
+    return view, view.bodies
 
 
 def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:

@@ -93,7 +93,7 @@ class SwitchOp(BlockOp):
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
         """Run the case that the index names."""
-        view = SwitchView.of(frame.op)
+        view = frame.once(SwitchView.of)
         cases, index = view.cases, int(frame.read(view.index))
         if not 0 <= index < len(cases):
             raise self.failure(frame.op.attrs, index)

@@ -1,0 +1,198 @@
+"""Single operators, each compiled on its own, to be interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from braces.define.calling import refuse_inputs
+from braces.define.decorator import OpDef
+from braces.dims import Dim
+from braces.errors import RunError
+from braces.ir.records import Attr, Op, Slots
+from braces.lazy import jax
+from braces.lower.attributes import Sizes, concrete_attrs
+from braces.lower.huge import guarded, refuse_huge_results
+from braces.lower.target import Target, XlaOptions
+from braces.lower.telling import told_offence, told_sizes
+
+Layout: TypeAlias = tuple[tuple[str, int], ...]
+"""Slots in order, each with how many values it has."""
+Attributes: TypeAlias = tuple[tuple[str, Any], ...]
+"""Attributes in order, every size a number."""
+
+MOST_KERNELS, MOST_SIZES, LARGEST_CONSTANT = 4096, 16, 4096
+
+
+@dataclass(eq=False, slots=True)
+class Ready:
+    """An operator for one set of sizes.
+
+    Attributes:
+        attrs: Its attributes, every size a number.
+        run: From its inputs to its outputs, in order.
+        check: From its inputs to what is wrong with them, where it has a check.
+    """
+
+    attrs: dict[str, Any]
+    run: Callable[..., Sequence[Any]]
+    check: Callable[..., Any] | None
+
+
+@final
+class Kernel:
+    """One operator without blocks, as a block has it: prepared once for all runs.
+
+    What reads arrays is compiled on its own. What reads nothing, a constant above all, is not:
+    it would be compiled again for each value, and it gives the same on each trip. What draws is
+    compiled as it is in whole programs, and so gives the same bits.
+
+    Attributes:
+        op: The operator.
+        reads: The names that it reads, in order.
+        binds: The names that it binds, in order.
+    """
+
+    def __init__(self, op: Op, definition: OpDef, target: Target) -> None:
+        self.op = op
+        self.reads, self.binds = tuple(op.reads()), tuple(op.binds())
+        self._definition, self._target = definition, target
+        self._given, self._wanted = _layout(op.inputs), _layout(op.outputs)
+        self._names = tuple(sorted(_dimensions(op.attrs.values())))
+        self._small = -1 if definition.random else target.small
+        self._constant = not (self.reads or definition.lists)
+        self._ready: dict[Any, Ready] = {}
+
+    def run(
+        self, env: dict[str, Any], sizes: Sizes, constants: dict[Ready, Sequence[Any]]
+    ) -> None:
+        """Compute; `env` gains what it binds.
+
+        Args:
+            env: The values of visible variables.
+            sizes: The dimensions of the run; those that this operator tells are added.
+            constants: What small operators that read nothing gave in this run.
+        """
+        values = [env[name] for name in self.reads]
+        if self._definition.learn_rule is not None:
+            self._learn(values, sizes)
+        ready = self._found(values, sizes)
+        if ready.check is not None and (code := int(np.asarray(ready.check(*values)))):
+            raise self._definition.failure(ready.attrs, code)
+        results = constants.get(ready)
+        if results is None:
+            results = self._computed(ready, values)
+            if self._constant and sum(x.size for x in results) <= LARGEST_CONSTANT:
+                constants[ready] = results
+        env.update(zip(self.binds, results, strict=True))
+
+    def _learn(self, values: Sequence[Any], sizes: Sizes) -> None:
+        told = told_sizes(self._definition, _by_slot(self._given, values), self.op.attrs)
+        sizes.update((name, int(size)) for name, size in told.items())
+
+    def _found(self, values: Sequence[Any], sizes: Sizes) -> Ready:
+        """The operator for the sizes of this run, compiled quickly where it reads little."""
+        numbers = 0
+        for value in () if self._definition.lists else values:
+            numbers += value.size
+        quick = numbers <= self._small
+        key = (quick, *map(sizes.get, self._names)) if self._names else quick
+        found = self._ready.get(key)
+        if found is None:
+            if len(self._ready) >= MOST_SIZES:
+                self._ready.clear()
+            found = self._ready[key] = self._made(quick, concrete_attrs(self.op.attrs, sizes))
+        return found
+
+    def _made(self, quick: bool, attrs: dict[str, Any]) -> Ready:
+        definition, frozen = self._definition, tuple(attrs.items())
+        checked = definition.check is not None
+        if definition.lists or self._constant:
+            run = _computing(definition, frozen, self._given, self._wanted)
+            check = _checking(definition, frozen, self._given) if checked else None
+            return Ready(attrs, run, check)
+        options = self._target.quickly if quick else ()
+        run = _kernel(definition, frozen, self._given, self._wanted, options)
+        check = _checker(definition, frozen, self._given, options) if checked else None
+        return Ready(attrs, run, check)
+
+    def _computed(self, ready: Ready, values: Sequence[Any]) -> Sequence[Any]:
+        definition = self._definition
+        if self._constant:
+            refuse_huge_results(definition, ready.attrs, tuple(self.op.outputs))
+        try:
+            return ready.run(*values)
+        except Exception as error:
+            given = _by_slot(self._given, values)
+            refuse_inputs(
+                RunError, definition.type, definition.kernel, given, ready.attrs, error
+            )
+
+
+def forget_kernels() -> None:
+    """Let go of what was compiled to interpret single operators."""
+    _kernel.cache_clear()
+    _checker.cache_clear()
+
+
+@lru_cache(MOST_KERNELS)
+def _kernel(
+    definition: OpDef, attrs: Attributes, given: Layout, wanted: Layout, options: XlaOptions
+) -> Callable[..., Sequence[Any]]:
+    compute = _computing(definition, attrs, given, wanted)
+    function = guarded(lambda values: compute(*values))
+    return jax.jit(lambda *values: function(values), compiler_options=dict(options) or None)
+
+
+@lru_cache(MOST_KERNELS)
+def _checker(
+    definition: OpDef, attrs: Attributes, given: Layout, options: XlaOptions
+) -> Callable[..., Any]:
+    check = _checking(definition, attrs, given)
+    return jax.jit(check, compiler_options=dict(options) or None)
+
+
+def _computing(
+    definition: OpDef, attrs: Attributes, given: Layout, wanted: Layout
+) -> Callable[..., Sequence[Any]]:
+    slots = tuple(slot for slot, _ in wanted)
+
+    def compute(*values: Any) -> Sequence[Any]:
+        results = definition.compute(_by_slot(given, values), dict(attrs), slots)
+        return [
+            value
+            for slot, number in wanted
+            for _, value in zip(range(number), results.get(slot, ()), strict=True)
+        ]
+
+    return compute
+
+
+def _checking(definition: OpDef, attrs: Attributes, given: Layout) -> Callable[..., Any]:
+    return lambda *values: told_offence(definition, _by_slot(given, values), dict(attrs))
+
+
+def _layout(slots: Slots) -> Layout:
+    return tuple((slot, len(names)) for slot, names in slots.items())
+
+
+def _by_slot(layout: Layout, values: Iterable[Any]) -> Mapping[str, tuple[Any, ...]]:
+    """Values in order, by the slots that they belong to."""
+    rest = iter(values)
+    return {slot: tuple(islice(rest, number)) for slot, number in layout}
+
+
+def _dimensions(attrs: Iterable[Attr]) -> set[str]:
+    """The dimensions that attributes have."""
+    found = set[str]()
+    for value in attrs:
+        if isinstance(value, Dim):
+            found |= value.names()
+        elif isinstance(value, tuple):
+            found |= _dimensions(value)
+    return found
