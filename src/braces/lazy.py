@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import jax.numpy as jnp
     import optax
     from jax import lax
+    from jax.experimental.compilation_cache import compilation_cache
     from jax.interpreters import ad, mlir
 else:
     jax = LazyModule("jax")
@@ -38,5 +39,6 @@ else:
     extend = LazyModule("jax.extend.core")
     ad = LazyModule("jax.interpreters.ad")
     mlir = LazyModule("jax.interpreters.mlir")
+    compilation_cache = LazyModule("jax.experimental.compilation_cache.compilation_cache")
 
-__all__ = ["ad", "extend", "jax", "jnp", "lax", "mlir", "optax", "tracing"]
+__all__ = ["ad", "compilation_cache", "extend", "jax", "jnp", "lax", "mlir", "optax", "tracing"]

@@ -18,6 +18,7 @@ from braces.lower.asking import may_ask, ticket
 from braces.lower.attributes import Sizes
 from braces.lower.huge import refuse_huge
 from braces.lower.interpreter import place
+from braces.lower.keeping import code_name, compile_or_read
 from braces.lower.lowerer import (
     NAN,
     STOP,
@@ -370,8 +371,9 @@ class CompiledPlan:
             committed = (jnp.where(good, v, before.get(n, v)) for n, v in after.items())
             return *fetches, *committed, status[: len(flags)]
 
-        call = jax.jit(function, donate_argnums=tuple(range(len(plan.replaced))))
         arguments = self._arguments(run)
+        function.__name__ = code_name(form.body.ops, arguments)
+        call = jax.jit(function, donate_argnums=tuple(range(len(plan.replaced))))
         wide = any(x.dtype.itemsize >= WIDE_BYTES for x in arguments)
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
@@ -380,7 +382,7 @@ class CompiledPlan:
                 arguments = jax.device_put(arguments, self.device)
             traced = call.trace(*arguments)
             refuse_huge(traced.jaxpr, form.body.ops)
-            code = traced.lower().compile()
+            code = compile_or_read(traced.lower(), function.__name__)
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
         found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
         made = Executable(code, *found, partial(call_told, code, self.device))

@@ -50,6 +50,14 @@ class Executor(Hinted):
     (`jax_cpu_enable_async_dispatch` off), which holds for all of the process, unless it has
     computed with JAX before. Interpreting changes nothing of JAX.
 
+    What XLA compiles is kept for later processes, up to 1 GiB, in the user's folder for such
+    files: `~/.cache/braces/xla` on Linux. The environment variable `BRACES_CACHE_DIR` names
+    another place, or none where it is empty. Whoever can write to the folder can run code in
+    the process, so one that is not the user's, or that others can write to, is not used. Where
+    JAX is told of a folder (`JAX_COMPILATION_CACHE_DIR`), or to keep nothing
+    (`JAX_ENABLE_COMPILATION_CACHE=0`), that holds for Braces too. Nothing else that the process
+    compiles with JAX is kept.
+
     Args:
         mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
             runs operator by operator. Both give the same results.

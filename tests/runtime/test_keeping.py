@@ -1,0 +1,322 @@
+"""What XLA compiled is kept for the next process, in a folder of the user's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+import braces as br
+from braces.lower.code_folder import VARIABLE, kept_in, made_ready, named_folder, trim
+from braces.lower.keeping import compile_or_read, the_keeper
+
+JAX_FOLDER = "jax_compilation_cache_dir"
+SETTINGS = (
+    JAX_FOLDER,
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_raise_persistent_cache_errors",
+)
+HIT, MISS = "cache_hits", "cache_misses"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """Where code is kept, as for a user who has told JAX nothing; it is not there yet."""
+    before = {name: getattr(jax.config, name) for name in SETTINGS}
+    for name in SETTINGS:
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "named"))
+    jax.config.update(JAX_FOLDER, None)
+    the_keeper.cache_clear()
+    yield tmp_path / "named" / "xla"
+    the_keeper.cache_clear()
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+
+
+@contextmanager
+def counted() -> Generator[Counter[str]]:
+    """How often code was found in JAX's folder, and how often it was put there."""
+    found = Counter[str]()
+
+    def note(event: str, **_: object) -> None:
+        found[event.rpartition("/")[2]] += 1
+
+    jax.monitoring.register_event_listener(note)
+    try:
+        yield found
+    finally:
+        jax.monitoring.unregister_event_listener(note)
+
+
+def train(rows: int = 3) -> float:
+    """Compile and run a step, with an executor that knows nothing yet; the loss."""
+    with br.Program() as prog:
+        x = br.data("x", ["b", 4])
+        loss = br.mean(br.square(br.fc(x, 2, name="fc")))
+        br.optimizer.sgd(0.1).minimize(loss)
+    exe, scope = br.Executor(), br.Scope()
+    exe.init(prog, scope, seed=0)
+    feed = {"x": np.ones((rows, 4), "f4")}
+    return float(exe.run(prog, scope, feed=feed, fetch=loss))
+
+
+def entries(folder: Path) -> list[Path]:
+    """The files of the folder, by name."""
+    return sorted(one.path for one in kept_in(folder))
+
+
+# ---- what is kept ----------------------------------------------------------------------------
+
+
+def test_what_is_compiled_again_is_read(folder: Path) -> None:
+    with counted() as first:
+        loss = train()
+    with counted() as second:
+        assert train() == loss
+    assert (first[HIT], first[MISS]) == (0, 2)
+    assert (second[HIT], second[MISS]) == (2, 0)
+    assert len(entries(folder)) == 2
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+SECOND = """
+import sys
+import jax
+import braces as br
+
+events = []
+jax.monitoring.register_event_listener(lambda event, **_: events.append(event))
+with br.Program() as prog:
+    x = br.data("x", ["b", 4])
+    loss = br.mean(br.square(br.fc(x, 2, name="fc")))
+    br.optimizer.adam(0.1).minimize(loss)
+exe, scope = br.Executor(), br.Scope()
+exe.init(prog, scope, seed=0)
+print(exe.run(prog, scope, feed={"x": [[1.0, 2.0, 3.0, 4.0]]}, fetch=loss))
+for name in ("cache_hits", "cache_misses"):
+    print(sum(event.endswith(name) for event in events))
+"""
+
+
+def started(tmp_path: Path) -> list[str]:
+    """What a process prints whose user has a folder for such files, and told JAX nothing."""
+    env = {n: v for n, v in os.environ.items() if not n.startswith("JAX_") and n != VARIABLE}
+    home = dict.fromkeys(("XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"), str(tmp_path))
+    command = [sys.executable, "-W", "error", "-c", SECOND]
+    done = subprocess.run(
+        command, env={**env, **home}, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
+    loss, *first = started(tmp_path)
+    assert first == ["0", "2"]
+    assert started(tmp_path) == [loss, "2", "0"]
+
+
+def test_what_others_compile_with_jax_is_kept_nowhere(folder: Path) -> None:
+    before = [getattr(jax.config, name) for name in SETTINGS]
+    train()
+    assert [getattr(jax.config, name) for name in SETTINGS] == before
+    kept = entries(folder)
+    with counted() as found:
+        assert jax.jit(lambda x: x * 3.0 + 1.0)(2.0) == 7.0
+    assert not found[HIT] + found[MISS]
+    assert entries(folder) == kept
+
+
+def test_a_run_that_compiles_nothing_looks_at_no_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with br.Program() as prog:
+        y = br.data("x", []) * 2.0
+    exe, scope = br.Executor(), br.Scope()
+    assert exe.run(prog, scope, feed={"x": 1.0}, fetch=y) == 2.0
+    assert len(entries(folder)) == 1
+    monkeypatch.setattr(the_keeper(), "keeping", None)
+    assert exe.run(prog, scope, feed={"x": 2.0}, fetch=y) == 4.0
+
+
+# ---- which folder ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(JAX_FOLDER, "mine"), ("jax_enable_compilation_cache", False)]
+)
+def test_what_a_user_of_jax_has_chosen_wins(
+    folder: Path, tmp_path: Path, name: str, value: object
+) -> None:
+    value = str(tmp_path / value) if isinstance(value, str) else value
+    before = getattr(jax.config, name)
+    jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    try:
+        train()
+        assert getattr(jax.config, name) == value
+    finally:
+        jax.config.update(name, before)
+    assert not folder.exists()
+
+
+def test_a_folder_of_jax_in_the_environment_wins_also_where_it_is_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(JAX_FOLDER.upper(), "")
+    train()
+    assert not folder.exists()
+
+
+def test_a_folder_that_is_chosen_while_something_compiles_wins(
+    folder: Path, tmp_path: Path
+) -> None:
+    chosen = str(tmp_path / "chosen")
+    with the_keeper().keeping() as found:
+        assert found == folder
+        jax.config.update(JAX_FOLDER, chosen)
+    assert getattr(jax.config, JAX_FOLDER) == chosen
+    assert getattr(jax.config, SETTINGS[2]) is False
+    with the_keeper().keeping() as found:
+        assert found is None
+
+
+def test_those_who_compile_at_once_share_the_folder(folder: Path) -> None:
+    with the_keeper().keeping() as one:
+        with the_keeper().keeping() as other:
+            assert one == other == folder
+        assert getattr(jax.config, JAX_FOLDER) == str(folder)
+    assert getattr(jax.config, JAX_FOLDER) is None
+
+
+def test_an_empty_name_keeps_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "")
+    with counted() as found:
+        train()
+    assert not found[HIT] + found[MISS]
+    assert not folder.exists()
+
+
+def test_without_a_name_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert named_folder({"XDG_CACHE_HOME": "/c"}) == Path("/c/braces/xla")
+    usual = Path.home() / ".cache/braces/xla"
+    assert named_folder({}) == named_folder({"XDG_CACHE_HOME": "here"}) == usual
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert named_folder({}) == Path.home() / "Library/Caches/braces/xla"
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert named_folder({"LOCALAPPDATA": "/local"}) == Path("/local/braces/xla")
+
+
+def test_a_named_folder_stays_the_same_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert named_folder({VARIABLE: "here"}) == tmp_path / "here" / "xla"
+    assert named_folder({VARIABLE: "~/there"}) == Path.home() / "there" / "xla"
+
+
+def test_a_folder_that_cannot_be_made_is_left_alone(folder: Path) -> None:
+    folder.parent.write_text("a file")
+    with counted() as found:
+        train()
+    assert not found[HIT] + found[MISS]
+
+
+def test_a_folder_that_others_can_write_to_is_left_alone(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for mode in (0o777, 0o770, 0o702):
+        folder.chmod(mode)
+        train()
+        assert not entries(folder)
+    folder.chmod(0o755)
+    assert made_ready(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owner there")
+def test_a_folder_of_somebody_else_is_left_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir(parents=True, mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    train()
+    assert not entries(folder)
+
+
+# ---- what is broken --------------------------------------------------------------------------
+
+
+def test_an_entry_that_was_cut_short_does_no_harm(folder: Path) -> None:
+    loss = train()
+    whole = {path: path.read_bytes() for path in entries(folder)}
+    for path, data in whole.items():
+        path.write_bytes(data[: len(data) // 2])
+    assert train() == loss  # warnings are errors in tests
+    the_keeper.cache_clear()
+    train()
+    the_keeper.cache_clear()
+    train()
+    assert {path: len(path.read_bytes()) for path in entries(folder)}.keys() == whole.keys()
+    with counted() as found:
+        assert train() == loss
+    assert (found[HIT], found[MISS]) == (2, 0)
+
+
+def test_an_entry_that_cannot_be_written_does_no_harm(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert np.isfinite(train())
+    assert not entries(folder)
+
+
+def test_a_program_that_does_not_compile_says_so_itself(folder: Path) -> None:
+    told = list[str]()
+
+    class Broken:
+        def compile(self) -> None:
+            told.append(getattr(jax.config, JAX_FOLDER) or "nowhere")
+            raise ValueError("as it is")
+
+    with pytest.raises(ValueError, match="as it is"):
+        compile_or_read(Broken(), "braces_0")
+    assert told == [str(folder), "nowhere"]
+
+
+# ---- how much --------------------------------------------------------------------------------
+
+
+def test_what_was_used_longest_ago_is_let_go(tmp_path: Path) -> None:
+    for number, name in enumerate("cab"):
+        path = tmp_path / name
+        path.write_bytes(bytes(100))
+        os.utime(path, (number, number))
+    trim(tmp_path, most_bytes=300)
+    assert [path.name for path in entries(tmp_path)] == ["a", "b", "c"]
+    trim(tmp_path, most_bytes=299)
+    assert [path.name for path in entries(tmp_path)] == ["a", "b"]
+    trim(tmp_path, most_files=1)
+    assert [path.name for path in entries(tmp_path)] == ["b"]
+
+
+def test_the_folder_is_trimmed_when_a_process_compiles(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trimmed = list[Path]()
+    monkeypatch.setattr("braces.lower.keeping.trim", trimmed.append)
+    train()
+    assert trimmed == [folder]
