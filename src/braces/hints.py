@@ -274,7 +274,7 @@ HABITS: dict[str, dict[str, str]] = {
         "all_parameters": "prog.parameters",
         "backward": "br.append_backward(loss)",
         "clone": "br.for_test(prog), or br.prune(prog, targets)",
-        "compile": "br.Executor(): it compiles",
+        "compile": "exe.compile(prog, scope, feed={...}, fetch=[...])",
         "copy": "br.Program.from_bytes(prog.to_bytes())",
         "cpu": _DEVICE,
         "cuda": _DEVICE,

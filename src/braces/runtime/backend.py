@@ -26,6 +26,10 @@ class Runnable(Protocol):
         """Run, commit the next values of persistable variables, and return what is fetched."""
         ...
 
+    def compile(self, run: Run) -> None:
+        """Refuse what the run would refuse before it computes, and make its code."""
+        ...
+
 
 class Backend(Protocol):
     """Makes a plan ready for a device of JAX, or its default one."""

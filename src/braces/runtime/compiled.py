@@ -134,6 +134,12 @@ class CompiledPlan:
         with turn if run.watch.deadline is None else run.watch.turn(turn):
             return self._run(run)
 
+    def compile(self, run: Run) -> None:
+        """Make the code that a run with these types needs first, where there is none yet."""
+        with run.scope.turn:
+            run.read(self.states)
+            self._executable(self.rounded, run)
+
     def _run(self, run: Run) -> list[Any]:
         """Run and commit; repeated where a history overflowed or a size was not as assumed.
 

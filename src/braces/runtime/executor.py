@@ -188,6 +188,52 @@ class Executor(Hinted):
         self.step_scopes = kept or {}
         return shape_up(results)
 
+    def compile(
+        self,
+        program: Builder,
+        scope: Scope,
+        feed: Mapping[str, Any] | None = None,
+        fetch: Any = (),
+        *,
+        check_nan: bool = False,
+    ) -> None:
+        """Make the code of a run ahead of time, so that the run itself only computes.
+
+        Nothing is computed, and no value changes. The code is for the shapes of the feeds and
+        of what the scope has, and for these fetches, as a run makes it. A run whose values
+        decide sizes, or how far a history grows, may still compile once more, and so does the
+        first one with `timeout_s` of a program with loops. Interpreting, single operators are
+        compiled as they run; what a run would refuse before it computes is refused in both
+        modes.
+
+        Args:
+            program: What will run; `program.startup` for what `init` runs.
+            scope: Where persistable variables live, which have values.
+            feed: An example, as for `run`: its dtypes and shapes count.
+            fetch: As for `run`.
+            check_nan: Whether the run will be told to check.
+
+        Raises:
+            FeedError: A feed is missing, unknown, or of another type.
+            UnknownNameError: A fetch does not exist.
+            UninitializedError: A persistable variable has no value yet.
+
+        Example:
+            >>> import numpy as np
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     x = br.data("x", ["batch", 3])
+            ...     y = br.softmax(x)
+            >>> exe, scope = br.Executor(), br.Scope()
+            >>> exe.compile(prog, scope, feed={"x": np.zeros((8, 3), "float32")}, fetch=y)
+        """
+        if forked:
+            refuse_forked()
+        _check_order(program, scope)
+        runnable = self._runnable(program, read_fetch(fetch)[0], check_nan)
+        feeds = self._feeds(runnable.plan, {} if feed is None else feed)
+        runnable.compile(Run(scope, feeds, Watch(), NONE_GIVEN))
+
     def clear(self) -> None:
         """Let go of all compiled code, and of what runs told about the length of loops.
 

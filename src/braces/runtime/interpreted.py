@@ -52,6 +52,11 @@ class InterpretedPlan:
         with run.watch.turn(run.scope.turn):
             return interpret(self.plan, self.script, run, self.device, self.check_nan)
 
+    def compile(self, run: Run) -> None:
+        """Look at what a run is given; single operators are compiled as they run."""
+        with run.scope.turn:
+            begin(self.plan, run)
+
 
 def prepared(plan: Plan, device: Any) -> Script:
     """What is gone through in each run of a plan."""
@@ -60,24 +65,19 @@ def prepared(plan: Plan, device: Any) -> Script:
 
 def interpret(plan: Plan, script: Script, run: Run, device: Any, check_nan: bool) -> list[Any]:
     """Interpret a plan; the fetched values."""
-    sizes, kept = Sizes(), run.kept
-    for name, array in run.feeds.items():
-        check_shape(plan.data[name], array, sizes)
-    run.read(plan.states)
-    states = run.named(plan.states)
-    check_states(plan.states, states, sizes)
+    kept = run.kept
+    sizes, values = begin(plan, run)
     for name in plan.learned:  # a case that does not run tells none; the others give no rows
         sizes.setdefault(name, 0)
     if kept is not None:
         kept[""] = run.scope.new_scope()
-    values = {**states, **run.feeds}
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in values.items()}
         interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch)
         interpreter.run(script, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}
-        committed = _separate(updates.values(), [env[name] for name in states])
+        committed = _separate(updates.values(), [env[name] for name in plan.states])
         jax.block_until_ready(committed)
     interpreter.keep("", env)
     with Uninterrupted():
@@ -92,6 +92,22 @@ def _separate(values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
         found.append(jnp.array(value) if id(value) in taken else value)
         taken.add(id(value))
     return found
+
+
+def begin(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
+    """The sizes and the values that a run begins with.
+
+    Raises:
+        UninitializedError: A persistable variable has no value.
+        FeedError, ShapeError: A feed, or a value of the scope, is not of the declared type.
+    """
+    sizes = Sizes()
+    for name, array in run.feeds.items():
+        check_shape(plan.data[name], array, sizes)
+    run.read(plan.states)
+    states = run.named(plan.states)
+    check_states(plan.states, states, sizes)
+    return sizes, {**states, **run.feeds}
 
 
 def find_nan(plan: Plan, failed: Run, device: Any) -> None:
