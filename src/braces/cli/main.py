@@ -11,7 +11,19 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import metadata
 
-from braces.cli import check, completion, demo, diff, grad, ops, params, prune, run, show
+from braces.cli import (
+    cache,
+    check,
+    completion,
+    demo,
+    diff,
+    grad,
+    ops,
+    params,
+    prune,
+    run,
+    show,
+)
 from braces.cli.command import BAD_USAGE, NO, Command
 from braces.cli.terminal import Style
 from braces.errors import BracesError, visible_lines
@@ -27,6 +39,7 @@ _COMMANDS: tuple[Command, ...] = (
     grad.COMMAND,
     run.COMMAND,
     ops.COMMAND,
+    cache.COMMAND,
 )
 COMMANDS = (*_COMMANDS, completion.completing(_COMMANDS))
 """All commands, in the order of the help."""

@@ -21,7 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-VARIABLE = "BRACES_CACHE_DIR"
+VARIABLE, JAX_VARIABLE = "BRACES_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"
+"""What names the folder, and what names one for all that JAX compiles, which wins."""
 MOST_BYTES, MOST_FILES = 1 << 30, 20_000
 """How much is kept: 1 GiB."""
 
@@ -63,9 +64,18 @@ def made_ready(folder: Path) -> bool:
     """Whether a folder is the user's alone to write to; it is made where it is missing."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
+        return is_private(folder)
     except OSError:
         return False
+
+
+def is_private(folder: Path) -> bool:
+    """Whether a folder that is there is the user's alone to write to.
+
+    Raises:
+        OSError: It is not there, or cannot be looked at.
+    """
+    found = folder.stat()
     if not hasattr(os, "geteuid"):  # Windows: what is in a user's own folders is the user's
         return True
     shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

@@ -20,7 +20,7 @@ from typing import Any
 
 from braces.ir.records import Op
 from braces.lazy import compilation_cache, jax
-from braces.lower.code_folder import let_go, made_ready, named_folder, trim
+from braces.lower.code_folder import JAX_VARIABLE, let_go, made_ready, named_folder, trim
 
 _FOLDER, _ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
 _ALWAYS = {
@@ -134,5 +134,5 @@ def _tell(settings: Mapping[str, Any]) -> None:
 
 def _is_chosen() -> bool:
     """Whether the user has told JAX where to keep code, or to keep none."""
-    named = _FOLDER.upper() in os.environ or _setting(_FOLDER) is not None
+    named = JAX_VARIABLE in os.environ or _setting(_FOLDER) is not None
     return named or not _setting(_ENABLED)

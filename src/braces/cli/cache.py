@@ -1,0 +1,55 @@
+"""`braces cache`: the folder of compiled code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+
+from braces.cli.command import NO, YES, Command
+from braces.cli.terminal import Style, in_bytes
+from braces.lower.code_folder import (
+    JAX_VARIABLE,
+    MOST_BYTES,
+    VARIABLE,
+    is_private,
+    kept_in,
+    let_go,
+    named_folder,
+)
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--clear", action="store_true", help="remove all files of the folder")
+
+
+def _run(options: Namespace) -> int:
+    folder = named_folder()
+    if folder is None:
+        print(f"Nothing is kept: {VARIABLE} is empty, or there is no home folder.")
+        return NO
+    print(folder)
+    if folder.exists() and not is_private(folder):
+        print("It is not used: it is somebody else's, or others can write to it.")
+        return NO
+    kept = kept_in(folder)
+    files = f"{len(kept)} file{'s' * (len(kept) != 1)}"
+    size = in_bytes(sum(one.size_bytes for one in kept))
+    if options.clear:
+        for one in kept:
+            let_go(one.path)
+        print(f"{files} removed, {size}")
+        return YES
+    print(f"{files}, {size} of at most {in_bytes(MOST_BYTES)}")
+    if JAX_VARIABLE in os.environ:
+        print(Style(sys.stdout).dim(f"Nothing is kept here while {JAX_VARIABLE} is set."))
+    return YES
+
+
+COMMAND = Command(
+    "cache",
+    "show or clear the folder of compiled code",
+    "braces cache --clear",
+    _arguments,
+    _run,
+)
