@@ -2,14 +2,16 @@
 
 JAX can keep it in a folder (its persistent compilation cache). Which folder is a setting of the
 process, and JAX looks at it once: whatever is compiled afterwards goes there, too. So the
-setting is made when compiling begins, and taken back when it ends. What else the process
-compiles with JAX is kept nowhere, as before; a user who names a folder, sooner or later, has it
-to themself; and a run that compiles nothing pays nothing.
+setting is made when compiling begins, and taken back when it ends; where a program is
+interpreted, which compiles an operator here and there, that is its first run. What the process
+compiles with JAX at other times is kept nowhere, as before; a user who names a folder, sooner
+or later, has it to themself; and a run that compiles nothing pays nothing.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -23,12 +25,12 @@ from braces.lazy import compilation_cache, jax
 from braces.lower.code_folder import JAX_VARIABLE, let_go, made_ready, named_folder, trim
 
 _FOLDER, _ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
-_ALWAYS = {
-    "jax_persistent_cache_min_compile_time_secs": 0.0,
-    "jax_raise_persistent_cache_errors": True,
-}
-"""What JAX is told beside the folder: to keep also what was compiled quickly, since it is read
-more quickly still, and to raise where an entry cannot be read, of which it warns else."""
+_LEAST_S, _RAISES = (
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_raise_persistent_cache_errors",
+)
+_WARNED = "Error (reading|writing) persistent compilation cache entry"
+"""What JAX says of an entry where it does not raise; it then compiles."""
 _TRIMMED_EACH = 64
 """The size of the folder is looked at before the first of so many compilations."""
 
@@ -47,7 +49,7 @@ def compile_or_read(lowered: Any, name: str) -> Any:
         name: What its function is called; see `code_name`.
     """
     keeper = the_keeper()
-    with keeper.keeping() as folder:
+    with keeper.keeping(raises=True) as folder:
         try:
             return lowered.compile()
         except Exception:
@@ -80,12 +82,19 @@ class Keeper:
         self._gave_up = False
 
     @contextmanager
-    def keeping(self) -> Generator[Path | None]:
-        """The folder in which code is kept meanwhile; `None` where there is none of ours."""
+    def keeping(self, raises: bool = False) -> Generator[Path | None]:
+        """The folder in which code is kept meanwhile; `None` where there is none of ours.
+
+        Args:
+            raises: Whether compiling may raise where an entry cannot be read or written. Where
+                somebody else compiles meanwhile and could not bear that, it does not.
+        """
         with self._lock:
             if self._users == 0:
                 self._open()
             self._users += 1
+            if self._folder is not None and not raises:
+                self._be_lenient()
         try:
             yield self._folder
         finally:
@@ -111,9 +120,14 @@ class Keeper:
         if self._openings % _TRIMMED_EACH == 0:
             trim(self._folder)
         self._openings += 1
-        self._ours = {_FOLDER: str(self._folder), **_ALWAYS}
+        self._ours = {_FOLDER: str(self._folder), _LEAST_S: 0.0, _RAISES: True}
         self._before = {name: _setting(name) for name in self._ours}
         _tell(self._ours)
+
+    def _be_lenient(self) -> None:
+        warnings.filterwarnings("ignore", _WARNED)
+        self._ours[_RAISES] = False
+        jax.config.update(_RAISES, False)
 
     def _close(self) -> None:
         if self._folder is not None:  # what somebody else has set meanwhile stays

@@ -55,8 +55,9 @@ class Executor(Hinted):
     another place, or none where it is empty. Whoever can write to the folder can run code in
     the process, so one that is not the user's, or that others can write to, is not used. Where
     JAX is told of a folder (`JAX_COMPILATION_CACHE_DIR`), or to keep nothing
-    (`JAX_ENABLE_COMPILATION_CACHE=0`), that holds for Braces too. Nothing else that the process
-    compiles with JAX is kept.
+    (`JAX_ENABLE_COMPILATION_CACHE=0`), that holds for Braces too. The settings of JAX that this
+    takes are made while a program compiles, or is interpreted for the first time, and taken
+    back then: what the process compiles with JAX at other times is kept nowhere.
 
     Args:
         mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +14,7 @@ from braces.errors import NaNError
 from braces.lazy import jax, jnp
 from braces.lower.attributes import Sizes
 from braces.lower.interpreter import Interpreter, Script
+from braces.lower.keeping import the_keeper
 from braces.lower.signals import Uninterrupted
 from braces.lower.target import target_of
 from braces.lower.watch import Watch
@@ -36,6 +38,7 @@ class InterpretedPlan:
         self.check_nan = check_nan
         self.notice = notice
         self.used = 0
+        self.started = False
 
     @staticmethod
     def open(name: str | None) -> Any:
@@ -49,8 +52,14 @@ class InterpretedPlan:
 
     def run(self, run: Run) -> list[Any]:
         """Interpret and commit; every run waits for its turn."""
-        with run.watch.turn(run.scope.turn):
-            return interpret(self.plan, self.script, run, self.device, self.check_nan)
+        with run.watch.turn(run.scope.turn), self._keeping():
+            results = interpret(self.plan, self.script, run, self.device, self.check_nan)
+        self.started = True
+        return results
+
+    def _keeping(self) -> AbstractContextManager[Any]:
+        """What keeps kernels for the next process, until a run has compiled most of them."""
+        return nullcontext() if self.started else the_keeper().keeping()
 
     def compile(self, run: Run) -> None:
         """Look at what a run is given; single operators are compiled as they run."""
