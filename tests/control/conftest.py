@@ -7,10 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.gathered import gather_rows
 
 from braces.lower.target import TARGETS
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+rows_are_gathered = pytest.fixture(autouse=True)(gather_rows)
 
 
 @pytest.fixture

@@ -12,18 +12,27 @@ import pytest
 import braces as br
 from braces.lower.attributes import Sizes
 from braces.lower.lowerer import STOP, Lowerer, start_state
-from braces.lower.target import OTHER, TARGETS, target_of
+from braces.lower.target import CPU, OTHER, TARGETS, target_of
 from braces.runtime.plan import Plan
 
-ROWS = 40
+ROWS, FEATURES = 40, 32
+
+
+CHANGES: list[dict[str, Any]] = [
+    {},
+    {"shares": OTHER.shares, "little": 0},
+    {"little": 0},
+    {"little": 10**6},
+]
+"""What a target may have instead."""
 
 
 def branching() -> tuple[br.Program, br.Var, list[br.Var | None]]:
     """A row-wise branch with a product, and its gradient."""
     with br.Program() as prog:
-        x = br.data("x", ["b", 3])
+        x = br.data("x", ["b", FEATURES])
         branch = br.create_if_else(br.data("mask", ["b"], dtype="bool"))
-        w = br.data("w", [3, 3])
+        w = br.data("w", [FEATURES, FEATURES])
         with branch.true_block() as yes:
             yes.add_output(br.tanh(yes.add_input(x) @ w))
         with branch.false_block() as no:
@@ -43,25 +52,37 @@ def code(platform: str) -> str:
         lowerer.run(plan.body, env, "", start_state([*plan.sites, STOP]))
         return env[out.name]
 
-    arrays = np.ones((ROWS, 3), "f4"), np.ones(ROWS, bool), np.ones((3, 3), "f4")
+    x, w = np.ones((ROWS, FEATURES), "f4"), np.ones((FEATURES, FEATURES), "f4")
+    arrays = x, np.ones(ROWS, bool), w
     with jax.enable_x64(True):
         traced = jax.jit(function).trace(*arrays)
         return traced.lower(lowering_platforms=(platform,)).as_text()
 
 
 @pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
-def test_a_row_wise_branch_has_as_many_copies_as_its_target_wants(platform: str) -> None:
-    some = len(target_of(platform).shares)
-    assert code(platform).count("stablehlo.while") == 2 * (some + 2)  # all but one, and all
+def test_a_row_wise_branch_has_as_many_copies_as_its_target_wants(
+    platform: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = target_of(platform)
+    copies = len(target.shares) + 2  # all but one, and all
+    assert code(platform).count("stablehlo.while") == copies + 1  # one case has little to do
+    monkeypatch.setitem(TARGETS, platform, replace(target, little=0))
+    assert code(platform).count("stablehlo.while") == 2 * copies
+    monkeypatch.setitem(TARGETS, platform, replace(target, little=10**6))
+    assert code(platform).count("stablehlo.while") == 2
 
 
 def test_every_target_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     prog, out, slopes = branching()
     rng = np.random.default_rng(0)
-    x, w = rng.normal(size=(ROWS, 3)).astype("f4"), rng.normal(size=(3, 3)).astype("f4")
-    executors = [br.Executor(mode="interpret"), br.Executor()]
-    monkeypatch.setitem(TARGETS, "cpu", replace(TARGETS["cpu"], shares=OTHER.shares))
-    executors.append(br.Executor())
+    x = rng.normal(size=(ROWS, FEATURES)).astype("f4")
+    w = (rng.normal(size=(FEATURES, FEATURES)) / FEATURES).astype("f4")
+    executors = [br.Executor(mode="interpret")]
+    for changes in CHANGES:
+        monkeypatch.setitem(TARGETS, "cpu", replace(CPU, **changes))
+        executors.append(br.Executor())
+        feed = {"x": x, "w": w, "mask": np.ones(ROWS, bool)}
+        executors[-1].run(prog, br.Scope(), feed=feed, fetch=[out, *slopes])
     for chosen in (0, 1, 3, 10, 11, 39, 40):
         feed = {"x": x, "w": w, "mask": rng.permutation(ROWS) < chosen}
         first, *others = (

@@ -15,7 +15,8 @@ from braces.dims import Unifier
 from braces.dtypes import LARGEST_ARRAY, TensorType, room
 from braces.errors import RunError
 from braces.ir.records import Op
-from braces.lazy import extend, jax, tracing
+from braces.lazy import jax, tracing
+from braces.ops.control.work import inner_computations
 
 
 def refuse_huge(jaxpr: Any, ops: Iterable[Op] = ()) -> None:
@@ -47,18 +48,9 @@ def _refuse(shape: tuple[int, ...], dtype: Any, at: Callable[[], str | None]) ->
 def _results(equation: Any) -> Iterator[Any]:
     """What an equation makes, and what the computations inside it make."""
     yield from (made.aval for made in equation.outvars)
-    for inner in _inner(equation.params.values()):
+    for inner in inner_computations(equation.params.values()):
         for one in inner.eqns:
             yield from _results(one)
-
-
-def _inner(params: Iterable[Any]) -> Iterator[Any]:
-    """The computations among the parameters of an equation."""
-    for value in params:
-        if isinstance(value, extend.ClosedJaxpr | extend.Jaxpr):
-            yield value
-        elif isinstance(value, tuple | list):
-            yield from _inner(value)
 
 
 def _place(equation: Any, ops: Iterable[Op]) -> Callable[[], str | None]:

@@ -272,6 +272,10 @@ class OpLowering:
         """Numbers of rows below all that the target has what runs on some compiled for."""
         return self.lowerer.target.capacities(rows)
 
+    def is_little(self, work: float) -> bool:
+        """Whether so much is computed sooner than compiled for several numbers of rows."""
+        return work <= self.lowerer.target.little
+
     def inline(self, label: str, body: Body) -> list[Any]:
         """Lower a sub-block that runs just once, in the state of the block around it."""
         results, self.outer = self.run(label, body, [], self.outer)

@@ -26,6 +26,8 @@ class Target:
         host_memory: Whether what a run takes is memory of the host, which tells what it has.
         small: Kernels that read up to so many numbers are compiled quickly to be interpreted.
         quickly: What XLA is told then.
+        little: A case of a row-wise branch that makes no more numbers for all rows is compiled
+            for these alone: to compile it for fewer takes longer than they are computed.
     """
 
     shares: tuple[int, ...]
@@ -33,6 +35,7 @@ class Target:
     host_memory: bool
     small: int = 0
     quickly: XlaOptions = ()
+    little: int = 2**15
 
     def capacities(self, rows: int) -> list[int]:
         """Numbers of rows below all, from few to many, that a case is compiled for."""

@@ -89,6 +89,10 @@ class Lowering(Protocol):
         """Numbers of rows below all that the target has what runs on some compiled for."""
         ...
 
+    def is_little(self, work: float) -> bool:
+        """Whether so much is computed sooner than compiled for several numbers of rows."""
+        ...
+
     def inline(self, label: str, body: Body) -> list[Any]:
         """Lower a sub-block that runs just once, where its owner stands; its results."""
         ...

@@ -4,14 +4,16 @@ How many rows a case has is known only at run time, so each case is compiled for
 capacities, those that the target wants, and a run takes the smallest that holds its rows: they
 are gathered, padded with one of them, and scattered to their places. Where they are more than
 half of all rows, they stay at their places, and those of other cases are stood in for by one
-that is selected. A case without rows does not run. What the cases before it gave is handed on
-and changed in place, so that nothing is copied or merged.
+that is selected. So they do in any case with little to compute, which is compiled just once. A
+case without rows does not run. What the cases before it gave is handed on and changed in place,
+so that nothing is copied or merged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 from zlib import crc32
 
 from braces.dims import Dim
@@ -19,8 +21,9 @@ from braces.dtypes import DType
 from braces.ir.records import Body
 from braces.ir.views import PartitionView
 from braces.ir.walk import producers
-from braces.lazy import jax, jnp, lax
+from braces.lazy import extend, jax, jnp, lax
 from braces.ops.control.base import Lowering, State, Value
+from braces.ops.control.work import work_of
 from braces.ops.rules import gives_zeros
 
 Branch = Callable[[list[Value], State], tuple[list[Value], State]]
@@ -99,8 +102,9 @@ def lower_cases(lowering: Lowering, view: PartitionView) -> dict[str, Value]:
 
 def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
     state = case.lowering.state(case.label)
-    results, number, least = before or _nothing(case, state), case.number, 0
-    for capacity, branch in _branches(case):
+    whole = _WholeCase.traced(case, state)
+    results, number, least = before or whole.nothing(case), case.number, 0
+    for capacity, branch in _branches(case, whole):
         if capacity > least:
             wanted = (least < number) & (number <= capacity)
             results, state = _where(wanted, branch, results, state)
@@ -109,13 +113,53 @@ def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
     return results
 
 
-def _branches(case: LoweredCase) -> list[tuple[int, Branch]]:
+def _branches(case: LoweredCase, whole: _WholeCase) -> list[tuple[int, Branch]]:
     """How many rows the case can run on, and how, from few to all."""
     total = case.mask.shape[0]
-    if not case.view.compact:
-        return [(total, _in_place(case))]
+    in_place = _in_place(case, whole)
+    if not case.view.compact or case.lowering.is_little(whole.work):
+        return [(total, in_place)]
     gathered = [(n, _gathered(case, n)) for n in case.lowering.capacities(total)]
-    return [*gathered, (total - 1, _in_place(case)), (total, _all_rows(case))]
+    return [*gathered, (total - 1, in_place), (total, _all_rows(case, whole))]
+
+
+@dataclass(frozen=True)
+class _WholeCase:
+    """A case on as many rows as there are, traced once for all that runs it so.
+
+    Attributes:
+        code: What JAX traced.
+        made: What it gives: results, and the state after it.
+        work: How much it computes.
+    """
+
+    code: Any
+    made: Any
+    work: float
+
+    @classmethod
+    def traced(cls, case: LoweredCase, state: State) -> _WholeCase:
+        """Trace a case. Of no rows a maximum, say, does not exist: there a row is assumed."""
+        rows = max(case.mask.shape[0], 1 if case.view.compact else 0)
+        given = [jax.ShapeDtypeStruct((rows, *x.shape[1:]), x.dtype) for x in case.rows]
+        valid = jax.ShapeDtypeStruct((rows,), "bool")
+        code, made = jax.make_jaxpr(case.run, return_shape=True)(valid, given, state)
+        return cls(code, made, work_of(code))
+
+    def run(
+        self, valid: Value, rows: Sequence[Value], state: State
+    ) -> tuple[list[Value], State]:
+        """What `LoweredCase.run` gives for all rows."""
+        flat = jax.tree.leaves((valid, rows, state))
+        found = extend.jaxpr_as_fun(self.code)(*flat)
+        return jax.tree.unflatten(jax.tree.structure(self.made), found)
+
+    def nothing(self, case: LoweredCase) -> list[Value]:
+        """Zeros of the types that the case gives."""
+        total, (found, _) = case.mask.shape[0], self.made
+        outs = len(case.view.outs)
+        shapes = [(total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
+        return [_zeros(case, i, shape, found[i].dtype) for i, shape in enumerate(shapes)]
 
 
 def _where(
@@ -154,7 +198,7 @@ def _gathered(case: LoweredCase, capacity: int) -> Branch:
     return branch
 
 
-def _in_place(case: LoweredCase) -> Branch:
+def _in_place(case: LoweredCase, whole: _WholeCase) -> Branch:
     """The case on all rows at their places, those of other cases stood in for."""
     mask = case.mask
 
@@ -163,13 +207,13 @@ def _in_place(case: LoweredCase) -> Branch:
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
         rows = [jnp.where(along_rows(mask, x), x, first_of(x, mask)) for x in case.rows]
-        found, state = case.run(mask, rows, state)
+        found, state = whole.run(mask, rows, state)
         return case.joined(found, before, put), state
 
     return branch
 
 
-def _all_rows(case: LoweredCase) -> Branch:
+def _all_rows(case: LoweredCase, whole: _WholeCase) -> Branch:
     """The case on all rows, since all are its own."""
 
     def put(rows: Value, old: Value) -> Value:
@@ -177,25 +221,10 @@ def _all_rows(case: LoweredCase) -> Branch:
         return rows
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
-        found, state = case.run(jnp.ones(case.mask.shape, bool), case.rows, state)
+        found, state = whole.run(jnp.ones(case.mask.shape, bool), case.rows, state)
         return case.joined(found, before, put), state
 
     return branch
-
-
-def _nothing(case: LoweredCase, state: State) -> list[Value]:
-    """Zeros of the types that the case gives.
-
-    Of no rows a maximum, say, does not exist: there a row is assumed.
-    """
-    total = case.mask.shape[0]
-    least = 1 if case.view.compact else 0
-    rows = [jnp.zeros((max(total, least), *x.shape[1:]), x.dtype) for x in case.rows]
-    valid = jnp.ones(max(total, least), bool)
-    found, _ = jax.eval_shape(lambda s: case.run(valid, rows, s), state)
-    outs = len(case.view.outs)
-    shapes = [(total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
-    return [_zeros(case, i, shape, found[i].dtype) for i, shape in enumerate(shapes)]
 
 
 def _zeros(case: LoweredCase, i: int, shape: tuple[int, ...], dtype: DType) -> Value:

@@ -1,0 +1,14 @@
+"""Row-wise branches whose few rows are gathered, however little there is to compute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from braces.lower.target import TARGETS
+
+
+def gather_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a fixture: small branches have copies for some rows, as large ones have."""
+    monkeypatch.setitem(TARGETS, "cpu", replace(TARGETS["cpu"], little=0))
