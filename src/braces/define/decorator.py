@@ -20,12 +20,14 @@ Derivatives carry their transforms in the type: `double.vjp`, `double.jvp`,
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.define.axes import Axes as AxisSpec
 from braces.define.completing import KernelOp
 from braces.define.definition import (
+    AXES,
+    CHANGES,
     Attrs as Attrs,
     DTypeRule as DTypeRule,
     OpDef as OpDef,
@@ -121,6 +123,10 @@ def op(
     random: bool = False,
     cheap: bool = False,
     costly: bool = False,
+    commutative: bool = False,
+    neutral: Mapping[str, float] | None = None,
+    uniform: str | float | None = None,
+    changes_only: str = "",
     lists: bool = False,
     function: bool = True,
     examples: tuple[str, ...] = (),
@@ -156,6 +162,13 @@ def op(
             a kept one takes a way through memory, on any machine.
         costly: Whether there is much more to compute than numbers to keep, as in a product of
             matrices.
+        commutative: Whether its inputs may change places, to the bit.
+        neutral: By input slot, the number with which it gives its other input, where both have
+            one type: to the bit, so sums of floats have -0.0. Complex numbers are left alone.
+        uniform: The one number that its result consists of, or the attribute that holds it.
+        changes_only: What alone it changes, of one input. `"type"`: where the type stays, it
+            gives its input. `"shape"`: the numbers stay as they are, row by row. `"axes"`: all
+            axes stay, in an order that `axes` says. Gradients are none the wiser either.
         lists: Whether it handles lists, which are no arrays.
         function: Whether `br` has a function made from it; not where users write it otherwise,
             as `x[...]`, or call a function written by hand.
@@ -164,7 +177,8 @@ def op(
 
     Raises:
         OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `axes`
-            cannot be read; `dtypes` is no function, or stands without them.
+            cannot be read; `dtypes` is no function, or stands without them; what else is said
+            does not fit the parameters.
 
     Example:
         >>> import braces as br
@@ -219,11 +233,16 @@ def op(
             random=random,
             cheap=cheap or (is_elementwise(rule) and not (costly or random or lists)),
             costly=costly,
+            commutative=commutative,
+            neutral=neutral or {},
+            uniform=uniform,
+            changes_only=changes_only,
             lists=lists,
             function=function,
             examples=examples,
             version=version,
         )
+        _check_words(definition)
         OPS.add(definition)
         return definition
 
@@ -243,3 +262,23 @@ def _check_dtypes(name: str, dtypes: object, axes: AxisSpec) -> None:
             f"{name}: dtypes={dtypes!r:.80} is no function.",
             fix="Say dtypes=lambda operator, x: 'float32', with the dtype of each input.",
         )
+
+
+def _check_words(definition: OpDef) -> None:
+    """Hold what is said of an operator's numbers against its parameters."""
+    inputs, attrs = [slot.name for slot in definition.inputs], definition.attrs
+    only, uniform = definition.changes_only, definition.uniform
+
+    def refuse(what: str, fix: str) -> None:
+        raise OpDefinitionError(f"{definition.type} {what}.", fix=fix)
+
+    if definition.neutral and (len(inputs) != 2 or not definition.neutral.keys() <= {*inputs}):
+        refuse("says what is neutral in inputs that it has not", "It must be one of two.")
+    if isinstance(uniform, str) and uniform not in [spec.name for spec in attrs]:
+        refuse(f"has no attribute `{uniform}`, which uniform= says", "Name one that it has.")
+    if only and (len(inputs) != 1 or len(definition.outputs) != 1):
+        refuse(f"says changes_only={only!r}", "It must have one input and one output.")
+    if only not in ("", *CHANGES):
+        refuse(f"says changes_only={only!r}", f"Say one of {', '.join(CHANGES)}.")
+    if only == AXES and definition.axes_rule is None:
+        refuse("says that it changes the axes alone", "Say axes=, which tells their order.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -14,7 +15,7 @@ from braces.define.signature import REQUIRED, AttrSpec, Slot
 from braces.define.traced import reads_values
 from braces.dtypes import DType, Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
-from braces.ir.records import Attr, Op
+from braces.ir.records import Attr, Literal, Op
 
 Tensor: TypeAlias = Any
 """What a kernel computes with: an array of JAX. An annotation, no more."""
@@ -23,6 +24,8 @@ Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
 DTypeRule: TypeAlias = "Callable[..., DType | tuple[DType, ...]]"
 """`rule(operator, *dtypes, **attrs)`: from the dtypes of inputs to that of each output."""
+CHANGES = TYPE, SHAPE, AXES = "type", "shape", "axes"
+"""What alone an operator may change of its input; see `braces.define.decorator.op`."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,10 @@ class OpDef:
         random: Whether it draws random numbers; its first input is then the random state.
         cheap: Whether it takes no more to make a result again than to read it where it is kept.
         costly: Whether there is much more to compute than numbers to keep.
+        commutative: Whether its inputs may change places.
+        neutral: By input slot, the number with which it gives its other input, to the bit.
+        uniform: The one number that its result consists of, or the attribute that holds it.
+        changes_only: What alone it changes: "type", "shape" or "axes"; see `op`.
         lists: Whether it handles lists, which are no arrays.
         transparent: Whether what its blocks bind counts as bound where it stands, so that one
             output may be moved by another.
@@ -102,6 +109,10 @@ class OpDef:
     random: bool = False
     cheap: bool = False
     costly: bool = False
+    commutative: bool = False
+    neutral: Mapping[str, float] = field(default_factory=dict[str, float])
+    uniform: str | float | None = None
+    changes_only: str = ""
     lists: bool = False
     transparent: bool = False
     function: bool = True
@@ -169,6 +180,13 @@ class OpDef:
     def public(self) -> bool:
         """Whether users call it: an operator on arrays, without blocks of its own."""
         return self.function and not (self.owns_blocks or self.lists or self.random)
+
+    def number(self, attrs: Attrs) -> Attr:
+        """The one number that its result consists of; `None` where it is not known."""
+        found = attrs[self.uniform] if isinstance(self.uniform, str) else self.uniform
+        if isinstance(found, Literal):
+            return found.array().item() if math.prod(found.shape) == 1 else None
+        return found
 
     def may_fail(self, attrs: Attrs) -> bool:
         """Whether a run can fail at an operator with these attributes."""

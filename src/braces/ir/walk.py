@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from braces.dims import Dim, Size
@@ -127,6 +128,12 @@ def names_bound(body: Body) -> tuple[str, ...]:
     """The names of all variables and operators of a block and of those in it."""
     found = {name: None for inner, _ in all_bodies(body) for name in inner.vars}
     return tuple(found | {op.name: None for _, op in all_ops(body)})
+
+
+def names_bound_again(body: Body) -> set[str]:
+    """The names that mean several variables: more than one of these blocks binds them."""
+    bound = Counter(name for inner, _ in all_bodies(body) for name in inner.vars)
+    return {name for name, times in bound.items() if times > 1}
 
 
 def relabelled(body: Body, names: Mapping[str, str]) -> Body:

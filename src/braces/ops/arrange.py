@@ -49,6 +49,7 @@ def _each_once(axes: tuple[int, ...], rank: int) -> list[int]:
     axes=moved,
     dtypes=same,
     cheap=True,
+    changes_only="axes",
     examples=(
         "x=f32[2,3,4] source=0 destination=-1",
         "x=f32[b,t,3] source=(0,2) destination=(2,0)",
@@ -97,6 +98,7 @@ def swapped(types: Types, attrs: Attrs) -> AxisMap:
     axes=swapped,
     dtypes=same,
     cheap=True,
+    changes_only="axes",
     examples=(
         "x=f32[2,3,4] axis1=0 axis2=-1",
         "x=f32[b,t] axis1=0 axis2=1",

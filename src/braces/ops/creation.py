@@ -33,6 +33,7 @@ def literal_places(types: Types, attrs: Attrs) -> AxisMap:
     axes=literal_places,
     differentiable=False,
     cheap=True,
+    uniform="value",
     function=False,
     examples=("value=[[1.0,2.0],[3.0,4.0]]", "value=[1,2,3]", "value=True", "value=2.5"),
 )
@@ -70,6 +71,7 @@ def holding(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DTy
     dtypes=holding,
     differentiable=False,
     cheap=True,
+    uniform="value",
     function=False,
     examples=(
         "shape=(2,3) value=0.5",
@@ -100,7 +102,7 @@ def full(*, shape: Shape, value: float, dtype: DType = FLOAT32) -> Tensor:
 LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
 
 
-@op(axes="... -> ...", dtypes=holding, differentiable=False, examples=LIKE)
+@op(axes="... -> ...", dtypes=holding, differentiable=False, uniform=0.0, examples=LIKE)
 def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Zeros in the shape of another array; no gradient.
 
@@ -118,7 +120,7 @@ def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     return jnp.zeros_like(x, dtype)
 
 
-@op(axes="... -> ...", dtypes=holding, differentiable=False, examples=LIKE)
+@op(axes="... -> ...", dtypes=holding, differentiable=False, uniform=1.0, examples=LIKE)
 def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Ones in the shape of another array; no gradient.
 
@@ -140,6 +142,7 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     axes="... -> ...",
     dtypes=holding,
     differentiable=False,
+    uniform="value",
     examples=tuple(f"{example} value=3" for example in LIKE),
 )
 def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:

@@ -51,6 +51,8 @@ def in_dtype(x: Var, like: Var) -> Var:
 @op(
     axes="..., ... -> ...",
     dtypes=common,
+    commutative=True,
+    neutral={"x": -0.0, "y": -0.0},
     examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"),
 )
 def add(x: Tensor, y: Tensor) -> Tensor:
@@ -78,7 +80,12 @@ def add_gradient(g: Backward) -> dict[str, Var]:
     return {slot: sum_to(g.out_grad, g[slot]) for slot in slots}
 
 
-@op(axes="..., ... -> ...", dtypes=numeric, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(
+    axes="..., ... -> ...",
+    dtypes=numeric,
+    neutral={"y": 0.0},
+    examples=(*BINARY, "x=i64[3] y=i64[3]"),
+)
 def subtract(x: Tensor, y: Tensor) -> Tensor:
     """The difference, element by element.
 
@@ -109,7 +116,13 @@ def subtract_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(axes="..., ... -> ...", dtypes=common, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(
+    axes="..., ... -> ...",
+    dtypes=common,
+    commutative=True,
+    neutral={"x": 1.0, "y": 1.0},
+    examples=(*BINARY, "x=i64[3] y=i64[3]"),
+)
 def multiply(x: Tensor, y: Tensor) -> Tensor:
     """The product, element by element.
 
@@ -139,7 +152,12 @@ def multiply_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(axes="..., ... -> ...", dtypes=real_valued, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+@op(
+    axes="..., ... -> ...",
+    dtypes=real_valued,
+    neutral={"y": 1.0},
+    examples=(*BINARY, "x=i64[3] y=i64[3]"),
+)
 def divide(x: Tensor, y: Tensor) -> Tensor:
     """The quotient, element by element; integers give float32.
 
@@ -247,6 +265,7 @@ def casting(what: str, x: DType, *, dtype: DType) -> DType:
 @op(
     axes="... -> ...",
     dtypes=casting,
+    changes_only="type",
     examples=(
         "x=f32[2,3] dtype=f64",
         "x=f64[b] dtype=f32",

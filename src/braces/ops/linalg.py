@@ -36,6 +36,7 @@ def transposed(types: Types, attrs: Attrs) -> AxisMap:
     axes=transposed,
     dtypes=same,
     cheap=True,
+    changes_only="axes",
     examples=(
         "x=f32[2,3]",
         "x=f32[b,3,4] axes=(0,2,1)",
@@ -85,6 +86,7 @@ def transpose_gradient(g: Backward) -> dict[str, Var]:
     axes="... i j -> ... j i",
     dtypes=same,
     cheap=True,
+    changes_only="axes",
     examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]"),
 )
 def matrix_transpose(x: Tensor) -> Tensor:

@@ -34,17 +34,18 @@ def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
     return BOOL
 
 
-def of_pairs(dtypes: Any, examples: tuple[str, ...]) -> Any:
+def of_pairs(dtypes: Any, examples: tuple[str, ...], commutative: bool = True) -> Any:
     """What defines an operator that says a bool of each pair of elements."""
     return op(
         axes="..., ... -> ...",
         dtypes=dtypes,
         differentiable=False,
+        commutative=commutative,
         examples=examples,
     )
 
 
-equates, orders = of_pairs(truth, COMPARED), of_pairs(comparison, COMPARED)
+equates, orders = of_pairs(truth, COMPARED), of_pairs(comparison, COMPARED, commutative=False)
 combines = of_pairs(logical, LOGICAL)
 
 # ---- comparison ------------------------------------------------------------------------------

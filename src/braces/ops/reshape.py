@@ -64,6 +64,7 @@ def squeezed(types: Types, attrs: Attrs) -> AxisMap:
 @op(
     axes=reshaped,
     cheap=True,
+    changes_only="shape",
     examples=(
         "x=f32[2,6] shape=(3,4)",
         "x=f32[b,8] shape=(b,2,4)",
@@ -186,6 +187,7 @@ def resolve_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
 @op(
     axes=reshaped,
     cheap=True,
+    changes_only="shape",
     examples=(
         "x=f32[2,3,4]",
         "x=f32[b,2,t] axis=0",
@@ -233,6 +235,7 @@ flatten.gradient(reshape_gradient)
     axes=expanded,
     dtypes=same,
     cheap=True,
+    changes_only="shape",
     examples=(
         "x=f32[2,3] axis=0",
         "x=f32[b,4] axis=(0,-1)",
@@ -270,6 +273,7 @@ def expand_dims_gradient(g: Backward) -> dict[str, Var]:
 @op(
     axes=squeezed,
     cheap=True,
+    changes_only="shape",
     examples=(
         "x=f32[1,3] axis=0",
         "x=f32[b,1,4,1] axis=(1,-1)",
@@ -330,6 +334,7 @@ def broadcasted(types: Types, attrs: Attrs) -> AxisMap:
 @op(
     axes=broadcasted,
     cheap=True,
+    changes_only="type",
     examples=(
         "x=f32[3] shape=(2,3)",
         "x=f32[1,4] shape=(b,4)",

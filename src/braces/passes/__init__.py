@@ -20,6 +20,8 @@ from braces.passes.catalogue import (
     MASK_ROWS as mask_rows,
     PRUNE as prune,
     ROUND_ROWS as round_rows,
+    SHARE as share,
+    SIMPLIFY as simplify,
     VERIFY as verify,
 )
 from braces.passes.differentiate import gradients, jvp
@@ -42,6 +44,8 @@ __all__ = [
     "prune",
     "round_rows",
     "segments",
+    "share",
+    "simplify",
     "verify",
 ]
 

@@ -15,6 +15,8 @@ from braces.passes.pipeline import Pass
 from braces.passes.prune import PRUNE
 from braces.passes.round_rows import ROUND_ROWS
 from braces.passes.segments import segments
+from braces.passes.share import SHARE
+from braces.passes.simplify import SIMPLIFY
 from braces.passes.verify import verified
 
 VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
@@ -29,6 +31,8 @@ PASSES = {
         MASK_ROWS,
         PRUNE,
         ROUND_ROWS,
+        SHARE,
+        SIMPLIFY,
         VERIFY,
     )
 }

@@ -186,6 +186,8 @@ class Place:
         self.names: dict[str, str] = {}
         self._op: Op | None = None
         self._done: list[Op] = []
+        self._makers: dict[str, Op] = {}
+        self._indexed = 0
         self._changed = False
 
     def inner(self, body: Body, owner: Op, label: str) -> Place:
@@ -206,6 +208,15 @@ class Place:
     def var(self, name: str) -> Var:
         """A visible variable, to build with."""
         return visible_var(self.program, self.table, name)
+
+    def maker(self, name: str) -> Op | None:
+        """The operator that binds a visible variable, as it is now; `None` where none does."""
+        if name not in self.table.vars:
+            return self.outer.maker(name) if self.outer else None
+        for op in self._done[self._indexed :]:
+            self._makers |= dict.fromkeys(op.binds(), op)
+        self._indexed = len(self._done)
+        return self._makers.get(name)
 
     @contextmanager
     def building(self) -> Generator[SymbolTable]:
@@ -264,17 +275,18 @@ class Place:
         self.names |= {old: new for old, new in (change or {}).items() if old != new}
 
     def _renamed(self, op: Op) -> Op:
-        if not self.names:
+        names = {name: self.names[name] for name in op.reads() if name in self.names}
+        if not names:
             return op
         inner = [body for sub in op.bodies().values() for body, _ in all_bodies(sub)]
-        hidden = next((n for n in self.names.values() if any(n in b.vars for b in inner)), None)
+        hidden = next((n for n in names.values() if any(n in b.vars for b in inner)), None)
         if hidden is not None:
             raise ProgramError(
                 f"`{hidden}` is to be read within `{op.name}`, where another variable has this "
                 "name.",
                 fix="Build a variable with a new name, or rename the inner one.",
             )
-        return rename_op(op, self.names)
+        return rename_op(op, names)
 
     def _inside(self, op: Op, rule: Rule) -> Op:
         """The operator with its sub-blocks rewritten."""
