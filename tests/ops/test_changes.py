@@ -17,6 +17,7 @@ from braces.define.decorator import OPS, OpDef
 from braces.define.definition import AXES, SHAPE, TYPE
 from braces.dtypes import TensorType
 from braces.errors import OpDefinitionError
+from braces.ir.records import Literal
 
 pytestmark = pytest.mark.unoptimized
 
@@ -30,8 +31,7 @@ ARRAYS: dict[str, Any] = {
 }
 COMMUTATIVE = [d.type for d in OPS.definitions.values() if d.commutative]
 NEUTRAL = [(d.type, slot) for d in OPS.definitions.values() for slot in d.neutral]
-CHANGING = [case for case in cases() if case.definition.changes_only]
-UNIFORM = [case for case in cases() if case.definition.uniform is not None]
+UNIFORM = [case for case in cases() if case.definition.number(case.attrs) is not None]
 
 
 def run(program: br.Program, feed: Mapping[str, Any], fetch: list[br.Var], mode: str) -> Any:
@@ -91,6 +91,11 @@ def test_a_neutral_number_changes_no_bit(type_: str, slot: str, mode: str) -> No
         assert bits(out) == bits(ARRAYS[name]), name
 
 
+def changing(only: str) -> list[Case]:
+    """The examples of operators that change this alone."""
+    return [case for case in cases() if case.definition.changes_only == only]
+
+
 def result_of(case: Case, values: Values) -> Any:
     """The only result of an example, interpreted."""
     built = build(case)
@@ -108,33 +113,49 @@ def order_of(case: Case, x: Any) -> list[int]:
     return [axes.of(slot).index(index) for index in axes.of_output("out")]
 
 
-@pytest.mark.parametrize("case", CHANGING, ids=map(str, CHANGING))
-def test_an_operator_changes_nothing_but_what_it_says(case: Case) -> None:
+def keeps_its_type(case: Case) -> bool:
+    """Whether the result of an example has the type of its input."""
+    built = build(case)
+    return built.outputs["out"][0].type == built.inputs["x"][0].type
+
+
+TYPED = [case for case in changing(TYPE) if keeps_its_type(case)]
+
+
+@pytest.mark.parametrize("case", TYPED, ids=map(str, TYPED))
+def test_what_changes_the_type_alone_gives_its_input_where_that_stays(case: Case) -> None:
     values = case.values(case.sizes())
-    ((x,),) = values.values()
-    x, out, only = np.asarray(x), result_of(case, values), case.definition.changes_only
-    if only == TYPE and (out.dtype, out.shape) == (x.dtype, x.shape):
-        assert bits(out) == bits(x)
-    if only == SHAPE:
-        assert bits(out.ravel()) == bits(x.ravel())
-    if only == AXES:
-        order = order_of(case, x)
-        assert sorted(order) == list(range(x.ndim))
-        assert bits(out) == bits(np.transpose(x, order))
+    assert bits(result_of(case, values)) == bits(values["x"][0])
+
+
+@pytest.mark.parametrize("case", changing(SHAPE), ids=str)
+def test_what_changes_the_shape_alone_keeps_all_numbers_row_by_row(case: Case) -> None:
+    values = case.values(case.sizes())
+    assert bits(result_of(case, values).ravel()) == bits(np.ravel(values["x"][0]))
+
+
+@pytest.mark.parametrize("case", changing(AXES), ids=str)
+def test_what_changes_the_order_of_axes_alone_says_it(case: Case) -> None:
+    values = case.values(case.sizes())
+    x = values["x"][0]
+    order = order_of(case, x)
+    assert sorted(order) == list(range(x.ndim))
+    assert bits(result_of(case, values)) == bits(np.transpose(x, order))
 
 
 def test_each_way_to_change_an_array_has_an_example() -> None:
-    assert {case.definition.changes_only for case in CHANGING} == {TYPE, SHAPE, AXES}
+    assert all((TYPED, changing(SHAPE), changing(AXES)))
 
 
 @pytest.mark.parametrize("case", UNIFORM, ids=map(str, UNIFORM))
 def test_an_operator_gives_one_number_where_it_says_so(case: Case) -> None:
-    number = case.definition.number(case.attrs)
     out = result_of(case, case.values(case.sizes()))
-    if number is None:
-        assert case.attrs[str(case.definition.uniform)].array().size != 1
-    else:
-        assert bits(out) == bits(np.full(out.shape, number, out.dtype))
+    assert bits(out) == bits(np.full(out.shape, case.definition.number(case.attrs), out.dtype))
+
+
+def test_an_array_of_several_numbers_is_none() -> None:
+    attrs = {"value": Literal.of(np.ones(2, "float32"))}
+    assert OPS.get("constant").number(attrs) is None
 
 
 # ---- operators of users ----------------------------------------------------------------------
