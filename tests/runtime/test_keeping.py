@@ -16,7 +16,14 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 import braces as br
-from braces.lower.code_folder import VARIABLE, kept_in, made_ready, named_folder, trim
+from braces.lower.code_folder import (
+    VARIABLE,
+    kept_in,
+    made_ready,
+    named_folder,
+    processor,
+    trim,
+)
 from braces.lower.keeping import compile_or_read, the_keeper
 
 JAX_FOLDER = "jax_compilation_cache_dir"
@@ -198,7 +205,7 @@ def test_a_folder_that_is_chosen_while_something_compiles_wins(
 ) -> None:
     chosen = str(tmp_path / "chosen")
     with the_keeper().keeping() as found:
-        assert found == folder
+        assert found == folder / processor()
         jax.config.update(JAX_FOLDER, chosen)
     assert getattr(jax.config, JAX_FOLDER) == chosen
     assert getattr(jax.config, SETTINGS[2]) is False
@@ -209,8 +216,8 @@ def test_a_folder_that_is_chosen_while_something_compiles_wins(
 def test_those_who_compile_at_once_share_the_folder(folder: Path) -> None:
     with the_keeper().keeping() as one:
         with the_keeper().keeping() as other:
-            assert one == other == folder
-        assert getattr(jax.config, JAX_FOLDER) == str(folder)
+            assert one == other == folder / processor()
+        assert getattr(jax.config, JAX_FOLDER) == str(one)
     assert getattr(jax.config, JAX_FOLDER) is None
 
 
@@ -239,6 +246,17 @@ def test_a_named_folder_stays_the_same_wherever_the_process_goes(
     monkeypatch.chdir(tmp_path)
     assert named_folder({VARIABLE: "here"}) == tmp_path / "here" / "xla"
     assert named_folder({VARIABLE: "~/there"}) == Path.home() / "there" / "xla"
+
+
+def test_each_kind_of_processor_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    paragraph = "processor\t: 0\nmodel name\t: Fast\ncpu MHz\t: {}\nflags\t: sse {}\n"
+    names = list[str]()
+    for number, (speed, more) in enumerate([(1000, ""), (2000, ""), (1000, "avx512f")]):
+        told = tmp_path / f"{number}"
+        told.write_text(paragraph.format(speed, more) + "\nprocessor\t: 1\nflags\t: other\n")
+        names.append(processor(told))
+    assert names[0] == names[1] != names[2]
+    assert processor(tmp_path / "none") == processor(tmp_path / "none there")
 
 
 def test_a_folder_that_cannot_be_made_is_left_alone(folder: Path) -> None:
@@ -297,11 +315,11 @@ def test_an_operator_whose_entry_was_cut_short_is_compiled_in_silence(folder: Pa
 
 
 def test_who_cannot_bear_an_error_gets_none_from_who_can(folder: Path) -> None:
-    with the_keeper().keeping(raises=True):
+    with the_keeper().keeping(raises=True) as found:
         assert getattr(jax.config, SETTINGS[2]) is True
         with the_keeper().keeping():
             assert getattr(jax.config, SETTINGS[2]) is False
-        assert getattr(jax.config, JAX_FOLDER) == str(folder)
+        assert getattr(jax.config, JAX_FOLDER) == str(found)
     assert getattr(jax.config, JAX_FOLDER) is None
     with the_keeper().keeping(), the_keeper().keeping(raises=True):
         assert getattr(jax.config, SETTINGS[2]) is False
@@ -328,7 +346,7 @@ def test_a_program_that_does_not_compile_says_so_itself(folder: Path) -> None:
 
     with pytest.raises(ValueError, match="as it is"):
         compile_or_read(Broken(), "braces_0")
-    assert told == [str(folder), "nowhere"]
+    assert told == [str(folder / processor()), "nowhere"]
 
 
 # ---- how much --------------------------------------------------------------------------------

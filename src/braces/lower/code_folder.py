@@ -7,18 +7,25 @@
     else, on Windows              %LOCALAPPDATA%/braces/xla
 
 What is in it is run, so whoever can write there can run anything in the process: a folder that
-is not the user's own, or that others can write to, is not used. JAX writes the files, and this
-module lets those go that were used longest ago. It does not leave that to JAX, whose own limit
-needs a lock for each read and stops keeping anything after one write that was interrupted.
+is not the user's own, or that others can write to, is not used. In it is a folder for each kind
+of processor: homes are shared by machines, and XLA makes code for the very processor that it
+runs on, which JAX does not surely tell from others. JAX writes the files, and this module lets
+those go that were used longest ago. It does not leave that to JAX, whose own limit needs a lock
+for each read and stops keeping anything after one write that was interrupted.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import stat
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 
 VARIABLE, JAX_VARIABLE = "BRACES_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"
@@ -30,6 +37,9 @@ _USUAL = ("XDG_CACHE_HOME", ".cache")
 _BASES = {"darwin": ("", "Library/Caches"), "win32": ("LOCALAPPDATA", "AppData/Local")}
 """By platform: the variable that names where programs keep such files, and where in the home
 folder they do without it."""
+
+_ABILITIES = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+"""What decides which instructions there are, on x86 and on ARM."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,20 @@ def named_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
         return (base if base.is_absolute() else Path.home() / usual) / "braces" / "xla"
     except (OSError, RuntimeError):  # there is no home, or no folder to start from
         return None
+
+
+@cache
+def processor(told: Path = Path("/proc/cpuinfo")) -> str:
+    """A name for the kind of processor that XLA makes code for here.
+
+    Args:
+        told: What Linux tells of processors, one paragraph each; other systems have none.
+    """
+    known = [sys.platform, platform.machine(), os.environ.get("PROCESSOR_IDENTIFIER", "")]
+    with suppress(OSError), told.open(encoding="utf-8", errors="replace") as lines:
+        first = takewhile(str.strip, lines)
+        known += [line for line in first if line.partition(":")[0].strip() in _ABILITIES]
+    return f"{platform.machine()}-{sha256(repr(known).encode()).hexdigest()[:12]}"
 
 
 def made_ready(folder: Path) -> bool:

@@ -22,7 +22,14 @@ from typing import Any
 
 from braces.ir.records import Op
 from braces.lazy import compilation_cache, jax
-from braces.lower.code_folder import JAX_VARIABLE, let_go, made_ready, named_folder, trim
+from braces.lower.code_folder import (
+    JAX_VARIABLE,
+    let_go,
+    made_ready,
+    named_folder,
+    processor,
+    trim,
+)
 
 _FOLDER, _ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
 _LEAST_S, _RAISES = (
@@ -113,13 +120,14 @@ class Keeper:
             let_go(path)
 
     def _open(self) -> None:
-        folder = None if self._gave_up or _is_chosen() else named_folder()
-        self._folder = folder if folder is not None and made_ready(folder) else None
-        if self._folder is None:
+        self._folder = None
+        whole = None if self._gave_up or _is_chosen() else named_folder()
+        if whole is None or not (made_ready(whole) and made_ready(whole / processor())):
             return
         if self._openings % _TRIMMED_EACH == 0:
-            trim(self._folder)
+            trim(whole)
         self._openings += 1
+        self._folder = whole / processor()
         self._ours = {_FOLDER: str(self._folder), _LEAST_S: 0.0, _RAISES: True}
         self._before = {name: _setting(name) for name in self._ours}
         _tell(self._ours)
