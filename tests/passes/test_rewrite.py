@@ -158,6 +158,18 @@ def test_a_name_that_a_block_hides_is_refused() -> None:
     assert "in the pass `mine`" in str(raised.value)
 
 
+def test_a_block_may_hide_a_name_that_it_does_not_read() -> None:
+    declared = "data x: f32[n]  data c: f32[]  z: f32[] = tanh(x=c)  w: f32[] = exp(x=c)"
+    before = br.parse(LOOP.replace("data x: f32[n]", declared)).definition
+
+    def to_hidden(op: Op, place: Place) -> Change:
+        return {"w": "z"} if op.type == "exp" else op
+
+    made = rewrite(before, to_hidden)
+    assert [op.type for op in made.main.ops] == ["tanh", "loop"]
+    assert made.main.ops[-1] is before.main.ops[-1]
+
+
 def test_fields_of_a_later_schema_stay_with_what_is_kept() -> None:
     before = br.parse(LOOP).definition
     loop = before.main.ops[0]
