@@ -48,16 +48,17 @@ class Executor(Hinted):
 
     The first compiled run tells JAX to compute on a CPU in the thread that calls
     (`jax_cpu_enable_async_dispatch` off), which holds for all of the process, unless it has
-    computed with JAX before. Interpreting changes nothing of JAX.
+    computed with JAX before. Interpreting leaves that as it is.
 
     What XLA compiles is kept for later processes, up to 1 GiB, in the user's folder for such
     files: `~/.cache/braces/xla` on Linux. The environment variable `BRACES_CACHE_DIR` names
-    another place, or none where it is empty. Whoever can write to the folder can run code in
-    the process, so one that is not the user's, or that others can write to, is not used. Where
-    JAX is told of a folder (`JAX_COMPILATION_CACHE_DIR`), or to keep nothing
-    (`JAX_ENABLE_COMPILATION_CACHE=0`), that holds for Braces too. The settings of JAX that this
-    takes are made while a program compiles, or is interpreted for the first time, and taken
-    back then: what the process compiles with JAX at other times is kept nowhere.
+    another place, or none where it is empty; `braces cache` shows and clears the folder.
+    Whoever can write to it can run code in the process, so one that is not the user's, or that
+    others can write to, is not used. Where JAX is told of a folder
+    (`JAX_COMPILATION_CACHE_DIR`), or to keep nothing (`JAX_ENABLE_COMPILATION_CACHE=0`), that
+    holds for Braces too. The settings of JAX that this takes are made while a program compiles,
+    or is interpreted for the first time, and taken back then: what the process compiles with
+    JAX at other times is kept nowhere.
 
     Args:
         mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
