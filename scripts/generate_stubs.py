@@ -52,6 +52,9 @@ TYPES = {
     "Size": "int | str | Dim",
     "Shape": "Sequence[int | str | Dim] | int | Dim",
     "tuple[int, ...]": "Sequence[int] | int",
+    "Axis": "int",
+    "tuple[Axis, ...]": "Sequence[int] | int",
+    "Order": "Sequence[int] | None",
     "Axes": "int | Sequence[int] | None",
 }
 

@@ -37,10 +37,12 @@ from braces.define.definition import (
 from braces.define.derivatives import TRANSFORMS
 from braces.define.kinds import (
     Axes as Axes,
+    Axis as Axis,
     Capacity as Capacity,
     History as History,
     Indices as Indices,
     Learned as Learned,
+    Order as Order,
     Padding as Padding,
     Roomy as Roomy,
     Salt as Salt,
@@ -127,6 +129,8 @@ def op(
     neutral: Mapping[str, float] | None = None,
     uniform: str | float | None = None,
     changes_only: str = "",
+    product: bool = False,
+    adds_to: tuple[str, ...] = (),
     lists: bool = False,
     function: bool = True,
     examples: tuple[str, ...] = (),
@@ -169,6 +173,9 @@ def op(
         changes_only: What alone it changes, of one input. `"type"`: where the type stays, it
             gives its input. `"shape"`: the numbers stay as they are, row by row. `"axes"`: all
             axes stay, in an order that `axes` says. Gradients are none the wiser either.
+        product: Whether its output is a sum of products of its inputs, over all axes that it
+            lacks. Where the trips of a loop add up such products, they are made in one go.
+        adds_to: The inputs to each of which the output adds something that the others tell.
         lists: Whether it handles lists, which are no arrays.
         function: Whether `br` has a function made from it; not where users write it otherwise,
             as `x[...]`, or call a function written by hand.
@@ -237,6 +244,8 @@ def op(
             neutral=neutral or {},
             uniform=uniform,
             changes_only=changes_only,
+            product=product,
+            adds_to=adds_to,
             lists=lists,
             function=function,
             examples=examples,

@@ -77,6 +77,9 @@ class OpDef:
         neutral: By input slot, the number with which it gives its other input, to the bit.
         uniform: The one number that its result consists of, or the attribute that holds it.
         changes_only: What alone it changes: "type", "shape" or "axes"; see `op`.
+        product: Whether its output is a sum of products of its inputs, over all axes that it
+            lacks.
+        adds_to: The inputs to each of which the output adds something that others tell.
         lists: Whether it handles lists, which are no arrays.
         transparent: Whether what its blocks bind counts as bound where it stands, so that one
             output may be moved by another.
@@ -113,6 +116,8 @@ class OpDef:
     neutral: Mapping[str, float] = field(default_factory=dict[str, float])
     uniform: str | float | None = None
     changes_only: str = ""
+    product: bool = False
+    adds_to: tuple[str, ...] = ()
     lists: bool = False
     transparent: bool = False
     function: bool = True

@@ -13,6 +13,10 @@ from braces.errors import ProgramError
 from braces.ir.records import Body, Literal
 
 Axes: TypeAlias = "int | tuple[int, ...] | None"
+Axis: TypeAlias = int
+"""One axis of the first input, or of the output where that has more."""
+Order: TypeAlias = "tuple[int, ...] | None"
+"""All axes of the first input in another order, which is by default the reversed one."""
 Padding: TypeAlias = "str | tuple[int, ...]"
 
 Indices: TypeAlias = Annotated[Any, "Indices"]
@@ -122,7 +126,10 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "Size": _size,
     "Shape": _shape,
     "tuple[int, ...]": _integers,
+    "Axis": _integer,
     "Axes": _axes,
+    "tuple[Axis, ...]": _integers,
+    "Order": _integers,
     "Padding": _padding,
     "Literal": _literal,
     "Body": _body,
@@ -130,7 +137,44 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-PLAIN = {"bool": bool, "int": int, "float": float, "str": str, "Literal": Literal}
+def _later(axis: int) -> int:
+    """An axis counted where there is one more in front; from the end, all is as it was."""
+    return axis + (axis >= 0)
+
+
+def _axis_led(axis: int, size: Size, rank: int) -> int:
+    del size, rank
+    return _later(axis)
+
+
+def _axes_led(axes: Axes, size: Size, rank: int) -> Axes:
+    del size
+    if axes is None:
+        return tuple(range(1, rank + 1))
+    return tuple(map(_later, axes)) if isinstance(axes, tuple) else _later(axes)
+
+
+def _order_led(order: Order, size: Size, rank: int) -> Order:
+    del size
+    return (0, *map(_later, range(rank)[::-1] if order is None else order))
+
+
+def _shape_led(shape: Shape, size: Size, rank: int) -> Shape:
+    del rank
+    return (size, *shape)
+
+
+LED: dict[str, Callable[[Any, Size, int], Any]] = {
+    "Axis": _axis_led,
+    "Axes": _axes_led,
+    "tuple[Axis, ...]": _axes_led,
+    "Order": _order_led,
+    "Shape": _shape_led,
+}
+"""What a value becomes where its operator is to work along one more axis in front, by kind:
+from the value, the size of that axis, and how many axes the first input has without it."""
+
+PLAIN = {"bool": bool, "int": int, "Axis": int, "float": float, "str": str, "Literal": Literal}
 """Kinds whose values stay as they are where they are of this very type."""
 BLOCK_KINDS = ("Body", "Bodies")
 """The kinds of attributes that are blocks."""
@@ -138,7 +182,7 @@ BLOCK_KINDS = ("Body", "Bodies")
 
 def normalise(kind: str, value: Any) -> Any:
     """Bring an attribute to its kind, as `KINDS` spells them; `| None` allows `None`."""
-    if value is None and (kind.endswith("| None") or kind == "Axes"):
+    if value is None and (kind.endswith("| None") or kind in ("Axes", "Order")):
         return None
     return KINDS[kind.removesuffix(" | None")](value)
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from braces.define.kinds import BLOCK_KINDS, KINDS, ROLES
+from braces.define.kinds import BLOCK_KINDS, KINDS, LED, ROLES
+from braces.dims import Size
 from braces.errors import OpDefinitionError
 
 REQUIRED = inspect.Parameter.empty
@@ -51,7 +52,22 @@ class AttrSpec:
     @property
     def holds_blocks(self) -> bool:
         """Whether it is a block, or several."""
-        return self.kind.removesuffix(" | None") in BLOCK_KINDS
+        return self._base in BLOCK_KINDS
+
+    @property
+    def _base(self) -> str:
+        return self.kind.removesuffix(" | None")
+
+    def led(self, value: Any, size: Size, rank: int) -> Any:
+        """A value where the operator is to work along one more axis in front.
+
+        Args:
+            value: The value without that axis.
+            size: How long the axis is.
+            rank: How many axes the first input has without it.
+        """
+        absent = value is None and self.kind != self._base
+        return value if absent or self._base not in LED else LED[self._base](value, size, rank)
 
 
 def read_signature(

@@ -12,7 +12,7 @@ from braces.define.axes import (
     resized,
     shape_of,
 )
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Axis, Tensor, op
 from braces.dims import divide_exactly
 from braces.lazy import jax, jnp
 from braces.ops.functions import UNARY, WITH_INTEGERS
@@ -374,7 +374,7 @@ def halved(types: Types, attrs: Attrs) -> AxisMap:
     examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"),
 )
 @in_float32
-def glu(x: Tensor, *, axis: int = -1) -> Tensor:
+def glu(x: Tensor, *, axis: Axis = -1) -> Tensor:
     """The gated linear unit: one half of an axis times the sigmoid of the other half.
 
         out = a * sigmoid(b), where [a, b] = x along `axis`

@@ -17,7 +17,7 @@ from braces.define.axes import (
     operated_axes,
     tuple_of,
 )
-from braces.define.decorator import Axes, Tensor, op
+from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.lazy import jnp
 from braces.ops.linear import linear
 from braces.ops.rules import Backward, same
@@ -57,7 +57,7 @@ def _each_once(axes: tuple[int, ...], rank: int) -> list[int]:
         "x=f32[0,2] source=1 destination=0",
     ),
 )
-def moveaxis(x: Tensor, *, source: tuple[int, ...], destination: tuple[int, ...]) -> Tensor:
+def moveaxis(x: Tensor, *, source: tuple[Axis, ...], destination: tuple[Axis, ...]) -> Tensor:
     """Some axes moved to other places; the rest keep their order.
 
     Axis `source[k]` of `x` is axis `destination[k]` of `out`.
@@ -106,7 +106,7 @@ def swapped(types: Types, attrs: Attrs) -> AxisMap:
         "x=f32[0,2] axis1=-1 axis2=0",
     ),
 )
-def swapaxes(x: Tensor, *, axis1: int, axis2: int) -> Tensor:
+def swapaxes(x: Tensor, *, axis1: Axis, axis2: Axis) -> Tensor:
     """Two axes exchanged.
 
         out[..., j, ..., i, ...] = x[..., i, ..., j, ...]
@@ -194,7 +194,7 @@ def shifted(types: Types, attrs: Attrs) -> AxisMap:
         "x=i32[5] shift=7 axis=0",
     ),
 )
-def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes = None) -> Tensor:
+def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes | None = None) -> Tensor:
     """Shifted along axes; what leaves at one end comes in at the other.
 
         out[..., (i + shift) mod size, ...] = x[..., i, ...]

@@ -21,7 +21,7 @@ from braces.define.axes import (
     reduced_mixing,
     shape_of,
 )
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Axis, Tensor, op
 from braces.define.inference import Context
 from braces.define.kinds import KINDS
 from braces.dims import Dim, Shape, Size, divide_exactly
@@ -55,7 +55,7 @@ KINDS["Sections"] = _sections
         "xs=f32[b]",
     ),
 )
-def concat(*xs: Tensor, axis: int = 0) -> Tensor:
+def concat(*xs: Tensor, axis: Axis = 0) -> Tensor:
     """Arrays one after another along an axis.
 
         out = [xs[0], xs[1], …]
@@ -167,7 +167,7 @@ def beside(types: Types, attrs: Attrs) -> AxisMap:
         "xs=i32[3] xs=f32[3]",
     ),
 )
-def stack(*xs: Tensor, axis: int = 0) -> Tensor:
+def stack(*xs: Tensor, axis: Axis = 0) -> Tensor:
     """Arrays beside each other along a new axis.
 
         out[..., i, ...] = xs[i]
@@ -236,7 +236,7 @@ def apart(types: Types, attrs: Attrs) -> AxisMap:
         "x=f32[2,0]",
     ),
 )
-def unstack(x: Tensor, *, axis: int = 0) -> list[Tensor]:
+def unstack(x: Tensor, *, axis: Axis = 0) -> list[Tensor]:
     """The slices of an array along one axis.
 
         out[i] = x[..., i, ...]
@@ -278,7 +278,7 @@ def filled(g: Backward) -> list[Var]:
         "x=f32[0,2] sections=2",
     ),
 )
-def split(x: Tensor, *, sections: Sections, axis: int = 0) -> list[Tensor]:
+def split(x: Tensor, *, sections: Sections, axis: Axis = 0) -> list[Tensor]:
     """Consecutive pieces of an array along one axis.
 
         concat(out) = x

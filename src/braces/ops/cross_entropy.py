@@ -19,7 +19,7 @@ from braces.define.axes import (
     reduced_mixing,
     shape_of,
 )
-from braces.define.decorator import Indices, Tensor, op
+from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.define.offence import offender_code
 from braces.dtypes import FLOAT32, DType, is_integer
 from braces.errors import DTypeError, IndexRangeError
@@ -106,7 +106,7 @@ def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
         "logits=f32[0,3] labels=i32[0]",
     ),
 )
-def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
+def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     """The cross-entropy of softmax(logits) with the class that each label names, in nats.
 
         out[...] = log(sum_j exp(logits[..., j])) - logits[..., labels[...]]
@@ -136,14 +136,14 @@ def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: int = -1) ->
 
 
 @softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
-def softmax_cross_entropy_check(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
+def softmax_cross_entropy_check(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     """The labels that are out of range."""
     return offender_code(out_of_range(logits, labels, axis), labels)
 
 
 @softmax_cross_entropy.vjp
 def softmax_cross_entropy_vjp(
-    logits: Tensor, labels: Indices, out_grad: Tensor, *, axis: int = -1
+    logits: Tensor, labels: Indices, out_grad: Tensor, *, axis: Axis = -1
 ) -> Tensor:
     """logits_grad = out_grad * (softmax(logits) - [class is the label])."""
     wider = wide(logits)
@@ -164,7 +164,7 @@ def softmax_cross_entropy_vjp(
         "logits=f32[0,3] target=f32[0,3]",
     ),
 )
-def softmax_cross_entropy_soft(logits: Tensor, target: Tensor, *, axis: int = -1) -> Tensor:
+def softmax_cross_entropy_soft(logits: Tensor, target: Tensor, *, axis: Axis = -1) -> Tensor:
     """The cross-entropy of softmax(logits) with target probabilities, in nats.
 
         out[...] = -sum_j target[..., j] * log_softmax(logits)[..., j]
@@ -197,7 +197,7 @@ def _log_softmax(logits: Any, target: Any, axis: int) -> Any:
 
 @softmax_cross_entropy_soft.vjp
 def softmax_cross_entropy_soft_vjp(
-    logits: Tensor, target: Tensor, out_grad: Tensor, *, axis: int = -1
+    logits: Tensor, target: Tensor, out_grad: Tensor, *, axis: Axis = -1
 ) -> tuple[Tensor, Tensor]:
     """logits_grad = out_grad * (softmax * sum(target) - target); target_grad = -log_softmax."""
     weights, grad = wide(target), jnp.expand_dims(wide(out_grad), axis)

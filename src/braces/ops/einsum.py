@@ -37,6 +37,7 @@ def lettered(types: Types, attrs: Attrs) -> AxisMap:
     axes=lettered,
     dtypes=numeric,
     costly=True,
+    product=True,
     function=False,
     examples=(
         "xs=f32[2,3] xs=f32[3,4] equation=ij,jk->ik",

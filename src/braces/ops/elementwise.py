@@ -53,6 +53,7 @@ def in_dtype(x: Var, like: Var) -> Var:
     dtypes=common,
     commutative=True,
     neutral={"x": -0.0, "y": -0.0},
+    adds_to=("x", "y"),
     examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"),
 )
 def add(x: Tensor, y: Tensor) -> Tensor:

@@ -18,9 +18,9 @@ from braces.define.axes import (
     numbered,
     tuple_of,
 )
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Axis, Tensor, op
 from braces.define.inference import Context
-from braces.define.kinds import KINDS
+from braces.define.kinds import KINDS, LED
 from braces.dims import Shape, Size, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
@@ -47,6 +47,7 @@ def _pair(given: Any) -> tuple[Size, Size]:
 
 
 KINDS["Widths"] = _widths
+LED["Widths"] = lambda widths, size, rank: ((0, 0), *for_each_axis(widths, rank))
 
 
 def padded(types: Types, attrs: Attrs) -> AxisMap:
@@ -219,7 +220,7 @@ def repeated(types: Types, attrs: Attrs) -> AxisMap:
         "x=f32[2] repeats=0",
     ),
 )
-def repeat(x: Tensor, *, repeats: Size, axis: int | None = None) -> Tensor:
+def repeat(x: Tensor, *, repeats: Size, axis: Axis | None = None) -> Tensor:
     """Each element several times in a row, along one axis.
 
         out[..., i, ...] = x[..., floor(i / repeats), ...]

@@ -25,7 +25,7 @@ from braces.define.axes import (
     numbered,
     shape_of,
 )
-from braces.define.decorator import Indices, Tensor, op
+from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.define.offence import offender_code
 from braces.dims import Size
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
@@ -165,7 +165,7 @@ def _taken_indices(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Nam
         "x=f32[3,2] indices=i32[0] axis=0",
     ),
 )
-def take(x: Tensor, indices: Indices, *, axis: int | None = None) -> Tensor:
+def take(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
     """Slices of an array along one axis, by their indices.
 
         out[..., *i, ...] = x[..., indices[*i], ...]
@@ -197,7 +197,7 @@ def take(x: Tensor, indices: Indices, *, axis: int | None = None) -> Tensor:
 
 
 @take.checked(IndexRangeError, OUT_OF_RANGE)
-def take_outside(x: Tensor, indices: Indices, *, axis: int | None = None) -> Tensor:
+def take_outside(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
     """Where an index is out of range."""
     return outside(indices, x.size if axis is None else x.shape[axis])
 
@@ -217,6 +217,7 @@ def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any)
 @op(
     axes=scattering,
     dtypes=scattered,
+    adds_to=("x",),
     examples=(
         "x=f32[5,3] indices=i32[4] updates=f32[4,3]",
         "x=f32[b,3] indices=i64[] updates=f32[b] axis=1",
@@ -228,7 +229,7 @@ def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any)
     ),
 )
 def scatter_add(
-    x: Tensor, indices: Indices, updates: Tensor, *, axis: int | None = 0
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis | None = 0
 ) -> Tensor:
     """An array with updates added to slices of it: the adjoint of `take`.
 
@@ -268,7 +269,7 @@ def _scatter(x: Tensor, indices: Indices, updates: Tensor, axis: int) -> Tensor:
 
 @scatter_add.checked(IndexRangeError, OUT_OF_RANGE)
 def scatter_add_outside(
-    x: Tensor, indices: Indices, updates: Tensor, *, axis: int | None = 0
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis | None = 0
 ) -> Tensor:
     """Where an index is out of range."""
     del updates

@@ -25,7 +25,7 @@ from braces.define.axes import (
     numbered,
     shape_of,
 )
-from braces.define.decorator import Indices, Tensor, op
+from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.define.offence import max_code
 from braces.dtypes import DType
 from braces.errors import IndexRangeError
@@ -88,7 +88,7 @@ def of_places(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
         "x=f32[3] indices=i32[0] axis=0",
     ),
 )
-def take_along_axis(x: Tensor, indices: Indices, *, axis: int) -> Tensor:
+def take_along_axis(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
     """For each place, the element of its line along one axis that an index says.
 
         out[i, j, k] = x[i, indices[i, j, k], k], for the axis in the middle
@@ -116,7 +116,7 @@ def take_along_axis(x: Tensor, indices: Indices, *, axis: int) -> Tensor:
 
 
 @take_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
-def take_along_axis_outside(x: Tensor, indices: Indices, *, axis: int) -> Tensor:
+def take_along_axis_outside(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
     """Where an index is out of range."""
     return outside(indices, x.shape[axis])
 
@@ -138,6 +138,7 @@ def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -
 @op(
     axes=putting_along,
     dtypes=putting,
+    adds_to=("x",),
     function=False,
     examples=(
         "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
@@ -146,7 +147,7 @@ def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -
         "x=f32[0,3] indices=i32[0,1] updates=f32[0,1] axis=1",
     ),
 )
-def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: int) -> Tensor:
+def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis) -> Tensor:
     """An array with an update added for each place: the adjoint of `take_along_axis`.
 
         out = x; then for each i, j, k: out[i, indices[i, j, k], k] += updates[i, j, k]
@@ -180,7 +181,7 @@ def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: in
 
 @put_along_axis_add.checked(IndexRangeError, OUT_OF_RANGE)
 def put_along_axis_add_outside(
-    x: Tensor, indices: Indices, updates: Tensor, *, axis: int
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis
 ) -> Tensor:
     """Where an index is out of range."""
     del updates
@@ -298,6 +299,7 @@ def scattered_at(what: str, x: DType, updates: DType, *indices: DType) -> DType:
 @op(
     axes=scattering_at,
     dtypes=scattered_at,
+    adds_to=("x",),
     examples=(
         "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]",

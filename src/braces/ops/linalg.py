@@ -16,7 +16,7 @@ from braces.define.axes import (
     mapped,
     numbered,
 )
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Order, Tensor, op
 from braces.dims import Shape, product
 from braces.lazy import jnp
 from braces.ops.elementwise import in_dtype
@@ -44,7 +44,7 @@ def transposed(types: Types, attrs: Attrs) -> AxisMap:
         "x=f32[]",
     ),
 )
-def transpose(x: Tensor, *, axes: tuple[int, ...] | None = None) -> Tensor:
+def transpose(x: Tensor, *, axes: Order = None) -> Tensor:
     """The same numbers with the axes in another order.
 
         out[i_axes[0], i_axes[1], ...] = x[i_0, i_1, ...]
@@ -133,6 +133,7 @@ def matrices(types: Types, attrs: Attrs) -> str:
     axes=matrices,
     dtypes=numeric,
     costly=True,
+    product=True,
     examples=(
         "x=f32[2,3] y=f32[3,4]",
         "x=f32[b,3] y=f32[3,4]",
@@ -229,6 +230,7 @@ def product_along(types: Types, left: tuple[int, ...], right: tuple[int, ...]) -
 @op(
     axes=dotted,
     dtypes=numeric,
+    product=True,
     examples=(
         "x=f32[3] y=f32[3]",
         "x=f32[b,3] y=f32[3,4]",
@@ -301,6 +303,7 @@ def vectors(types: Types, attrs: Attrs) -> str:
 @op(
     axes=vectors,
     dtypes=numeric,
+    product=True,
     examples=(
         "x=f32[2] y=f32[3]",
         "x=f32[b] y=f32[4]",

@@ -11,7 +11,7 @@ from typing import Any
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Axis, Tensor, op
 from braces.lazy import jnp, optax
 from braces.ops.precision import in_float32
 from braces.ops.rules import Backward, floating, promoted, real_numbers, sum_to
@@ -159,7 +159,7 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
     ),
 )
 @in_float32
-def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: int = -1) -> Tensor:
+def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: Axis = -1) -> Tensor:
     """The Kullback-Leibler divergence of a prediction from a target, in nats.
 
         out[...] = sum_j target[..., j] * (log(target[..., j]) - log_prediction[..., j])
@@ -198,7 +198,7 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: int = -1) -> 
 )
 @in_float32
 def cosine_similarity(
-    prediction: Tensor, target: Tensor, *, axis: int = -1, epsilon: float = 1e-8
+    prediction: Tensor, target: Tensor, *, axis: Axis = -1, epsilon: float = 1e-8
 ) -> Tensor:
     """The cosine of the angle between two vectors; 1 minus it is the cosine distance.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.define.axes import Attrs, AxisError, AxisMap, Types
-from braces.define.decorator import Indices, Tensor, op
+from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dtypes import FLOAT32, DType
 from braces.lazy import jnp
 from braces.ops.cross_entropy import at_label, integer_labels, labelled, out_of_range
@@ -43,7 +43,7 @@ def share(what: str, logits: DType, labels: DType, **attrs: Any) -> DType:
 
 
 @op(axes=of_rows, dtypes=share, differentiable=False, examples=EXAMPLES)
-def accuracy(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
+def accuracy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     """The share of rows whose largest logit is at the label.
 
         out = mean(argmax(logits, axis) == labels)
@@ -77,7 +77,7 @@ def accuracy(logits: Tensor, labels: Indices, *, axis: int = -1) -> Tensor:
     differentiable=False,
     examples=tuple(f"{one} k=2" for one in EXAMPLES),
 )
-def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: int = -1) -> Tensor:
+def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: Axis = -1) -> Tensor:
     """The share of rows where fewer than `k` logits are larger than the one at the label.
 
         out = mean(sum_j(logits[..., j] > logits[..., labels[...]]) < k)

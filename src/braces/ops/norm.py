@@ -22,7 +22,7 @@ from braces.define.axes import (
     operated_axes,
     shape_of,
 )
-from braces.define.decorator import Axes, Tensor, Training, op
+from braces.define.decorator import Axes, Axis, Tensor, Training, op
 from braces.dtypes import DType, is_float
 from braces.errors import DTypeError
 from braces.lazy import jnp, lax
@@ -185,7 +185,7 @@ def group_norm(
     bias: Tensor | None,
     *,
     groups: int,
-    axis: int = 1,
+    axis: Axis = 1,
     epsilon: float = 1e-5,
 ) -> Tensor:
     """Mean 0 and variance 1 over groups of channels of each example, then scaled and shifted.
@@ -303,7 +303,7 @@ def batch_norm(
     bias: Tensor | None,
     *,
     training: Training = True,
-    axis: int = 1,
+    axis: Axis = 1,
     momentum: float = 0.9,
     epsilon: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:

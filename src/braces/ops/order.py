@@ -20,7 +20,7 @@ from braces.define.axes import (
     resized,
     shape_of,
 )
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Axis, Tensor, op
 from braces.dtypes import INT64, DType
 from braces.lazy import jnp, lax
 from braces.ops.precision import in_float32
@@ -54,7 +54,7 @@ def of_something(types: Types, attrs: Attrs) -> AxisMap:
 
 
 @op(axes=of_something, dtypes=position, differentiable=False, examples=POSITIONS)
-def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest number, the first one where several are equal.
 
         x[..., out, ...] = max_i x[..., i, ...]
@@ -77,7 +77,7 @@ def argmax(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 @op(axes=of_something, dtypes=position, differentiable=False, examples=POSITIONS)
-def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
     """The index of the smallest number, the first one where several are equal.
 
         x[..., out, ...] = min_i x[..., i, ...]
@@ -103,7 +103,7 @@ def argmin(x: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 @op(axes=along_axis, dtypes=ordered, examples=SORTED)
-def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
+def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     """The same numbers in order along one axis; NaN counts as the largest.
 
         out[..., i, ...] <= out[..., i + 1, ...]
@@ -126,7 +126,7 @@ def sort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
 
 
 @op(axes=along_axis, dtypes=position, differentiable=False, examples=SORTED)
-def argsort(x: Tensor, *, axis: int = -1, descending: bool = False) -> Tensor:
+def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     """The indices that sort along one axis; equal numbers keep their order.
 
         sort(x)[..., i, ...] = x[..., out[..., i, ...], ...]
@@ -171,7 +171,7 @@ def chosen(what: str, x: DType, **attrs: Any) -> tuple[DType, DType]:
     dtypes=chosen,
     examples=("x=f32[2,5] k=3", "x=f64[b,4] k=2", "x=i32[4,t] k=1 axis=0", "x=f32[3] k=0"),
 )
-def topk(x: Tensor, *, k: int, axis: int = -1) -> tuple[Tensor, Tensor]:
+def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
     """The largest numbers along one axis, in descending order, and where they are.
 
         values[..., i, ...] = x[..., indices[..., i, ...], ...]
@@ -210,7 +210,7 @@ def running(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(axes=running, dtypes=summed, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
-def cumsum(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
+def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
     """Running sums along one axis.
 
         out[..., i, ...] = sum_{j <= i} x[..., j, ...]
@@ -240,7 +240,7 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
 
 @op(axes=running, dtypes=summed, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
-def cumprod(x: Tensor, *, axis: int | None = None, reverse: bool = False) -> Tensor:
+def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
     """Running products along one axis.
 
         out[..., i, ...] = prod_{j <= i} x[..., j, ...]

@@ -83,7 +83,7 @@ def count(g: Backward) -> Var:
 # ---- sums and products -----------------------------------------------------------------------
 
 
-@op(axes={"x": 0}, dtypes=summed, examples=EMPTY)
+@op(axes={"x": 0}, dtypes=summed, product=True, examples=EMPTY)
 def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The sum along axes; 0 where there is nothing to add.
 

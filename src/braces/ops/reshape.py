@@ -19,7 +19,7 @@ from braces.define.axes import (
     tuple_of,
     without,
 )
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Axis, Tensor, op
 from braces.define.inference import Context
 from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import TensorType
@@ -197,7 +197,7 @@ def resolve_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
         "x=f32[0,3,2]",
     ),
 )
-def flatten(x: Tensor, *, axis: int = 1) -> Tensor:
+def flatten(x: Tensor, *, axis: Axis = 1) -> Tensor:
     """All axes from one on become a single axis.
 
         out[..., k] = x[..., i, j], with k = i * size(j) + j
@@ -244,7 +244,7 @@ flatten.gradient(reshape_gradient)
         "x=f32[0,2] axis=1",
     ),
 )
-def expand_dims(x: Tensor, *, axis: tuple[int, ...]) -> Tensor:
+def expand_dims(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
     """New axes of size 1.
 
         out[..., 0, ...] = x[..., ...]
@@ -282,7 +282,7 @@ def expand_dims_gradient(g: Backward) -> dict[str, Var]:
         "x=f32[0,1] axis=1",
     ),
 )
-def squeeze(x: Tensor, *, axis: tuple[int, ...]) -> Tensor:
+def squeeze(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
     """Axes of size 1 removed.
 
         out[..., ...] = x[..., 0, ...]
@@ -303,7 +303,7 @@ def squeeze(x: Tensor, *, axis: tuple[int, ...]) -> Tensor:
 
 
 @squeeze.infer
-def infer_squeeze(context: Context, x: TensorType, *, axis: tuple[int, ...]) -> TensorType:
+def infer_squeeze(context: Context, x: TensorType, *, axis: tuple[Axis, ...]) -> TensorType:
     """The sizes without those of the axes, which are 1."""
     gone = axis_indices(axis, x.rank, context.type)
     for i in gone:

@@ -21,7 +21,7 @@ from braces.define.axes import (
     operated_axes,
     without,
 )
-from braces.define.decorator import Indices, Salt, Tensor, Training, op
+from braces.define.decorator import Axis, Indices, Salt, Tensor, Training, op
 from braces.define.inference import Context
 from braces.dims import Shape, Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
@@ -188,7 +188,7 @@ def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def random_categorical(
-    state: Tensor, logits: Tensor, *trips: Indices, axis: int = -1, salt: Salt
+    state: Tensor, logits: Tensor, *trips: Indices, axis: Axis = -1, salt: Salt
 ) -> Tensor:
     """Class numbers, each with the probability that softmax(logits) gives it.
 

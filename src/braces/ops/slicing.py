@@ -24,7 +24,7 @@ from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisMap, Indices, Types, first_rank, mapped, numbered
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
-from braces.define.kinds import KINDS
+from braces.define.kinds import KINDS, LED
 from braces.dims import Shape, Size, call, never_negative
 from braces.dtypes import TensorType
 from braces.errors import DTypeError, IndexRangeError, ShapeError
@@ -64,6 +64,7 @@ def _index(given: Any) -> Index:
 
 
 KINDS["Index"] = _index
+LED["Index"] = lambda index, size, rank: (WHOLE, *index)
 
 
 # ---- how long a slice is ---------------------------------------------------------------------
@@ -285,6 +286,7 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
 
 @op(
     axes=updated,
+    adds_to=("x",),
     function=False,
     examples=(
         "x=f32[3,4] update=f32[4] index=1",

@@ -9,7 +9,7 @@ import numpy as np
 
 from braces.builder.append import apply, one
 from braces.define.axes import along_axis, of_exponentials
-from braces.define.decorator import Axes, Tensor, op
+from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.lazy import jax, jnp
 from braces.ops.linear import VarSlots
 from braces.ops.precision import in_float32
@@ -21,7 +21,7 @@ ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "
 
 @op(axes=along_axis, dtypes=real_function, examples=ALONG)
 @in_float32
-def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
+def softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
     """Normalised exponentials along one axis.
 
         out[..., i, ...] = exp(x[..., i, ...]) / sum_j exp(x[..., j, ...])
@@ -46,7 +46,7 @@ def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
 
 @softmax.vjp
 @in_float32
-def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
+def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor:
     """x_grad = out * (out_grad - sum(out * out_grad, axis)); `x` need not be kept."""
     weighted = out * out_grad
     return weighted - out * jnp.sum(weighted, axis, keepdims=True)
@@ -54,7 +54,7 @@ def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
 
 @op(axes=along_axis, dtypes=real_function, examples=ALONG)
 @in_float32
-def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
+def log_softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
     """The logarithm of the softmax along one axis, exact where the softmax underflows.
 
         out[..., i, ...] = x[..., i, ...] - log(sum_j exp(x[..., j, ...]))
@@ -77,7 +77,7 @@ def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
 
 @log_softmax.vjp
 @in_float32
-def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: int = -1) -> Tensor:
+def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor:
     """x_grad = out_grad - exp(out) * sum(out_grad, axis); `x` need not be kept."""
     return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisMap, Types, along_axis
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Axis, Tensor, op
 from braces.define.inference import Context
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType
@@ -36,7 +36,7 @@ from braces.ops.slicing import added, check_update
     ),
 )
 def window(
-    x: Tensor, *, start: Size, size: Size, axis: int = 0, from_end: bool = False
+    x: Tensor, *, start: Size, size: Size, axis: Axis = 0, from_end: bool = False
 ) -> Tensor:
     """Consecutive elements along one axis, whose place and number may be symbolic.
 
@@ -101,7 +101,7 @@ OUTSIDE = "A slice with symbolic bounds, or an index, does not lie within its ax
 
 @window.checked(IndexRangeError, OUTSIDE)
 def window_outside(
-    x: Tensor, *, start: Size, size: Size, axis: int = 0, from_end: bool = False
+    x: Tensor, *, start: Size, size: Size, axis: Axis = 0, from_end: bool = False
 ) -> bool:
     """Whether the window does not lie within the axis."""
     return place(x.shape[axis], number(start), number(size), from_end)[0] is None
@@ -123,6 +123,7 @@ def windowed(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(
     axes=windowed,
+    adds_to=("x",),
     function=False,
     examples=(
         "x=f32[5] update=f32[3] start=1",
@@ -134,7 +135,7 @@ def windowed(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def window_add(
-    x: Tensor, update: Tensor, *, start: Size, axis: int = 0, from_end: bool = False
+    x: Tensor, update: Tensor, *, start: Size, axis: Axis = 0, from_end: bool = False
 ) -> Tensor:
     """An array with an update added to a window of it: the adjoint of `window`.
 
@@ -184,7 +185,7 @@ def infer_window_add(
 
 @window_add.checked(IndexRangeError, OUTSIDE)
 def window_add_outside(
-    x: Tensor, update: Tensor, *, start: Size, axis: int = 0, from_end: bool = False
+    x: Tensor, update: Tensor, *, start: Size, axis: Axis = 0, from_end: bool = False
 ) -> bool:
     """Whether the window does not lie within the axis."""
     return place(x.shape[axis], number(start), update.shape[axis], from_end)[0] is None

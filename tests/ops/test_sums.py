@@ -1,0 +1,65 @@
+"""What a definition says of sums is what its kernel does, on every example."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+import pytest
+from test_axes import CASES, Outputs, Sample, by_operator, of, run_together, same, sample_of
+
+from braces.define.decorator import OPS
+
+pytestmark = pytest.mark.unoptimized
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+ADDING = [case for case in CASES if OPS.get(case.op).adds_to]
+PRODUCTS = [case for case in CASES if OPS.get(case.op).product]
+
+
+def moved(sample: Sample, slot: str) -> dict[str, tuple[np.ndarray, ...]]:
+    """The values with one input larger by its places."""
+    (x,) = sample.values[slot]
+    more = np.arange(x.size).reshape(x.shape).astype(x.dtype)
+    return {**sample.values, slot: (x + more,)}
+
+
+@by_operator(ADDING)
+def test_what_is_added_to_does_not_decide_what_is_added(op: str) -> None:
+    for sample in map(sample_of, of(op, ADDING)):
+        for slot in sample.definition.adds_to:
+            more = moved(sample, slot)
+            before, after = run_together([(sample, sample.values), (sample, more)])
+            (x,), (larger,), (out,), (found,) = (
+                *(values[slot] for values in (sample.values, more)),
+                *(made["out"] for made in (before, after)),
+            )
+            wanted = out + np.broadcast_to((larger - x).astype(out.dtype), out.shape)
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def einsum_of(sample: Sample) -> Outputs:
+    """The products of the inputs, added up over all axes that the output lacks."""
+    letters: dict[str, str] = {}
+
+    def spelled(indices: tuple[str | None, ...]) -> str:
+        return "".join(letters.setdefault(i, LETTERS[len(letters)]) for i in indices if i)
+
+    given, terms = list[np.ndarray](), list[str]()
+    for slot, xs in sample.values.items():
+        for i, x in enumerate(xs):
+            indices = sample.axes.of(slot, i)
+            given.append(x.reshape([n for n, at in zip(x.shape, indices, strict=True) if at]))
+            terms.append(spelled(indices))
+    ((slot, (out,)),) = sample.outputs.items()
+    equation = f"{','.join(terms)}->{spelled(sample.axes.of_output(slot))}"
+    return {slot: [np.einsum(equation, *given).reshape(out.shape).astype(out.dtype)]}
+
+
+@by_operator(PRODUCTS)
+def test_products_are_those_that_einsum_spells_by_the_axes(op: str) -> None:
+    samples = [sample_of(case) for case in of(op, PRODUCTS)]
+    made = run_together([(sample, sample.values) for sample in samples])
+    for sample, found in zip(samples, made, strict=True):
+        if all(x.dtype.kind in "fiu" for x in chain.from_iterable(sample.values.values())):
+            assert same(found, einsum_of(sample)), sample
