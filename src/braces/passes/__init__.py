@@ -12,7 +12,9 @@ Attributes:
 """
 
 from braces.passes.catalogue import (
+    BATCH as batch,
     DEFAULT as default,
+    DEFER as defer,
     ELIMINATE as eliminate,
     FOR_TEST as for_test,
     HOIST as hoist,
@@ -31,7 +33,9 @@ from braces.passes.segments import segments
 
 __all__ = [
     "Pass",
+    "batch",
     "default",
+    "defer",
     "eliminate",
     "for_test",
     "gradients",

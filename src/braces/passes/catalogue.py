@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from braces.passes.batch import BATCH
+from braces.passes.defer import DEFER
 from braces.passes.differentiate import gradients_of, jvp_of
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
@@ -24,6 +26,8 @@ VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", t
 PASSES = {
     one.name: one
     for one in (
+        BATCH,
+        DEFER,
         ELIMINATE,
         FOR_TEST,
         HOIST,
@@ -37,7 +41,7 @@ PASSES = {
     )
 }
 
-DEFAULT: tuple[Pass, ...] = (ELIMINATE,)
+DEFAULT: tuple[Pass, ...] = (BATCH, DEFER, ELIMINATE)
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,

@@ -26,15 +26,17 @@ back: what `is` the same was left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Self, TypeAlias
 
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, visible_var
+from braces.define.decorator import OPS
 from braces.errors import ProgramError
 from braces.ir.inlining import Opened
 from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
@@ -144,11 +146,17 @@ def rewrite_loops(
         met.add(path)
         return rule(view, op, place)
 
-    done = rewrite(program, chosen)
+    done = rewrite(program, chosen) if _owns_blocks(program) else program
     for path in loops or ():
         if path not in met:
             note(path, "is no loop of the program")
     return done
+
+
+def _owns_blocks(program: ProgramDef) -> bool:
+    """Whether an operator of the program does, which takes no walk to see."""
+    types = set(map(attrgetter("type"), program.main.ops))
+    return any(OPS.get(type_).owns_blocks for type_ in types)
 
 
 class Place:
@@ -188,6 +196,7 @@ class Place:
         self._done: list[Op] = []
         self._makers: dict[str, Op] = {}
         self._indexed = 0
+        self._kept: set[str] = set()
         self._changed = False
 
     def inner(self, body: Body, owner: Op, label: str) -> Place:
@@ -231,7 +240,7 @@ class Place:
         except BaseException:
             self.table.rewind(mark)
             raise
-        self._done += (op.with_(source=source) for op in self.table.ops)
+        self._done += (op if source else op.with_(source=None) for op in self.table.ops)
         self._changed |= bool(self.table.ops)
         self.table.ops = []
 
@@ -249,6 +258,23 @@ class Place:
         to._changed = True
         return lifted.names
 
+    def keep(self, op: Op, binds: Iterable[VarInfo] = ()) -> None:
+        """Let what takes the place of the operator stand before all that is built from here on.
+
+        A rule then gives names for what it does not bind any more.
+
+        Args:
+            op: The one that takes its place.
+            binds: The variables that it binds and the other did not.
+        """
+        self.table.vars |= {info.name: info for info in binds}
+        self._kept.update(op.binds())
+        self._done.append(op)
+
+    def stand_for(self, names: Mapping[str, str]) -> None:
+        """Let others stand for what the operator bound; one that takes its place binds less."""
+        self.names |= names
+
     @cached_property
     def _named(self) -> set[str]:
         """What operators are called that were here, moved here, or came out of a block here."""
@@ -258,6 +284,7 @@ class Place:
 
     def put(self, op: Op, rule: Rule) -> None:
         """Rewrite one operator."""
+        self._kept.clear()
         self._op = found = self._inside(self._renamed(op), rule)
         change = rule(found, self)
         if isinstance(change, Op):
@@ -266,7 +293,8 @@ class Place:
             return
         self._changed = True
         for name in change.names if isinstance(change, Opened) else found.binds():
-            self.table.vars.pop(name)
+            if name not in self._kept:
+                self.table.vars.pop(name)
         if isinstance(change, Opened):
             self.table.vars |= change.body.vars
             self._done += change.body.ops

@@ -1,0 +1,115 @@
+"""Compute for all trips of a loop at once what each trip computes of its slices alone.
+
+    stacked=[ys: f32[n,4]], … =               zs: f32[n,4] = matmul(x=rows, y=w)
+      loop(sliced=rows) captures [w] as l     stacked=[ys: f32[n,4]], … =
+      body (t: i64[], h: f32[4], r: f32[3]) {   loop(sliced=zs) as l
+        z: f32[4] = matmul(x=r, y=w)     ->     body (t: i64[], h: f32[4], z: f32[4]) {
+        y: f32[4] = add(x=z, y=h)                 y: f32[4] = add(x=z, y=h)
+        return y, y                               return y, y
+      }                                         }
+
+One large product takes less time than many small ones. So what costs much to compute moves,
+with what it is computed from; and what is computed of that alone, where it is no larger. What
+draws random numbers stays, and what owns blocks, and what does not say how axes map. Results
+are the same up to the order in which products are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from braces.define.decorator import OPS
+from braces.ir.records import Op, ProgramDef
+from braces.ir.views import LoopView
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite_loops
+from braces.passes.stretch import Stretched
+from braces.passes.trips import Trips, without
+
+
+def batched(program: ProgramDef) -> ProgramDef:
+    """A program whose loops compute nothing costly of their slices alone."""
+    return rewrite_loops(program, None, _batch)
+
+
+def _batch(view: LoopView, op: Op, place: Place) -> Change:
+    trips = Trips.of(view, place)
+    if isinstance(trips, str):
+        note(place.where(op), f"computes all in each trip: {trips}")
+        return op
+    able = _able(trips)
+    moved = _worth_it(trips, able)
+    if not moved:
+        return op
+    large = trips.too_large(name for one in moved for name in one.binds())
+    if large:
+        note(place.where(op), f"computes all in each trip: {large}")
+        return op
+    note(place.where(op), f"computes {_named(moved)} for all trips, before the first")
+    with place.building():
+        for one in moved:
+            with place.program.at(one.source):
+                trips.values |= able[one.name].build(trips.value)
+    return _around(trips, op, moved)
+
+
+def _able(trips: Trips) -> dict[str, Stretched]:
+    """The operators that need nothing of other trips, by name."""
+    known, able = set(trips.values), dict[str, Stretched]()
+    for op in trips.body.ops:
+        found = trips.stretched(op) if trips.varying(op) <= known else None
+        if found is not None:
+            able[op.name] = found
+            known.update(op.binds())
+    return able
+
+
+def _worth_it(trips: Trips, able: Collection[str]) -> list[Op]:
+    """Those of the operators that move: the costly ones, and what comes before and after."""
+    moved, needed = set[str](), set[str]()
+    for op in reversed(trips.body.ops):
+        if op.name in able and (OPS.get(op.type).costly or not needed.isdisjoint(op.binds())):
+            moved.add(op.name)
+            needed.update(op.reads())
+    made = {n for op in trips.body.ops if op.name in moved for n in op.binds()}
+    for op in trips.body.ops:
+        if op.name in able and trips.varying(op) <= made and _is_no_larger(trips, op):
+            moved.add(op.name)
+            made.update(op.binds())
+    return [op for op in trips.body.ops if op.name in moved]
+
+
+def _is_no_larger(trips: Trips, op: Op) -> bool:
+    return trips.bytes_of(op.binds()) <= trips.bytes_of(trips.varying(op))
+
+
+def _around(trips: Trips, op: Op, moved: list[Op]) -> Change:
+    """The loop without what moved."""
+    view, made = trips.view, [n for one in moved for n in one.binds()]
+    gone = {one.name for one in moved}
+    read = {n for one in trips.body.ops if one.name not in gone for n in one.reads()}
+    read.update(memory.next for memory in view.memories)
+    cut = [name for name in made if name in read]
+    stacked = {row.stacked: trips.values[row.result] for row in view.rows if row.result in made}
+    trips.place.stand_for({name: var.name for name, var in stacked.items()})
+    return replace(
+        view,
+        content=without(view.content, moved, cut),
+        slices=(*view.slices, *trips.cut(cut)),
+        rows=tuple(row for row in view.rows if row.stacked not in stacked),
+        length=trips.length,
+        origin=op,
+    ).to_op()
+
+
+def _named(ops: list[Op]) -> str:
+    return ", ".join(f"`{op.name}`" for op in ops)
+
+
+BATCH = Pass(
+    "batch",
+    batched,
+    "Compute for all trips at once what each computes of its slices alone.",
+    trusted=True,
+)

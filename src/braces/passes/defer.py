@@ -1,0 +1,337 @@
+"""Compute after a loop, for all trips at once, what no later trip needs.
+
+    stacked=[ys: f32[n,4]], … =               stacked=[hs: f32[n,3]], … =
+      loop(sliced=rows) captures [w] as l       loop(sliced=rows) as l
+      body (t: i64[], h: f32[3], r: f32[3]) {   body (t: i64[], h: f32[3], r: f32[3]) {
+        a: f32[3] = add(x=r, y=h)        ->       a: f32[3] = add(x=r, y=h)
+        y: f32[4] = matmul(x=a, y=w)              return a, a
+        return a, y                             }
+      }                                       ys: f32[n,4] = matmul(x=hs, y=w)
+
+So the products of a memory that the gradient of a loop adds up leave it: what they are made of
+is stacked, and the products are added in one contraction over the trips.
+
+    final=[g: f32[3,4]], … =                  stacked=[ps: f32[n,3]], … = loop(…) as l
+      loop(init=zero, …) as l                   body (…) { …  return p }
+      body (t: i64[], g: f32[3,4], …) {       e: f32[3,4] = einsum(xs=[ps, qs])
+        e: f32[3,4] = outer(x=p, y=q)    ->     {equation="ab,ac->bc"}
+        s: f32[3,4] = add(x=g, y=e)           g: f32[3,4] = add(x=zero, y=e)
+        return s
+      }
+
+What costs much to compute moves, with all that is computed of it, and with what it is computed
+from where that needs no further rows. What draws random numbers stays, and what owns blocks,
+and what does not say how axes map. Results are the same up to the order of additions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.decorator import OPS
+from braces.dtypes import TensorType, is_float
+from braces.ir.records import Op, ProgramDef, VarInfo
+from braces.ir.views import LoopView, Memory, Row
+from braces.passes.pipeline import Pass, note
+from braces.passes.rewrite import Change, Place, rewrite_loops
+from braces.passes.stretch import Stretched
+from braces.passes.trips import Trips, without
+
+
+def deferred(program: ProgramDef) -> ProgramDef:
+    """A program whose loops compute nothing costly that no later trip needs."""
+    return rewrite_loops(program, None, _defer)
+
+
+def _defer(view: LoopView, op: Op, place: Place) -> Change:
+    trips = Trips.of(view, place)
+    if isinstance(trips, str):
+        note(place.where(op), f"computes all in each trip: {trips}")
+        return op
+    tail = _Tail(trips)
+    if not tail.moved:
+        return op
+    large = trips.too_large(tail.stacked())
+    if large:
+        note(place.where(op), f"computes all in each trip: {large}")
+        return op
+    names = ", ".join(f"`{op.name}`" for op in tail.ops())
+    note(place.where(op), f"computes {names} for all trips, after the last")
+    return _built(trips, tail, op)
+
+
+@dataclass(frozen=True)
+class _Link:
+    """An operator that adds something to a sum.
+
+    Attributes:
+        op: The operator.
+        slot: Its input that is the sum so far.
+        before: The sum so far.
+        after: The sum then.
+    """
+
+    op: Op
+    slot: str
+    before: str
+    after: str
+
+    @property
+    def added(self) -> str | None:
+        """What is added, where the operator does nothing but add it."""
+        slots = OPS.get(self.op.type).adds_to
+        others = [slot for slot in slots if slot != self.slot]
+        return self.op.inputs[others[0]][0] if {*slots} == {*self.op.inputs} else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """A memory to which each trip adds, and that nothing else reads.
+
+    Attributes:
+        memory: The memory.
+        links: What adds to it, in order.
+    """
+
+    memory: Memory
+    links: tuple[_Link, ...]
+
+
+class _Tail:
+    """What of the body of a loop no later trip needs.
+
+    Attributes:
+        trips: The loop.
+        sums: The memories that are sums, by the names of all operators that add to them.
+        links: These operators, by their names.
+        able: The operators that could move, written for all trips; sums have none.
+        moved: The names of those that do.
+        made: What those bind.
+    """
+
+    def __init__(self, trips: Trips) -> None:
+        self.trips = trips
+        sums = list(self._sums())
+        self.sums = {link.op.name: found for found in sums for link in found.links}
+        self.links = {link.op.name: link for found in sums for link in found.links}
+        self.able = self._found()
+        self.moved = set[str]()
+        self.made = set[str]()
+        self._choose()
+
+    def ops(self) -> list[Op]:
+        """The operators that move, in their order."""
+        return [op for op in self.trips.body.ops if op.name in self.moved]
+
+    def needed(self) -> set[str]:
+        """What those need of each trip."""
+        sums = {self.sums[op.name].memory.param for op in self.ops() if op.name in self.links}
+        read = {name for op in self.ops() for name in self.trips.varying(op)}
+        return read - self.made - sums
+
+    def stacked(self) -> set[str]:
+        """What there is for all trips then and was not before."""
+        sums = {link.after for link in self.links.values()}
+        sums |= {link.added for link in self.links.values() if link.added in self.made}
+        rows = {row.result for row in self.trips.view.rows}
+        return (self.made | self.needed()) - rows - sums - self.trips.values.keys()
+
+    def moved_sums(self) -> list[_Sum]:
+        """The memories that leave the loop."""
+        moved = (found for name, found in self.sums.items() if name in self.moved)
+        return list(dict.fromkeys(moved))
+
+    # ---- what could --------------------------------------------------------------------------
+
+    @cached_property
+    def readers(self) -> dict[str, list[Op]]:
+        """The operators that read a name, in the body."""
+        found: dict[str, list[Op]] = {}
+        for op in self.trips.body.ops:
+            for name in set(op.reads()):
+                found.setdefault(name, []).append(op)
+        return found
+
+    def _sums(self) -> Iterator[_Sum]:
+        results = self.trips.body.results
+        for memory in self.trips.view.memories:
+            links = tuple(self._links(memory.param))
+            if not links or links[-1].after != memory.next or memory.next in self.readers:
+                continue
+            if results.count(memory.next) == 1 and all(map(self._is_addable, links)):
+                yield _Sum(memory, links)
+
+    def _links(self, total: str) -> Iterator[_Link]:
+        """What adds to a sum, one after the other, as long as nothing else reads it."""
+        while total not in self.trips.body.results and len(self.readers.get(total, ())) == 1:
+            (op,) = self.readers[total]
+            slots = [s for s in OPS.get(op.type).adds_to if op.inputs[s] == (total,)]
+            after = tuple(op.binds())
+            if len(slots) != 1 or len(after) != 1 or [*op.reads()].count(total) != 1:
+                return
+            yield _Link(op, slots[0], total, after[0])
+            (total,) = after
+
+    def _found(self) -> dict[str, Stretched | None]:
+        """All that only rows and sums need, followed backwards."""
+        sums = {found.memory.next for found in self.sums.values()}
+        core = {memory.next for memory in self.trips.view.memories} - sums
+        able: dict[str, Stretched | None] = {}
+        for op in reversed(self.trips.body.ops):
+            free = op.name not in self.links and core.isdisjoint(op.binds())
+            found = self.trips.stretched(op) if free else None
+            if found is not None or op.name in self.links:
+                able[op.name] = found
+            else:
+                core.update(op.reads())
+        return able
+
+    def _is_addable(self, found: _Link) -> bool:
+        """Whether what a sum adds can be added for all trips in one go."""
+        added, trips = found.added, self.trips
+        if added is None:
+            return trips.stretched(found.op, found.before) is not None
+        type_, maker = trips.type_of(added), trips.makers.get(added)
+        if type_ != trips.type_of(found.before) or not isinstance(type_, TensorType):
+            return False
+        if not is_float(type_.dtype):
+            return False
+        if maker is None:
+            return added in trips.values
+        if self.readers[added] != [found.op] or added in trips.body.results:
+            return False
+        stretched = trips.stretched(maker)
+        return stretched is not None and stretched.adds_up
+
+    # ---- what does ---------------------------------------------------------------------------
+
+    def _choose(self) -> None:
+        ops = self.trips.body.ops
+        for op in ops:
+            if op.name in self.able and (self._pays(op) or self._follows(op)):
+                self._move(op)
+        grown = -1
+        while grown != len(self.moved):
+            grown = len(self.moved)
+            for op in reversed(ops):
+                if op.name in self.able and op.name not in self.moved and self._joins(op):
+                    self._move(op)
+
+    def _move(self, op: Op) -> None:
+        """Move it; all that adds to one sum moves together."""
+        links = self.sums[op.name].links if op.name in self.sums else ()
+        for moved in (op, *(link.op for link in links)):
+            self.moved.add(moved.name)
+            self.made.update(moved.binds())
+
+    def _follows(self, op: Op) -> bool:
+        return not self.made.isdisjoint(op.reads())
+
+    def _pays(self, op: Op) -> bool:
+        """Whether it is worth moving for itself."""
+        link, stretched = self.links.get(op.name), self.able[op.name]
+        if link is not None:
+            return link.added in self.trips.values
+        reading = [reader.name for name in op.binds() for reader in self.readers.get(name, ())]
+        adds_up = stretched is not None and stretched.adds_up
+        return OPS.get(op.type).costly or (adds_up and any(n in self.links for n in reading))
+
+    def _joins(self, op: Op) -> bool:
+        """Whether it moves along with all that reads it, since that needs no further rows."""
+        if op.name in self.links or not set(op.binds()).isdisjoint(self.trips.body.results):
+            return False
+        reading = [reader.name for name in op.binds() for reader in self.readers.get(name, ())]
+        if not reading or not self.moved.issuperset(reading):
+            return False
+        there = self.needed() | set(self.trips.values)
+        further = self.trips.varying(op) - there
+        moves = OPS.get(op.type).cheap and len(further) == 1
+        return not further or (moves and self.trips.bytes_of(further) <= self._freed(op))
+
+    def _freed(self, op: Op) -> int:
+        """How many bytes of rows are spared where it moves."""
+        return self.trips.bytes_of(op.binds())
+
+
+# ---- building --------------------------------------------------------------------------------
+
+
+def _built(trips: Trips, tail: _Tail, op: Op) -> Change:
+    """Build the loop and what comes after it; what its outputs are called from then on."""
+    view, place = trips.view, trips.place
+    loop, infos = _shorter(trips, tail, op)
+    place.keep(loop.to_op(), infos)
+    stacked = {row.result: row.stacked for row in loop.rows}
+    for name in tail.needed() - trips.values.keys():
+        trips.values[name] = place.var(stacked[name])
+    memories = [found.memory for found in tail.moved_sums()]
+    trips.values |= {memory.param: place.var(memory.init) for memory in memories}
+    with place.building():
+        for moved in tail.ops():
+            with place.program.at(moved.source):
+                _build(trips, tail, moved)
+    stands = {row.stacked: row.result for row in view.rows if row.result in tail.made}
+    stands |= {memory.final: memory.next for memory in memories}
+    return {name: trips.values[inner].name for name, inner in stands.items()}
+
+
+def _build(trips: Trips, tail: _Tail, op: Op) -> None:
+    """What an operator gives in all trips; their sum, where that is all that is read."""
+    if op.name in tail.links:
+        link = tail.links[op.name]
+        trips.values[link.after] = _with_all(trips, link)
+        return
+    stretched = tail.able[op.name]
+    assert stretched is not None
+    (name, *_) = op.binds()
+    if any(name == link.added for link in tail.links.values()):
+        trips.values[name] = stretched.total(trips.value)
+    else:
+        trips.values |= stretched.build(trips.value)
+
+
+def _with_all(trips: Trips, link: _Link) -> Var:
+    """A sum with what all trips add to it there."""
+    if link.added is None:
+        stretched = trips.stretched(link.op, link.before)
+        assert stretched is not None
+        return stretched.build(trips.value)[link.after]
+    more = trips.value(link.added)
+    if link.added not in trips.makers:  # it is a slice
+        more = one("sum", more, axis=0)
+    return trips.value(link.before) + more
+
+
+def _shorter(trips: Trips, tail: _Tail, op: Op) -> tuple[LoopView, list[VarInfo]]:
+    """The loop without its tail, and the rows that it stacks for that."""
+    view, table = trips.view, trips.place.table
+    rows = [row for row in view.rows if row.result not in tail.made]
+    there, infos = {row.result for row in rows} | trips.values.keys(), list[VarInfo]()
+    for name in sorted(tail.needed() - there):
+        type_ = trips.type_of(name)
+        assert isinstance(type_, TensorType)
+        stacked = TensorType(type_.dtype, (trips.length, *type_.shape))
+        infos.append(VarInfo(table.names.unique(f"{op.name}.{name}"), stacked))
+        rows.append(Row(name, infos[-1].name))
+    summed = [found.memory for found in tail.moved_sums()]
+    loop = replace(
+        view,
+        content=without(view.content, tail.ops()),
+        memories=tuple(memory for memory in view.memories if memory not in summed),
+        rows=tuple(rows),
+        length=trips.length,
+        origin=op,
+    )
+    return loop, infos
+
+
+DEFER = Pass(
+    "defer",
+    deferred,
+    "Compute after a loop, for all trips at once, what no later trip needs.",
+    trusted=True,
+)

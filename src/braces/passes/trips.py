@@ -1,0 +1,149 @@
+"""A loop whose number of trips is known, and what is computed for all its trips at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Self
+
+from braces.builder.append import apply
+from braces.builder.var import Var
+from braces.define.decorator import OPS
+from braces.dims import Size
+from braces.dtypes import TensorType, Type
+from braces.ir.records import ARGUMENT, Body, Op
+from braces.ir.views import LoopView, Slice
+from braces.ir.walk import producers
+from braces.passes.rewrite import Place
+from braces.passes.stretch import Stretched, stretched
+
+LIMIT_BYTES = 2**30
+"""What is computed for all trips at once takes no more, as far as sizes are known."""
+
+
+class Trips:
+    """A loop of so many trips, at its place; builds what its body computes in front of it.
+
+    Attributes:
+        view: The loop.
+        place: Where it stands.
+        length: How many trips it makes.
+        body: The block of a trip.
+        values: What stands for names of the body outside, with a first axis of trips.
+    """
+
+    def __init__(self, view: LoopView, place: Place, length: Size) -> None:
+        self.view = view
+        self.place = place
+        self.length = length
+        self.body: Body = view.body
+        self.values = {one.param: place.var(one.source) for one in view.slices}
+
+    @classmethod
+    def of(cls, view: LoopView, place: Place) -> Self | str:
+        """The trips of a loop, or why they cannot be taken together."""
+        if not view.counted:
+            return "how many trips it makes is known when it runs"
+        if view.max_trips is not None:
+            return "its trips are limited"
+        if view.recompute:
+            return "its trips run again so that nothing of them is kept"
+        length = view.length
+        if length is None:
+            length = place.var(view.slices[0].source).shape[0]
+        return cls(view, place, length)
+
+    def type_of(self, name: str) -> Type:
+        """The type of what the body sees."""
+        info = self.body.vars.get(name)
+        return (info or self.place.info(name)).type
+
+    @cached_property
+    def makers(self) -> Mapping[str, Op]:
+        """The operator that binds a name, in the body."""
+        return producers(self.body.ops)
+
+    @cached_property
+    def fixed(self) -> set[str]:
+        """What the body binds that is the same on each trip."""
+        found = set[str]()
+        for op in self.body.ops:
+            if _settled(op) and all(not self.varies(n, found) for n in op.reads()):
+                found.update(op.binds())
+        return found
+
+    def varies(self, name: str, fixed: set[str] | None = None) -> bool:
+        """Whether something may be another on each trip."""
+        return name in self.body.vars and name not in (self.fixed if fixed is None else fixed)
+
+    def varying(self, op: Op) -> set[str]:
+        """What an operator reads that may be another on each trip."""
+        return {name for name in op.reads() if self.varies(name)}
+
+    def stretched(self, op: Op, total: str | None = None) -> Stretched | None:
+        """How an operator is written for all trips; `None` where nothing tells.
+
+        Args:
+            op: The operator.
+            total: What it reads to which all trips are added.
+        """
+        varying, into = self.varying(op) - {total}, total is not None
+        if not varying:
+            return None
+        return stretched(op, self.type_of, varying, self.length, into)
+
+    def value(self, name: str) -> Var:
+        """What stands for something of the body; what is fixed is built when asked for."""
+        if name not in self.values and name in self.fixed:
+            self._build(self.makers[name])
+        return self.values[name] if name in self.values else self.place.var(name)
+
+    def _build(self, op: Op) -> None:
+        with self.place.program.at(op.source):
+            inputs = {slot: [*map(self.value, names)] for slot, names in op.inputs.items()}
+            made = apply(op.type, inputs, op.attrs, wanted=tuple(op.outputs))
+        for slot, names in op.outputs.items():
+            self.values.update(zip(names, made[slot], strict=True))
+
+    def bytes_of(self, names: Iterable[str]) -> int:
+        """How many bytes these take in one trip; sizes that are not known count as 1."""
+        return sum(_bytes_of(self.type_of(name)) for name in names)
+
+    def too_large(self, names: Iterable[str]) -> str | None:
+        """Why these are not to be there for all trips at once, where they are not."""
+        trips = self.length if isinstance(self.length, int) else 1
+        taken = self.bytes_of(names) * trips
+        if taken <= LIMIT_BYTES:
+            return None
+        return f"for all trips at once that would take {taken / 2**30:.1f} GiB"
+
+    def cut(self, names: Iterable[str]) -> list[Slice]:
+        """What was computed for all trips, as slices of the loop."""
+        return [Slice(self.values[name].name, name) for name in names]
+
+
+def _settled(op: Op) -> bool:
+    """Whether nothing but what it reads decides what an operator gives, and that it does."""
+    definition, base = OPS.get(op.type), OPS.get(op.type.partition(".")[0])
+    return not (op.bodies() or base.random or definition.may_fail(op.attrs) or base.lists)
+
+
+def _bytes_of(type_: Type) -> int:
+    if not isinstance(type_, TensorType):
+        return 0
+    count = type_.dtype.itemsize
+    for size in type_.shape:
+        count *= size if isinstance(size, int) else 1
+    return count
+
+
+def without(body: Body, ops: Iterable[Op], params: Iterable[str] = ()) -> Body:
+    """A block without some operators; what they bound is gone, or is now a parameter."""
+    gone, kept = {id(op) for op in ops}, dict.fromkeys(params)
+    ends = {n for op in body.ops if id(op) in gone for n in op.binds()}
+    infos = {
+        name: info.with_(kind=ARGUMENT) if name in kept else info
+        for name, info in body.vars.items()
+        if name in kept or name not in ends
+    }
+    return body.with_(ops=tuple(op for op in body.ops if id(op) not in gone), vars=infos)
