@@ -43,6 +43,7 @@ from braces.passes.directions import (
     leading_to,
     open_blocks,
 )
+from braces.passes.hoist import hoist_all
 
 Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 """The cotangents of a slot, which may be just one."""
@@ -295,6 +296,7 @@ def _tables_around(
     """
     read, ways = set(ends), list[tuple[SymbolTable, list[Op]]]()
     for table in open_blocks(host):
+        hoist_all(table, leading_to(table, read))
         ways.append((table, leading_to(table, read)))
         read.update(name for op in ways[-1][1] for name in op.reads())
     found = list[tuple[SymbolTable, set[str]]]()

@@ -13,8 +13,8 @@
 From loops in loops it moves as far out as it can. What may fail stays: a loop of no trips does
 not fail. So does what draws, what lists hold, and what owns blocks. Out of a case nothing
 moves: that case may never run. `check_nan` then sees a NaN before a loop of no trips, too.
-No executor does it by itself. It pays most in a program that is not differentiated yet: what
-stands before a loop has one gradient, not one for each trip.
+No executor does it by itself; a gradient does, to the loops that it goes through: what stands
+before a loop is not kept for each trip, and has one gradient, not one for each trip.
 
 While a block is built, `move_before` moves just what its construct asks for: the initial value
 of a memory say, which a user computed in the block.
@@ -22,14 +22,14 @@ of a memory say, which a user computed in the block.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from functools import partial
 
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.dtypes import ListType
-from braces.ir.records import BLOCK, Op, ProgramDef
+from braces.ir.records import BLOCK, DATA, Body, Op, ProgramDef
 from braces.ir.walk import ancestors, rename_op
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Lifted, Place, rewrite
@@ -60,6 +60,27 @@ def _hoist(op: Op, place: Place) -> Change:
         return op
     note(place.where(op), "is the same on each trip, and runs once before the loop")
     return place.lift(op, target)
+
+
+def hoist_all(host: SymbolTable, ops: Iterable[Op]) -> None:
+    """Do it to operators of a block that is being built."""
+    for op in ops:
+        if op.bodies():
+            _hoist_from(host, op)
+
+
+def _hoist_from(host: SymbolTable, op: Op) -> None:
+    outside = {name: host.get_var(name).with_(kind=DATA) for name in op.reads()}
+    bound = {name: host.vars[name] for name in op.binds()}
+    alone = Body((), tuple(bound), {**outside, **bound}, (op,))
+    made = hoisted(ProgramDef(alone, {})).main
+    if made is alone:
+        return
+    moved = [info for name, info in made.vars.items() if name not in alone.vars]
+    names = {one.name: host.names.unique(one.name) for one in moved if host.find_var(one.name)}
+    for info in moved:
+        host.new_var(names.get(info.name, info.name), info.type)
+    host.replace(op, *(rename_op(one, names) for one in made.ops))
 
 
 def move_before(block: SymbolTable, name: str) -> bool:
