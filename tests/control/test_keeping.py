@@ -12,6 +12,8 @@ from braces.builder.append import call
 from braces.define.decorator import OPS
 from braces.ir.views import LoopView
 
+pytestmark = pytest.mark.unoptimized
+
 Step = Callable[[br.Var, br.Var, br.Var], br.Var]
 
 

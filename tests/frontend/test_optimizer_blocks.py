@@ -14,6 +14,8 @@ import braces as br
 from braces.frontend import optimizer as opt
 from braces.ir.views import BlockView
 
+pytestmark = pytest.mark.unoptimized
+
 X = np.linspace(-1, 2, 12, dtype=np.float32).reshape(4, 3)
 
 
