@@ -74,13 +74,13 @@ class Sample:
         """What the definition says."""
         rule = self.definition.axes_rule
         assert rule is not None
+        return rule({**_types(self.values), **self.made}, self.attrs)
+
+    @cached_property
+    def made(self) -> dict[str, tuple[TensorType, ...]]:
+        """The types of what it gives."""
         with as_declared():
-            made = jax.eval_shape(self.compute, dict(self.values))
-        types = {
-            slot: tuple(TensorType(x.dtype, x.shape) for x in found)
-            for slot, found in (*self.values.items(), *made.items())
-        }
-        return rule(types, self.attrs)
+            return _types(jax.eval_shape(self.compute, dict(self.values)))
 
     @cached_property
     def indices(self) -> dict[str, int]:
@@ -101,6 +101,10 @@ class Sample:
             slot: tuple(_take(x, axes.of(slot, i), index, chosen) for i, x in enumerate(found))
             for slot, found in values.items()
         }
+
+
+def _types(values: Mapping[str, Sequence[Any]]) -> dict[str, tuple[TensorType, ...]]:
+    return {s: tuple(TensorType(x.dtype, x.shape) for x in xs) for s, xs in values.items()}
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,17 +33,26 @@ pytestmark = pytest.mark.unoptimized
 TRIPS = 3
 
 
-def op_of(sample: Sample) -> tuple[Op, dict[str, np.ndarray]]:
-    """The operator as a program has it, and its inputs and outputs by name."""
-    slots, values = list[dict[str, tuple[str, ...]]](), dict[str, np.ndarray]()
-    for kind, found in (("in", sample.values), ("out", sample.outputs)):
-        names = {
-            s: tuple(f"{kind}.{s}.{i}" for i, _ in enumerate(xs)) for s, xs in found.items()
-        }
-        for slot, xs in found.items():
-            values |= zip(names[slot], map(np.asarray, xs), strict=True)
-        slots.append({slot: given for slot, given in names.items() if given})
-    return Op(sample.definition.type, "op", *slots, dict(sample.attrs)), values
+def named(kind: str, found: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, ...]]:
+    """A name for each variable, by slot."""
+    return {
+        s: tuple(f"{kind}.{s}.{i}" for i, _ in enumerate(xs)) for s, xs in found.items() if xs
+    }
+
+
+def by_name(names: Mapping[str, Sequence[str]], found: Mapping[str, Sequence[Any]]) -> Any:
+    """What belongs to each name."""
+    pairs = (zip(names[slot], xs, strict=True) for slot, xs in found.items() if xs)
+    return dict(chain.from_iterable(pairs))
+
+
+def op_of(sample: Sample) -> tuple[Op, dict[str, TensorType], dict[str, np.ndarray]]:
+    """The operator as a program has it, the types of all that it names, and its inputs."""
+    given, made = named("in", sample.values), named("out", sample.made)
+    values = by_name(given, sample.values)
+    types = {name: TensorType(x.dtype, x.shape) for name, x in values.items()}
+    op = Op(sample.definition.type, "op", given, made, dict(sample.attrs))
+    return op, types | by_name(made, sample.made), values
 
 
 def trips_of(x: np.ndarray) -> list[np.ndarray]:
@@ -98,8 +108,7 @@ class Way:
 
 def ways_of(sample: Sample) -> Iterator[Way]:
     """An operator written for all trips, by what varies."""
-    op, values = op_of(sample)
-    types = {name: TensorType(x.dtype, x.shape) for name, x in values.items()}
+    op, types, values = op_of(sample)
     for varying in all_ways(op):
         found = stretched(op, types.__getitem__, varying, TRIPS)
         if found is not None:

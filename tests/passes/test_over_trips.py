@@ -133,14 +133,14 @@ def products(prog: br.Program, fetch: Any) -> int:
     return sum(op.type in ("matmul", "einsum") for path, op in found if path)
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.unoptimized
-def test_values_and_gradients_are_those_of_the_loops_as_written(cell: str, mode: Any) -> None:
+def test_values_and_gradients_are_those_of_the_loops_as_written(cell: str) -> None:
     prog, wanted = built(cell, order=2)
     for trips in (0, 1, 4):
-        as_written = run(prog, wanted, trips, mode=mode, passes=PLAIN)
-        close(run(prog, wanted, trips, mode=mode), as_written)
+        as_written = run(prog, wanted, trips, mode="interpret", passes=PLAIN)
+        for mode in MODES:
+            close(run(prog, wanted, trips, mode=mode), as_written)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "highway"])
