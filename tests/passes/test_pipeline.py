@@ -242,11 +242,17 @@ def test_the_error_of_a_pass_keeps_its_class_and_names_the_pass(mode: str) -> No
 
 @pytest.mark.parametrize(
     "given",
-    [None, "eliminate", br.passes.eliminate, [same], (br.passes.eliminate, "x"), 3, [None]],
+    ["eliminate", br.passes.eliminate, [same], (br.passes.eliminate, "x"), 3, [None]],
 )
 def test_what_is_no_tuple_of_passes_is_refused(given: Any) -> None:
     with pytest.raises(br.ProgramError, match="is no pass or tuple of passes"):
         br.Executor(passes=given)
+
+
+def test_each_mode_has_passes_where_none_are_asked_for() -> None:
+    assert br.Executor().passes == br.passes.default
+    assert br.Executor(passes=None).passes == br.passes.default
+    assert br.Executor("interpret").passes == (br.passes.eliminate,)
 
 
 def test_a_function_in_place_of_a_pass_is_told_how_to_be_one() -> None:

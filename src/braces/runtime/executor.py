@@ -16,7 +16,7 @@ from braces.hints import Hinted
 from braces.lower.interpreter import Listener
 from braces.lower.kernels import forget_kernels
 from braces.lower.watch import Watch
-from braces.passes.catalogue import DEFAULT
+from braces.passes.catalogue import DEFAULT, ELIMINATE
 from braces.passes.pipeline import Pass, as_passes
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
@@ -29,6 +29,8 @@ from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
 from braces.scope import Scope
 
 BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
+PASSES = {"compile": DEFAULT, "interpret": (ELIMINATE,)}
+"""What each mode does to programs where nothing else is asked for."""
 """How plans are run, by the mode of an executor."""
 
 
@@ -68,8 +70,10 @@ class Executor(Hinted):
             compiled for each set of shapes that it is fed, and what was used longest ago is
             let go. The logger `"braces"` says once for each program (INFO) that it is compiled
             again and for which shapes, and once (WARNING) that the limit is reached.
-        passes: What is made of each program before it runs, one after the other, in both modes;
-            see `br.passes`. With `()`, too, a run computes only what its fetches and updates
+        passes: What is made of each program before it runs, one after the other; see
+            `br.passes`. By default that is `br.passes.default` where it compiles. Interpreting,
+            it is `eliminate` alone, so that errors, listeners and kept scopes show loops as
+            they were written. With `()`, too, a run computes only what its fetches and updates
             need. What a pass of your own makes is verified.
 
     Raises:
@@ -84,14 +88,14 @@ class Executor(Hinted):
         device: str | None = None,
         *,
         max_executables: int = MOST_EXECUTABLES,
-        passes: Sequence[Pass] = DEFAULT,
+        passes: Sequence[Pass] | None = None,
     ) -> None:
         if mode not in BACKENDS:
             raise ProgramError(
                 f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'."
             )
         self.mode = mode
-        self.passes = as_passes(passes)
+        self.passes = as_passes(PASSES[mode] if passes is None else passes)
         self.device_name = device
         self.device = BACKENDS[mode].open(device)
         self.step_scopes: dict[str, Scope] = {}
