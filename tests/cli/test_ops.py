@@ -27,7 +27,7 @@ def test_every_operator_is_listed_with_what_it_does(capsys: pytest.CaptureFixtur
 
 def test_one_operator_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "softmax")
-    assert text.startswith("softmax(x, *, axis: int = -1) -> out\n")
+    assert text.startswith("softmax(x, *, axis: Axis = -1) -> out\n")
     assert OPS.get("softmax").doc in text
     assert "softmax x=f32[2,3]" in text
     assert "gradient: a kernel" in text
@@ -49,7 +49,7 @@ def test_json_has_every_definition(capsys: pytest.CaptureFixture[str]) -> None:
     assert [one["type"] for one in found] == sorted(OPS.definitions)
     one = json.loads(said(capsys, "softmax", "--json"))
     assert one["attributes"] == [
-        {"name": "axis", "kind": "int", "required": False, "default": "-1"}
+        {"name": "axis", "kind": "Axis", "required": False, "default": "-1"}
     ]
     assert one in found
 

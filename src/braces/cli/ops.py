@@ -98,7 +98,7 @@ def signature(definition: OpDef) -> str:
     Example:
         >>> from braces.define.decorator import OPS
         >>> signature(OPS.get("softmax"))
-        'softmax(x, *, axis: int = -1) -> out'
+        'softmax(x, *, axis: Axis = -1) -> out'
     """
     inputs = [_slot(slot) for slot in definition.inputs]
     attrs = [_attr(spec) for spec in definition.attrs]

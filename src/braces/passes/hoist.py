@@ -80,7 +80,11 @@ def _hoist_from(host: SymbolTable, op: Op) -> None:
     names = {one.name: host.names.unique(one.name) for one in moved if host.find_var(one.name)}
     for info in moved:
         host.new_var(names.get(info.name, info.name), info.type)
-    host.replace(op, *(rename_op(one, names) for one in made.ops))
+    *lifted, loop = (rename_op(one, names) for one in made.ops)
+    taken = {one.name for one in host.ops}
+    host.names.take(one.name for one in lifted)
+    anew = {one.name: host.names.unique(one.name) for one in lifted if one.name in taken}
+    host.replace(op, *(one.with_(name=anew.get(one.name, one.name)) for one in lifted), loop)
 
 
 def move_before(block: SymbolTable, name: str) -> bool:

@@ -146,8 +146,8 @@ class Program(Builder, hints.Hinted):
         Args:
             fetch: What is fetched, as variables or names; what the program gives where nothing
                 is, and where it gives and updates nothing, whatever no operator reads.
-            options: `passes=`, a tuple as `br.Executor` takes it; those of an executor that is
-                given none.
+            options: `passes=`, a tuple as `br.Executor` takes it; `br.passes.default` where it
+                is left out.
 
         Returns:
             A value with one step for each pass; `print` shows it.
@@ -160,7 +160,7 @@ class Program(Builder, hints.Hinted):
             >>> import braces as br
             >>> prog = br.parse('''program {
             ...   data x: f32[3]  y: f32[3] = tanh(x=x)  z: f32[3] = exp(x=x)  return y }''')
-            >>> print(prog.explain())
+            >>> print(prog.explain(passes=(br.passes.eliminate,)))
             eliminate: Keep what the results and updates need.
               block 0: 1 removed (z)
         """

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from braces.lazy import extend, tracing
 
 UNKNOWN = math.inf
+Traced: TypeAlias = Any
+"""A computation that JAX traced, or a part of one: an equation, a variable, a parameter."""
 
 
-def work_of(jaxpr: Any) -> float:
+def work_of(jaxpr: Traced) -> float:
     """The numbers that a traced computation makes, each product of two among them.
 
     What its loops do is unknown where only a run tells their trips.
@@ -19,7 +21,7 @@ def work_of(jaxpr: Any) -> float:
     return sum(map(_work, jaxpr.eqns))
 
 
-def _work(equation: Any) -> float:
+def _work(equation: Traced) -> float:
     name, params = equation.primitive.name, equation.params
     made = [one.aval for one in equation.outvars if isinstance(one.aval, tracing.ShapedArray)]
     numbers = sum(math.prod(one.shape) for one in made)
@@ -40,11 +42,11 @@ def _work(equation: Any) -> float:
             return numbers + inside
 
 
-def _sizes(variable: Any, axes: Iterable[int]) -> int:
+def _sizes(variable: Traced, axes: Iterable[int]) -> int:
     return math.prod(variable.aval.shape[axis] for axis in axes)
 
 
-def inner_computations(params: Iterable[Any]) -> Iterator[Any]:
+def inner_computations(params: Iterable[Traced]) -> Iterator[Traced]:
     """The computations among the parameters of an equation."""
     for value in params:
         if isinstance(value, extend.ClosedJaxpr | extend.Jaxpr):
