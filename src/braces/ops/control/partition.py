@@ -26,8 +26,6 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
-import numpy as np
-
 from braces.define.axes import AxisMap, led_by
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.inference import Context
@@ -47,14 +45,7 @@ from braces.ops.control.base import (
     result_types,
 )
 from braces.ops.control.derivatives import Differentiation, Pushing
-from braces.ops.control.interpreting import (
-    Array,
-    arrays,
-    chosen_rows,
-    merge,
-    place,
-    zeros,
-)
+from braces.ops.control.interpreting import CaseRows, no_rows
 from braces.ops.control.loop_types import slice_type
 from braces.ops.control.partition_gradient import partition_gradient, partition_jvp
 from braces.ops.control.partition_lowering import lower_cases
@@ -147,21 +138,19 @@ class PartitionOp(BlockOp):
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
         """Each case on exactly its rows."""
-        (view, bodies), results = frame.once(_taken_apart), list[Array]()
-        rows = [np.asarray(frame.read(row.source)) for row in view.rows]
+        view, bodies = frame.once(_taken_apart)
         outs = len(view.outs)
+        results: list[Value] | None = None
         for k, (case, body) in enumerate(zip(view.cases, bodies, strict=True)):
-            mask = np.asarray(frame.read(case.mask))
-            valid, given = chosen_rows(view, mask, rows)
-            frame.set_size(case.count, valid.size)
-            if mask.any():
-                ran = frame.run(f"cases[{k}]", body, arrays((valid, *given)))
-                found = [np.asarray(result) for result in ran]
-            else:
-                found = [zeros(frame, body, name) for name in body.results]
-            placed = [place(mask, valid, r) for r in found[:outs]] + found[outs:]
-            results = placed if not k else merge(results, placed, mask, outs)
-        return view.bound(arrays(results))
+            own = CaseRows(frame.read(case.mask), view.compact)
+            frame.set_size(case.count, own.seen)
+            if own.number:
+                rows = [own.take(frame.read(row.source), row.linear) for row in view.rows]
+                found = frame.run(f"cases[{k}]", body, [own.valid, *rows])
+                results = own.joined(found, results, outs)
+            elif results is None and k == len(bodies) - 1:
+                results = no_rows(frame, body, own.total, outs)
+        return view.bound(results or [])
 
     # ---- lower -------------------------------------------------------------------------------
 
