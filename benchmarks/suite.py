@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from benchmarks import build, conv_loop, first_step, loop, memory, overhead, rows, scaling
+from benchmarks import (
+    build,
+    conv_loop,
+    first_step,
+    loop,
+    memory,
+    overhead,
+    recurrent,
+    rows,
+    scaling,
+)
 from benchmarks.case import Case
 from benchmarks.peers import OPTIONAL, installed
 
@@ -25,6 +35,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "first_step": first_step,
     "build": build,
     "loop": loop,
+    "recurrent": recurrent,
     "conv_loop": conv_loop,
     "rows": rows,
     "scaling": scaling,
