@@ -107,6 +107,7 @@ FILES = (
 )  # fmt: skip
 ARGUMENTS: dict[str, list[list[str]]] = {
     "demo": [],
+    "cache": [],
     "completion": [],
     "ops": [[ESCAPES]],
     "show": [["FILE"], ["FILE", "--text"], ["FILE", "--json"]],
