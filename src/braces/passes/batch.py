@@ -22,7 +22,7 @@ from dataclasses import replace
 from braces.define.decorator import OPS
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
-from braces.passes.pipeline import Pass, note
+from braces.passes.pipeline import Pass
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.stretch import Stretched
 from braces.passes.trips import Trips, without
@@ -34,19 +34,14 @@ def batched(program: ProgramDef) -> ProgramDef:
 
 
 def _batch(view: LoopView, op: Op, place: Place) -> Change:
-    trips = Trips.of(view, place)
-    if isinstance(trips, str):
-        note(place.where(op), f"computes all in each trip: {trips}")
+    trips = Trips.of(view, op, place)
+    if trips is None:
         return op
     able = _able(trips)
     moved = _worth_it(trips, able)
-    if not moved:
+    made = [name for one in moved for name in one.binds()]
+    if not moved or not trips.move(op, moved, made, "before the first"):
         return op
-    large = trips.too_large(name for one in moved for name in one.binds())
-    if large:
-        note(place.where(op), f"computes all in each trip: {large}")
-        return op
-    note(place.where(op), f"computes {_named(moved)} for all trips, before the first")
     with place.building():
         for one in moved:
             with place.program.at(one.source):
@@ -101,10 +96,6 @@ def _around(trips: Trips, op: Op, moved: list[Op]) -> Change:
         length=trips.length,
         origin=op,
     ).to_op()
-
-
-def _named(ops: list[Op]) -> str:
-    return ", ".join(f"`{op.name}`" for op in ops)
 
 
 BATCH = Pass(

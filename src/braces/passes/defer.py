@@ -36,7 +36,7 @@ from braces.define.decorator import OPS
 from braces.dtypes import TensorType, is_float
 from braces.ir.records import Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Memory, Row
-from braces.passes.pipeline import Pass, note
+from braces.passes.pipeline import Pass
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.stretch import Stretched
 from braces.passes.trips import Trips, without
@@ -48,19 +48,12 @@ def deferred(program: ProgramDef) -> ProgramDef:
 
 
 def _defer(view: LoopView, op: Op, place: Place) -> Change:
-    trips = Trips.of(view, place)
-    if isinstance(trips, str):
-        note(place.where(op), f"computes all in each trip: {trips}")
+    trips = Trips.of(view, op, place)
+    if trips is None:
         return op
     tail = _Tail(trips)
-    if not tail.moved:
+    if not tail.moved or not trips.move(op, tail.ops(), tail.stacked(), "after the last"):
         return op
-    large = trips.too_large(tail.stacked())
-    if large:
-        note(place.where(op), f"computes all in each trip: {large}")
-        return op
-    names = ", ".join(f"`{op.name}`" for op in tail.ops())
-    note(place.where(op), f"computes {names} for all trips, after the last")
     return _built(trips, tail, op)
 
 

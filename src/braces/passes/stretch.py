@@ -31,14 +31,13 @@ from braces.dims import Size, Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
+from braces.ops.linalg import LETTERS
 
 TypeOf: TypeAlias = "Callable[[str], Type]"
 Values: TypeAlias = "Callable[[str], Var]"
 Occurrence: TypeAlias = "tuple[bool, str, int, int]"
 """An axis: whether of an output, its slot, which variable, and which axis from the end."""
 Structure: TypeAlias = "frozenset[tuple[frozenset[Occurrence], str]]"
-
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,9 @@ class Stretched:
     def adds_up(self) -> bool:
         """Whether `total` can build it: its only output is a sum of products of axes."""
         (slot, *others), indices = self.op.outputs, self._every_index()
-        whole = None not in (*indices, *self.axes.of_output(slot)) and len(indices) <= 52
+        whole = None not in (*indices, *self.axes.of_output(slot)) and len(indices) <= len(
+            LETTERS
+        )
         return OPS.get(self.op.type).product and whole and not others
 
     def total(self, values: Values) -> Var:

@@ -14,6 +14,7 @@ from braces.dtypes import TensorType, Type
 from braces.ir.records import ARGUMENT, Body, Op
 from braces.ir.views import LoopView, Slice
 from braces.ir.walk import producers
+from braces.passes.pipeline import note
 from braces.passes.rewrite import Place
 from braces.passes.stretch import Stretched, stretched
 
@@ -40,14 +41,12 @@ class Trips:
         self.values = {one.param: place.var(one.source) for one in view.slices}
 
     @classmethod
-    def of(cls, view: LoopView, place: Place) -> Self | str:
-        """The trips of a loop, or why they cannot be taken together."""
-        if not view.counted:
-            return "how many trips it makes is known when it runs"
-        if view.max_trips is not None:
-            return "its trips are limited"
-        if view.recompute:
-            return "its trips run again so that nothing of them is kept"
+    def of(cls, view: LoopView, op: Op, place: Place) -> Self | None:
+        """The trips of a loop; `None` where they cannot be taken together, which is noted."""
+        reason = _apart(view)
+        if reason is not None:
+            note(place.where(op), f"computes all in each trip: {reason}")
+            return None
         length = view.length
         if length is None:
             length = place.var(view.slices[0].source).shape[0]
@@ -109,17 +108,39 @@ class Trips:
         """How many bytes these take in one trip; sizes that are not known count as 1."""
         return sum(_bytes_of(self.type_of(name)) for name in names)
 
-    def too_large(self, names: Iterable[str]) -> str | None:
-        """Why these are not to be there for all trips at once, where they are not."""
+    def move(self, op: Op, moved: Iterable[Op], made: Iterable[str], where: str) -> bool:
+        """Say that operators leave the loop, or that they stay; whether they leave.
+
+        Args:
+            op: The loop.
+            moved: The operators.
+            made: What there is for all trips then and was not before.
+            where: Where they go.
+        """
         trips = self.length if isinstance(self.length, int) else 1
-        taken = self.bytes_of(names) * trips
-        if taken <= LIMIT_BYTES:
-            return None
-        return f"for all trips at once that would take {taken / 2**30:.1f} GiB"
+        taken, place = self.bytes_of(made) * trips, self.place.where(op)
+        if taken > LIMIT_BYTES:
+            size = f"{taken / 2**30:.1f} GiB"
+            note(place, f"computes all in each trip: for all at once that would take {size}")
+            return False
+        names = ", ".join(f"`{one.name}`" for one in moved)
+        note(place, f"computes {names} for all trips, {where}")
+        return True
 
     def cut(self, names: Iterable[str]) -> list[Slice]:
         """What was computed for all trips, as slices of the loop."""
         return [Slice(self.values[name].name, name) for name in names]
+
+
+def _apart(view: LoopView) -> str | None:
+    """Why the trips of a loop cannot be taken together."""
+    if not view.counted:
+        return "how many trips it makes is known when it runs"
+    if view.max_trips is not None:
+        return "its trips are limited"
+    if view.recompute:
+        return "its trips run again so that nothing of them is kept"
+    return None
 
 
 def _settled(op: Op) -> bool:
