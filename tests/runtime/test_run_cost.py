@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 from collections import Counter
@@ -23,7 +24,10 @@ RUN = inspect.unwrap(br.Executor.run)
 
 
 def frames_of(run: Callable[[], Any]) -> list[Path]:
-    """Where the functions of Python are that a run calls, once all is made."""
+    """Where the functions of Python are that a run calls, once all is made.
+
+    No garbage is collected meanwhile: what other tests left behind has functions to call, too.
+    """
     run(), run(), run()
     found = list[Path]()
 
@@ -31,11 +35,15 @@ def frames_of(run: Callable[[], Any]) -> list[Path]:
         if event == "call":
             found.append(Path(frame.f_code.co_filename))
 
+    collecting = gc.isenabled()
+    gc.disable()
     sys.setprofile(note)
     try:
         run()
     finally:
         sys.setprofile(None)
+        if collecting:
+            gc.enable()
     return [one for one in found if one != HERE]
 
 
