@@ -19,6 +19,7 @@ from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
 from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, unifies
 from braces.errors import OpDefinitionError, ShapeError
 from braces.ir.records import Attr, Op
+from braces.ir.walk import dimensions
 from braces.lazy import jax
 
 
@@ -353,15 +354,9 @@ def _names(types: Types, attrs: Attrs) -> set[str]:
     sizes = (
         one.shape for given in types.values() for one in given if isinstance(one, TensorType)
     )
-    return set[str]().union(*map(_names_in, sizes), *map(_names_in, attrs.values()))
+    return set[str]().union(*map(dimensions, sizes), *map(dimensions, attrs.values()))
 
 
 def _unnamed_in(attrs: Attrs) -> bool:
     """Whether an unnamed dimension is in the attributes."""
     return any(name.startswith("?") for name in _names({}, attrs))
-
-
-def _names_in(value: Attr) -> set[str]:
-    if isinstance(value, Dim):
-        return value.names()
-    return set[str]().union(*map(_names_in, value)) if isinstance(value, tuple) else set()

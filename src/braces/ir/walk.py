@@ -136,6 +136,13 @@ def names_bound_again(body: Body) -> set[str]:
     return {name for name, times in bound.items() if times > 1}
 
 
+def dimensions(value: Attr) -> set[str]:
+    """The names of the dimensions in an attribute, or in a shape."""
+    if isinstance(value, Dim):
+        return value.names()
+    return set[str]().union(*map(dimensions, value)) if isinstance(value, tuple) else set()
+
+
 def relabelled(body: Body, names: Mapping[str, str]) -> Body:
     """A block in which each name is replaced wherever it stands, those of operators too."""
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from braces.define.calling import refuse_inputs
 from braces.define.decorator import OpDef
-from braces.dims import Dim
 from braces.errors import RunError
-from braces.ir.records import Attr, Op, Slots
+from braces.ir.records import Op, Slots
+from braces.ir.walk import dimensions
 from braces.lazy import jax
 from braces.lower.attributes import Sizes, concrete_attrs
 from braces.lower.huge import guarded, refuse_huge_results
@@ -63,7 +63,7 @@ class Kernel:
         self.reads, self.binds = tuple(op.reads()), tuple(op.binds())
         self._definition, self._target = definition, target
         self._given, self._wanted = _layout(op.inputs), _layout(op.outputs)
-        self._names = tuple(sorted(_dimensions(op.attrs.values())))
+        self._names = tuple(sorted(dimensions(tuple(op.attrs.values()))))
         self._small = -1 if definition.random else target.small
         self._constant = not (self.reads or definition.lists)
         self._ready: dict[Any, Ready] = {}
@@ -185,14 +185,3 @@ def _by_slot(layout: Layout, values: Iterable[Any]) -> Mapping[str, tuple[Any, .
     """Values in order, by the slots that they belong to."""
     rest = iter(values)
     return {slot: tuple(islice(rest, number)) for slot, number in layout}
-
-
-def _dimensions(attrs: Iterable[Attr]) -> set[str]:
-    """The dimensions that attributes have."""
-    found = set[str]()
-    for value in attrs:
-        if isinstance(value, Dim):
-            found |= value.names()
-        elif isinstance(value, tuple):
-            found |= _dimensions(value)
-    return found

@@ -41,10 +41,6 @@ class Target:
         """Numbers of rows below all, from few to many, that a case is compiled for."""
         return [-(-rows // share) for share in self.shares]
 
-    def kernel_options(self, numbers: int) -> XlaOptions:
-        """What XLA is told of a kernel that reads so many numbers, to be interpreted."""
-        return self.quickly if numbers <= self.small else ()
-
 
 OTHER = Target(shares=(16, 4), asks=False, host_memory=False)
 """A machine that no number was measured on."""

@@ -33,14 +33,14 @@ though it reads none of its values; here that is the gradient of a sum:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from braces.define.axes import shape_of
 from braces.define.decorator import OPS
 from braces.dims import Dim
-from braces.ir.records import Attr, Body, Op, ProgramDef
-from braces.ir.walk import all_bodies
+from braces.ir.records import Body, Op, ProgramDef
+from braces.ir.walk import all_bodies, dimensions
 from braces.ops.control.base import BlockOp
 from braces.passes.pipeline import Pass
 
@@ -130,10 +130,10 @@ class _Elimination:
         known = self.known.get(id(op))
         if known is None:
             size = learned_size(op)
-            known = _Sizes(op, {size} if size else set(), set(_named(tuple(op.attrs.values()))))
+            known = _Sizes(op, {size} if size else set(), dimensions(tuple(op.attrs.values())))
             for body in op.bodies().values():
                 for info in body.vars.values():
-                    known.used.update(_named(shape_of(info.type)))
+                    known.used |= dimensions(shape_of(info.type))
                 for found in map(self.sizes, body.ops):
                     known.told |= found.told
                     known.used |= found.used
@@ -155,14 +155,6 @@ class _Elimination:
             if slot not in optional or any(name in wanted for name in names)
         }
         return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
-
-
-def _named(value: Attr) -> Iterator[str]:
-    if isinstance(value, Dim):
-        yield from value.names()
-    elif isinstance(value, tuple):
-        for one in value:
-            yield from _named(one)
 
 
 ELIMINATE = Pass(

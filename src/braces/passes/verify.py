@@ -13,12 +13,13 @@ from contextlib import contextmanager
 
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
-from braces.dims import Dim, Unifier
-from braces.dtypes import ListType, Type, is_float, too_large, unifies
+from braces.define.axes import shape_of
+from braces.dims import Unifier
+from braces.dtypes import ListType, is_float, too_large, unifies
 from braces.errors import VerifyError, suggest
 from braces.ir.limits import check_nesting
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
-from braces.ir.walk import all_bodies
+from braces.ir.walk import all_bodies, dimensions
 from braces.passes.codes import CODES as CODES, Report
 from braces.passes.verify_op import (
     check_captures,
@@ -313,12 +314,7 @@ def free_number(main: Body) -> int:
         int(name[1:])
         for body, _ in all_bodies(main)
         for info in body.vars.values()
-        for name in _dimensions(info.type)
+        for name in dimensions(shape_of(info.type))
         if name.startswith("?")
     ]
     return max(numbers, default=-1) + 1
-
-
-def _dimensions(type_: Type) -> set[str]:
-    shape = type_.element.shape if isinstance(type_, ListType) else type_.shape
-    return {name for size in shape if isinstance(size, Dim) for name in size.names()}
