@@ -104,6 +104,7 @@ class _Tail:
         able: The operators that could move, written for all trips; sums have none.
         moved: The names of those that do.
         made: What those bind.
+        read: What those read that is another on each trip.
     """
 
     def __init__(self, trips: Trips) -> None:
@@ -114,6 +115,7 @@ class _Tail:
         self.able = self._found()
         self.moved = set[str]()
         self.made = set[str]()
+        self.read = set[str]()
         self._choose()
 
     def ops(self) -> list[Op]:
@@ -122,9 +124,7 @@ class _Tail:
 
     def needed(self) -> set[str]:
         """What those need of each trip."""
-        sums = {self.sums[op.name].memory.param for op in self.ops() if op.name in self.links}
-        read = {name for op in self.ops() for name in self.trips.varying(op)}
-        return read - self.made - sums
+        return self.read - self.made - {found.memory.param for found in self.sums.values()}
 
     def stacked(self) -> set[str]:
         """What there is for all trips then and was not before."""
@@ -220,6 +220,7 @@ class _Tail:
         for moved in (op, *(link.op for link in links)):
             self.moved.add(moved.name)
             self.made.update(moved.binds())
+            self.read.update(self.trips.varying(moved))
 
     def _follows(self, op: Op) -> bool:
         return not self.made.isdisjoint(op.reads())

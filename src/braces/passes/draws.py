@@ -17,14 +17,14 @@ def random_states(body: Body, *, drawing: bool = False) -> set[str]:
     read = {
         name
         for _, op in all_ops(body)
-        if _is_random(op) and not (drawing and _is_calm(op))
+        if is_random(op) and not (drawing and _is_calm(op))
         for name in _state(op)
     }
     found = ancestors(body.ops, read) & body.vars.keys()
     return {name for name in found if body.vars[name].persistable}
 
 
-def _is_random(op: Op) -> bool:
+def is_random(op: Op) -> bool:
     """Whether this operator draws, or is a derivative of one that does."""
     return OPS.get(op.type.partition(".")[0]).random
 

@@ -22,15 +22,16 @@ of a memory say, which a user computed in the block.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
 from braces.define.decorator import OPS
-from braces.dtypes import ListType
+from braces.dtypes import ListType, Type
 from braces.ir.records import BLOCK, DATA, Body, Op, ProgramDef
 from braces.ir.walk import ancestors, rename_op
+from braces.passes.draws import is_random
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Lifted, Place, rewrite
 
@@ -54,7 +55,7 @@ def _hoist(op: Op, place: Place) -> Change:
         target = target.outer
     if target is place:
         return op
-    reason = _kept_for(op, place)
+    reason = kept_for(op, lambda name: place.info(name).type)
     if reason is not None:
         note(place.where(op), f"stays in its loop: {reason}")
         return op
@@ -138,16 +139,21 @@ def _needs_none_of(names: Container[str], op: Op) -> bool:
     return not any(name in names for name in op.reads())
 
 
-def _kept_for(op: Op, place: Place) -> str | None:
-    """Why an operator stays though it is the same on each trip."""
+def kept_for(op: Op, type_of: Callable[[str], Type]) -> str | None:
+    """Why an operator stays though it is the same on each trip.
+
+    Args:
+        op: The operator.
+        type_of: Of what it reads and binds.
+    """
     definition = OPS.get(op.type)
     if op.bodies():
         return "it owns blocks"
     if definition.may_fail(op.attrs):
         return "it may fail, and a loop of no trips does not"
-    if OPS.get(op.type.partition(".")[0]).random:
+    if is_random(op):
         return "it draws random numbers"
-    if any(isinstance(place.info(n).type, ListType) for n in (*op.reads(), *op.binds())):
+    if any(isinstance(type_of(n), ListType) for n in (*op.reads(), *op.binds())):
         return "it handles lists"
     return None
 

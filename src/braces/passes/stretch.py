@@ -32,6 +32,7 @@ from braces.dtypes import ListType, TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
 from braces.ops.linalg import LETTERS
+from braces.passes.draws import is_random
 
 TypeOf: TypeAlias = "Callable[[str], Type]"
 Values: TypeAlias = "Callable[[str], Var]"
@@ -122,8 +123,7 @@ def stretched(
         trips: How many there are.
         into: Whether its outputs are to be of all trips together, added up.
     """
-    definition, base = OPS.get(op.type), OPS.get(op.type.partition(".")[0])
-    if definition.axes_rule is None or base.random or op.bodies():
+    if OPS.get(op.type).axes_rule is None or is_random(op) or op.bodies():
         return None
     if any(isinstance(type_of(name), ListType) for name in (*op.reads(), *op.binds())):
         return None

@@ -8,12 +8,12 @@ from typing import Self
 
 from braces.builder.append import apply
 from braces.builder.var import Var
-from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import TensorType, Type
 from braces.ir.records import ARGUMENT, Body, Op
 from braces.ir.views import LoopView, Slice
 from braces.ir.walk import producers
+from braces.passes.hoist import kept_for
 from braces.passes.pipeline import note
 from braces.passes.rewrite import Place
 from braces.passes.stretch import Stretched, stretched
@@ -39,6 +39,7 @@ class Trips:
         self.length = length
         self.body: Body = view.body
         self.values = {one.param: place.var(one.source) for one in view.slices}
+        self._stretched: dict[tuple[str, str | None], Stretched | None] = {}
 
     @classmethod
     def of(cls, view: LoopView, op: Op, place: Place) -> Self | None:
@@ -67,7 +68,9 @@ class Trips:
         """What the body binds that is the same on each trip."""
         found = set[str]()
         for op in self.body.ops:
-            if _settled(op) and all(not self.varies(n, found) for n in op.reads()):
+            if any(self.varies(name, found) for name in op.reads()):
+                continue
+            if kept_for(op, self.type_of) is None:
                 found.update(op.binds())
         return found
 
@@ -86,10 +89,11 @@ class Trips:
             op: The operator.
             total: What it reads to which all trips are added.
         """
-        varying, into = self.varying(op) - {total}, total is not None
-        if not varying:
-            return None
-        return stretched(op, self.type_of, varying, self.length, into)
+        if (op.name, total) not in self._stretched:
+            varying, into = self.varying(op) - {total}, total is not None
+            found = stretched(op, self.type_of, varying, self.length, into) if varying else None
+            self._stretched[op.name, total] = found
+        return self._stretched[op.name, total]
 
     def value(self, name: str) -> Var:
         """What stands for something of the body; what is fixed is built when asked for."""
@@ -141,12 +145,6 @@ def _apart(view: LoopView) -> str | None:
     if view.recompute:
         return "its trips run again so that nothing of them is kept"
     return None
-
-
-def _settled(op: Op) -> bool:
-    """Whether nothing but what it reads decides what an operator gives, and that it does."""
-    definition, base = OPS.get(op.type), OPS.get(op.type.partition(".")[0])
-    return not (op.bodies() or base.random or definition.may_fail(op.attrs) or base.lists)
 
 
 def _bytes_of(type_: Type) -> int:
