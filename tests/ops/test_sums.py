@@ -10,10 +10,9 @@ from cases import Case
 from test_axes import CASES, Outputs, Sample, by_operator, of, run_together, same, sample_of
 
 from braces.define.decorator import OPS
+from braces.ops.linalg import LETTERS
 
 pytestmark = pytest.mark.unoptimized
-
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def has_numbers(case: Case) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import inspect
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,7 @@ from unittest import mock
 import jax.numpy as jnp
 import numpy as np
 from jax._src import compiler
+from tests.calling import files_of
 
 import braces as br
 from braces.dtypes import TensorType
@@ -24,26 +23,9 @@ RUN = inspect.unwrap(br.Executor.run)
 
 
 def frames_of(run: Callable[[], Any]) -> list[Path]:
-    """Where the functions of Python are that a run calls, once all is made.
-
-    No garbage is collected meanwhile: what other tests left behind has functions to call, too.
-    """
+    """Where the functions of Python are that a run calls, once all is made."""
     run(), run(), run()
-    found = list[Path]()
-
-    def note(frame: Any, event: str, arg: Any) -> None:
-        if event == "call":
-            found.append(Path(frame.f_code.co_filename))
-
-    collecting = gc.isenabled()
-    gc.disable()
-    sys.setprofile(note)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-        if collecting:
-            gc.enable()
+    found = map(Path, files_of(run))
     return [one for one in found if one != HERE]
 
 
