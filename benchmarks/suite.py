@@ -15,6 +15,7 @@ from benchmarks import (
     recurrent,
     rows,
     scaling,
+    training,
 )
 from benchmarks.case import Case
 from benchmarks.peers import OPTIONAL, installed
@@ -40,6 +41,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "rows": rows,
     "scaling": scaling,
     "memory": memory,
+    "training": training,
 }
 
 

@@ -1,0 +1,1 @@
+"""Three nets to train, written for each library as its users would write them."""
