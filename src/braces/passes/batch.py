@@ -10,8 +10,9 @@
 
 One large product takes less time than many small ones. So what costs much to compute moves,
 with what it is computed from; and what is computed of that alone, where it is no larger. What
-draws random numbers stays, and what owns blocks, and what does not say how axes map. Results
-are the same up to the order in which products are added.
+is only added up stays for `defer`, which adds it for all trips in one go. What draws random
+numbers stays, and what owns blocks, and what does not say how axes map. Results are the same up
+to the order in which products are added.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from braces.ir.views import LoopView
 from braces.passes.pipeline import Pass
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.stretch import Stretched
+from braces.passes.sums import Sums
 from braces.passes.trips import Trips, without
 
 
@@ -63,13 +65,16 @@ def _able(trips: Trips) -> dict[str, Stretched]:
 def _worth_it(trips: Trips, able: Collection[str]) -> list[Op]:
     """Those of the operators that move: the costly ones, and what comes before and after."""
     moved, needed = set[str](), set[str]()
+    summed = Sums(trips).added if able else set[str]()
     for op in reversed(trips.body.ops):
-        if op.name in able and (OPS.get(op.type).costly or not needed.isdisjoint(op.binds())):
+        pays = OPS.get(op.type).costly and summed.isdisjoint(op.binds())
+        if op.name in able and (pays or not needed.isdisjoint(op.binds())):
             moved.add(op.name)
             needed.update(op.reads())
     made = {n for op in trips.body.ops if op.name in moved for n in op.binds()}
     for op in trips.body.ops:
-        if op.name in able and trips.varying(op) <= made and _is_no_larger(trips, op):
+        follows = trips.varying(op) <= made and summed.isdisjoint(op.binds())
+        if op.name in able and follows and _is_no_larger(trips, op):
             moved.add(op.name)
             made.update(op.binds())
     return [op for op in trips.body.ops if op.name in moved]

@@ -26,19 +26,18 @@ and what does not say how axes map. Results are the same up to the order of addi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.decorator import OPS
-from braces.dtypes import TensorType, is_float
+from braces.dtypes import TensorType
 from braces.ir.records import Op, ProgramDef, VarInfo
-from braces.ir.views import LoopView, Memory, Row
+from braces.ir.views import LoopView, Row
 from braces.passes.pipeline import Pass
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.stretch import Stretched
+from braces.passes.sums import Link, Sum, Sums
 from braces.passes.trips import Trips, without
 
 
@@ -57,50 +56,12 @@ def _defer(view: LoopView, op: Op, place: Place) -> Change:
     return _built(trips, tail, op)
 
 
-@dataclass(frozen=True)
-class _Link:
-    """An operator that adds something to a sum.
-
-    Attributes:
-        op: The operator.
-        slot: Its input that is the sum so far.
-        before: The sum so far.
-        after: The sum then.
-    """
-
-    op: Op
-    slot: str
-    before: str
-    after: str
-
-    @property
-    def added(self) -> str | None:
-        """What is added, where the operator does nothing but add it."""
-        slots = OPS.get(self.op.type).adds_to
-        others = [slot for slot in slots if slot != self.slot]
-        return self.op.inputs[others[0]][0] if {*slots} == {*self.op.inputs} else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Sum:
-    """A memory to which each trip adds, and that nothing else reads.
-
-    Attributes:
-        memory: The memory.
-        links: What adds to it, in order.
-    """
-
-    memory: Memory
-    links: tuple[_Link, ...]
-
-
 class _Tail:
     """What of the body of a loop no later trip needs.
 
     Attributes:
         trips: The loop.
-        sums: The memories that are sums, by the names of all operators that add to them.
-        links: These operators, by their names.
+        sums: The memories that are sums.
         able: The operators that could move, written for all trips; sums have none.
         moved: The names of those that do.
         made: What those bind.
@@ -109,9 +70,7 @@ class _Tail:
 
     def __init__(self, trips: Trips) -> None:
         self.trips = trips
-        sums = list(self._sums())
-        self.sums = {link.op.name: found for found in sums for link in found.links}
-        self.links = {link.op.name: link for found in sums for link in found.links}
+        self.sums = Sums(trips)
         self.able = self._found()
         self.moved = set[str]()
         self.made = set[str]()
@@ -124,81 +83,35 @@ class _Tail:
 
     def needed(self) -> set[str]:
         """What those need of each trip."""
-        return self.read - self.made - {found.memory.param for found in self.sums.values()}
+        return self.read - self.made - {found.memory.param for found in self.sums.of.values()}
 
     def stacked(self) -> set[str]:
         """What there is for all trips then and was not before."""
-        sums = {link.after for link in self.links.values()}
-        sums |= {link.added for link in self.links.values() if link.added in self.made}
+        sums = {link.after for link in self.sums.links.values()}
+        sums |= {link.added for link in self.sums.links.values() if link.added in self.made}
         rows = {row.result for row in self.trips.view.rows}
         return (self.made | self.needed()) - rows - sums - self.trips.values.keys()
 
-    def moved_sums(self) -> list[_Sum]:
+    def moved_sums(self) -> list[Sum]:
         """The memories that leave the loop."""
-        moved = (found for name, found in self.sums.items() if name in self.moved)
+        moved = (found for name, found in self.sums.of.items() if name in self.moved)
         return list(dict.fromkeys(moved))
 
     # ---- what could --------------------------------------------------------------------------
 
-    @cached_property
-    def readers(self) -> dict[str, list[Op]]:
-        """The operators that read a name, in the body."""
-        found: dict[str, list[Op]] = {}
-        for op in self.trips.body.ops:
-            for name in set(op.reads()):
-                found.setdefault(name, []).append(op)
-        return found
-
-    def _sums(self) -> Iterator[_Sum]:
-        results = self.trips.body.results
-        for memory in self.trips.view.memories:
-            links = tuple(self._links(memory.param))
-            if not links or links[-1].after != memory.next or memory.next in self.readers:
-                continue
-            if results.count(memory.next) == 1 and all(map(self._is_addable, links)):
-                yield _Sum(memory, links)
-
-    def _links(self, total: str) -> Iterator[_Link]:
-        """What adds to a sum, one after the other, as long as nothing else reads it."""
-        while total not in self.trips.body.results and len(self.readers.get(total, ())) == 1:
-            (op,) = self.readers[total]
-            slots = [s for s in OPS.get(op.type).adds_to if op.inputs[s] == (total,)]
-            after = tuple(op.binds())
-            if len(slots) != 1 or len(after) != 1 or [*op.reads()].count(total) != 1:
-                return
-            yield _Link(op, slots[0], total, after[0])
-            (total,) = after
-
     def _found(self) -> dict[str, Stretched | None]:
         """All that only rows and sums need, followed backwards."""
-        sums = {found.memory.next for found in self.sums.values()}
+        sums = {found.memory.next for found in self.sums.of.values()}
         core = {memory.next for memory in self.trips.view.memories} - sums
         able: dict[str, Stretched | None] = {}
         for op in reversed(self.trips.body.ops):
-            free = op.name not in self.links and core.isdisjoint(op.binds())
+            free = op.name not in self.sums.links and core.isdisjoint(op.binds())
             found = self.trips.stretched(op) if free else None
-            if found is not None or op.name in self.links:
+            if found is not None or op.name in self.sums.links:
                 able[op.name] = found
             else:
                 core.update(op.reads())
         return able
-
-    def _is_addable(self, found: _Link) -> bool:
-        """Whether what a sum adds can be added for all trips in one go."""
-        added, trips = found.added, self.trips
-        if added is None:
-            return trips.stretched(found.op, found.before) is not None
-        type_, maker = trips.type_of(added), trips.makers.get(added)
-        if type_ != trips.type_of(found.before) or not isinstance(type_, TensorType):
-            return False
-        if not is_float(type_.dtype):
-            return False
-        if maker is None:
-            return added in trips.values
-        if self.readers[added] != [found.op] or added in trips.body.results:
-            return False
-        stretched = trips.stretched(maker)
-        return stretched is not None and stretched.adds_up
 
     # ---- what does ---------------------------------------------------------------------------
 
@@ -216,7 +129,7 @@ class _Tail:
 
     def _move(self, op: Op) -> None:
         """Move it; all that adds to one sum moves together."""
-        links = self.sums[op.name].links if op.name in self.sums else ()
+        links = self.sums.of[op.name].links if op.name in self.sums.of else ()
         for moved in (op, *(link.op for link in links)):
             self.moved.add(moved.name)
             self.made.update(moved.binds())
@@ -227,18 +140,26 @@ class _Tail:
 
     def _pays(self, op: Op) -> bool:
         """Whether it is worth moving for itself."""
-        link, stretched = self.links.get(op.name), self.able[op.name]
+        link, stretched = self.sums.links.get(op.name), self.able[op.name]
         if link is not None:
             return link.added in self.trips.values
-        reading = [reader.name for name in op.binds() for reader in self.readers.get(name, ())]
+        reading = [
+            reader.name for name in op.binds() for reader in self.trips.readers.get(name, ())
+        ]
         adds_up = stretched is not None and stretched.adds_up
-        return OPS.get(op.type).costly or (adds_up and any(n in self.links for n in reading))
+        return OPS.get(op.type).costly or (
+            adds_up and any(n in self.sums.links for n in reading)
+        )
 
     def _joins(self, op: Op) -> bool:
         """Whether it moves along with all that reads it, since that needs no further rows."""
-        if op.name in self.links or not set(op.binds()).isdisjoint(self.trips.body.results):
+        if op.name in self.sums.links or not set(op.binds()).isdisjoint(
+            self.trips.body.results
+        ):
             return False
-        reading = [reader.name for name in op.binds() for reader in self.readers.get(name, ())]
+        reading = [
+            reader.name for name in op.binds() for reader in self.trips.readers.get(name, ())
+        ]
         if not reading or not self.moved.issuperset(reading):
             return False
         there = self.needed() | set(self.trips.values)
@@ -275,20 +196,20 @@ def _built(trips: Trips, tail: _Tail, op: Op) -> Change:
 
 def _build(trips: Trips, tail: _Tail, op: Op) -> None:
     """What an operator gives in all trips; their sum, where that is all that is read."""
-    if op.name in tail.links:
-        link = tail.links[op.name]
+    if op.name in tail.sums.links:
+        link = tail.sums.links[op.name]
         trips.values[link.after] = _with_all(trips, link)
         return
     stretched = tail.able[op.name]
     assert stretched is not None
     (name, *_) = op.binds()
-    if any(name == link.added for link in tail.links.values()):
+    if any(name == link.added for link in tail.sums.links.values()):
         trips.values[name] = stretched.total(trips.value)
     else:
         trips.values |= stretched.build(trips.value)
 
 
-def _with_all(trips: Trips, link: _Link) -> Var:
+def _with_all(trips: Trips, link: Link) -> Var:
     """A sum with what all trips add to it there."""
     if link.added is None:
         stretched = trips.stretched(link.op, link.before)

@@ -64,6 +64,19 @@ class Trips:
         return producers(self.body.ops)
 
     @cached_property
+    def readers(self) -> dict[str, list[Op]]:
+        """The operators that read a name, in the body."""
+        found: dict[str, list[Op]] = {}
+        for op in self.body.ops:
+            for name in set(op.reads()):
+                found.setdefault(name, []).append(op)
+        return found
+
+    def reading(self, op: Op) -> list[Op]:
+        """The operators that read what an operator binds, in the body."""
+        return [reader for name in op.binds() for reader in self.readers.get(name, ())]
+
+    @cached_property
     def fixed(self) -> set[str]:
         """What the body binds that is the same on each trip."""
         found = set[str]()
