@@ -21,6 +21,7 @@ from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
 from braces.lower.asking import first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number
+from braces.lower.committing import Commits
 from braces.lower.target import OTHER, Target
 from braces.lower.telling import told_offence, told_sizes
 from braces.ops.control.base import BlockOp
@@ -102,6 +103,7 @@ class Lowerer:
         check_nan: Whether to note where there is a NaN.
         target: What code is made for.
         rounded: The dimensions whose sizes are room for one real row and more.
+        commits: Chooses next values where they are made.
         infos: The variables of the main block.
         ticket: What loops show when they ask whether to go on; `None` where they cannot ask.
         timed: Whether all loops ask, not just those that may be endless.
@@ -118,6 +120,7 @@ class Lowerer:
     timed: bool = False
     loops: list[tuple[str, Op]] = field(default_factory=list[tuple[str, Op]])
     rounded: frozenset[str] = frozenset()
+    commits: Commits = field(default_factory=Commits)
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
@@ -136,6 +139,8 @@ class Lowerer:
             state = self._measured(bound, state)
             if self.check_nan:
                 state = note(state, NAN, has_nan(bound))
+            if here in self.commits.places:
+                self.commits.choose(here, env, state.sites)
         return state
 
     def _plain(

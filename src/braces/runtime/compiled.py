@@ -13,9 +13,10 @@ import numpy as np
 from braces.define.calling import exhausted
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
-from braces.lazy import jax, jnp
+from braces.lazy import jax
 from braces.lower.asking import may_ask, ticket
 from braces.lower.attributes import Sizes
+from braces.lower.committing import Commits, early_places
 from braces.lower.huge import refuse_huge
 from braces.lower.interpreter import place
 from braces.lower.keeping import code_name, compile_or_read
@@ -361,21 +362,22 @@ class CompiledPlan:
         )
         flags = [*sites, NAN] if self.check_nan else list(sites)
         limits = (*(form.limit(site, rooms, told) for site in sites.values()), 0)[: len(flags)]
+        early = not self.check_nan and (flags or self.asks)
+        places = early_places(form.body, form.updates, flags) if early else {}
 
         def function(*given: Any) -> Any:
             *values, lowerer.ticket = given if self.asks else (*given, None)
             lowerer.loops = []
             env = dict(zip(names, values, strict=True))
-            before = dict(env)
+            commits = Commits((*flags, STOP), (*limits, 0), dict(env), places)
+            lowerer.commits = commits
             state = lowerer.run(form.body, env, "", start_state([*flags, STOP]))
             after = {name: env[source] for name, source in form.updates.items()}
             fetches = [env[name] for name in form.body.results]
             if not flags and not lowerer.loops:
                 return *fetches, *after.values()
-            status = jnp.stack([state.sites[flag] for flag in (*flags, STOP)])
-            good = jnp.all(status <= jnp.asarray((*limits, 0), "int32"))
-            committed = (jnp.where(good, v, before.get(n, v)) for n, v in after.items())
-            return *fetches, *committed, status[: len(flags)]
+            committed = commits.committed(after, state.sites)
+            return *fetches, *committed, commits.status(state.sites)[: len(flags)]
 
         arguments = self._arguments(run)
         function.__name__ = code_name(form.body.ops, arguments)
