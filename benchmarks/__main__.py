@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.case import Row, measured
+from benchmarks.case import Row, measured, typical
 from benchmarks.report import machine, markdown, print_table
 from benchmarks.suite import BENCHMARKS, missing
 
@@ -30,7 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         cases = benchmark.cases(options.tiny)
         rows = [row for case in cases for row in measured(case, options.seconds)]
         if options.tiny:  # goals are for full sizes
-            rows = [replace(row, goal=None) for row in rows]
+            rows = [replace(row, goal=None, typical=None) for row in rows]
+        rows += typical(rows)
         print_table(f"{name}: {benchmark.TITLE}", rows)
         tables.append((name, rows))
     if options.markdown:

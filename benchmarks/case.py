@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,6 +35,8 @@ class Comparison:
     ours: str
     other: str = ""
     goal: Goal | None = None
+    typical: Goal | None = None
+    """What the median of the ratios of all cases of a family is to stay below."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class Case:
         warm: Rounds before that, not counted: compilation, and buffers that find their size.
         again: Whether each turn begins with a call that is not counted, so that all find their
             own data in the processor's caches, as in a training loop, and not the other side's.
+        settle: Called after each turn; returns when no thread of that side is busy any more.
+        family: What this is a case of, where there are several.
+        at: Where the case stands on the axis that its family goes along, as 64 trips.
     """
 
     what: str
@@ -61,6 +66,9 @@ class Case:
     rounds: int = 0
     warm: int = 2
     again: bool = True
+    settle: Callable[[], None] = lambda: None
+    family: str = ""
+    at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,14 @@ class Row:
     other_time: float | None
     goal: Goal | None
     unit: str
+    typical: Goal | None = None
+    family: str = ""
+    at: float | None = None
+
+    @property
+    def label(self) -> str:
+        """What is measured, in full."""
+        return f"{self.family}: {self.what}" if self.family else self.what
 
     @property
     def ratio(self) -> float | None:
@@ -87,15 +103,16 @@ class Row:
         return None if self.goal is None else self.goal.met(self.time, self.other_time or 0.0)
 
 
+def timed(function: Callable[[], Any]) -> tuple[Any, float]:
+    """What a function gives, which returns when its work is finished, and seconds."""
+    start = time.perf_counter()
+    given = function()
+    return given, time.perf_counter() - start
+
+
 def clocked(function: Callable[[], Any]) -> Measure:
-    """A measurement of a function, which returns when its work is finished."""
-
-    def measure() -> float:
-        start = time.perf_counter()
-        function()
-        return time.perf_counter() - start
-
-    return measure
+    """A measurement of such a function."""
+    return lambda: timed(function)[1]
 
 
 def measured(case: Case, seconds: float) -> list[Row]:
@@ -111,6 +128,7 @@ def measured(case: Case, seconds: float) -> list[Row]:
             if case.again:
                 case.sides[name]()
             samples[name].append(case.sides[name]())
+            case.settle()
         names = [*names[1:], names[0]]  # nobody always follows the same one
     return [_row(case, comparison, samples) for comparison in case.comparisons]
 
@@ -133,6 +151,32 @@ def _row(case: Case, comparison: Comparison, samples: Mapping[str, Sequence[floa
         other_time=other,
         goal=comparison.goal,
         unit=case.unit,
+        typical=comparison.typical,
+        family=case.family,
+        at=case.at,
+    )
+
+
+def typical(rows: Sequence[Row]) -> list[Row]:
+    """The median of the ratios of each family, where something is asked of it."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row.typical:
+            found.setdefault((row.family, row.ours, row.other), []).append(row)
+    return [_typical(group) for group in found.values() if len(group) > 1]
+
+
+def _typical(rows: Sequence[Row]) -> Row:
+    ratio = float(np.median([row.ratio for row in rows if row.ratio is not None]))
+    what = f"median of the {len(rows)}"
+    return replace(
+        rows[0],
+        what=what,
+        time=ratio,
+        spread=0.0,
+        other_time=1.0,
+        goal=rows[0].typical,
+        unit="×",
     )
 
 

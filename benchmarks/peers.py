@@ -1,12 +1,20 @@
-"""Libraries to compare with that need not be there."""
+"""Libraries to compare with that need not be there, and what all of them are given."""
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 
-OPTIONAL = ("equinox", "torch")
+OPTIONAL = ("equinox", "torch", "tensorflow", "paddle", "onnxruntime")
 
 
 def installed(name: str) -> bool:
     """Whether a library can be imported."""
     return find_spec(name) is not None
+
+
+def cores() -> int:
+    """How many processors this process may use; as many threads has each side."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

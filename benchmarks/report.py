@@ -13,9 +13,22 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.case import Goal, Row
+from benchmarks.peers import cores
 
 HEADER = ("what", "who", "median", "beside", "its median", "ratio", "goal", "")
-LIBRARIES = ("jax", "jaxlib", "numpy", "optax", "equinox", "torch")
+LIBRARIES = (
+    "jax",
+    "jaxlib",
+    "numpy",
+    "optax",
+    "equinox",
+    "torch",
+    "tensorflow-cpu",
+    "tensorflow",
+    "keras",
+    "paddlepaddle",
+    "onnxruntime",
+)
 
 
 # ---- numbers ---------------------------------------------------------------------------------
@@ -44,7 +57,7 @@ def cells(row: Row) -> tuple[str, ...]:
     """One line of the table as text."""
     spread = f" ± {row.spread:.0%}" if row.spread else ""
     return (
-        row.what,
+        row.label,
         row.ours,
         shown(row.time, row.unit) + spread,
         row.other,
@@ -60,11 +73,10 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def machine() -> list[str]:
     """The date, the kind of machine, and the versions that were measured."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = f", load {os.getloadavg()[0]:.1f} at the start" if hasattr(os, "getloadavg") else ""
     found = [f"{name} {known}" for name in LIBRARIES if (known := _version(name))]
     return [
-        f"{datetime.now(UTC):%Y-%m-%d}, {_processor()}, {cores} cores{load}",
+        f"{datetime.now(UTC):%Y-%m-%d}, {_processor()}, {cores()} cores{load}",
         f"Python {platform.python_version()}, {', '.join(found)}",
         "Medians of runs that alternate; ± is half the distance of the quartiles.",
     ]
