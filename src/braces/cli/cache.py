@@ -7,7 +7,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from braces.cli.command import NO, YES, Command
-from braces.cli.terminal import Style, in_bytes
+from braces.cli.terminal import Style
+from braces.ir.tables import in_bytes
 from braces.lower.code_folder import (
     JAX_VARIABLE,
     MOST_BYTES,

@@ -10,9 +10,10 @@ from typing import Any
 
 from braces.cli.command import YES, Command
 from braces.cli.functions import described, find_function, plain, spelling_of
-from braces.cli.terminal import Style, columns
+from braces.cli.terminal import Style
 from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
 from braces.frontend.functions import FUNCTIONS
+from braces.ir.tables import columns
 
 
 def _arguments(parser: ArgumentParser) -> None:

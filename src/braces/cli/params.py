@@ -10,8 +10,9 @@ from typing import Any
 
 from braces.cli.command import YES, Command
 from braces.cli.files import Content, read_file
-from braces.cli.terminal import Style, columns, in_bytes
+from braces.cli.terminal import Style
 from braces.cli.tree import sizes
+from braces.ir.tables import columns, in_bytes
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -18,10 +18,11 @@ from braces.builder.program import Builder
 from braces.cli.command import YES, Command
 from braces.cli.files import Content, read_file
 from braces.cli.programs import count_ops, shown_name
-from braces.cli.terminal import Style, columns, in_bytes
+from braces.cli.terminal import Style
 from braces.cli.tree import describe, program_lines, sizes
 from braces.errors import BracesError, FileFormatError
 from braces.ir import print_program
+from braces.ir.tables import columns, in_bytes
 from braces.passes.catalogue import MAKERS, PASSES, WORDS
 from braces.passes.pipeline import Pass, noting, wanted
 from braces.program import Program
