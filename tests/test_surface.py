@@ -36,7 +36,7 @@ MEMBERS = {
     "program": "block blocks from_bytes load save startup to_bytes",
     "block": "eval infer_shape ops parent run symbol_table vars",
     "variable": "dtype name shape",
-    "executor": "init run",
+    "executor": "compile init profile run",
     "scope": "close erase find_local_var find_var names new_scope new_var parent var",
     "cell": "set value",
     "rnn": "final stepnet",

@@ -1,4 +1,4 @@
-"""JAX and optax, imported on first use.
+"""JAX, optax and rich, imported on first use.
 
 Programs are data: reading, printing, checking and pruning them needs no arithmetic. A module
 that computes writes `from braces.lazy import jnp`; the library itself is imported when the
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jax import lax
     from jax.experimental.compilation_cache import compilation_cache
     from jax.interpreters import ad, mlir
+    from rich import console, table as rich_table, text as rich_text
 else:
     jax = LazyModule("jax")
     jnp = LazyModule("jax.numpy")
@@ -40,5 +41,11 @@ else:
     ad = LazyModule("jax.interpreters.ad")
     mlir = LazyModule("jax.interpreters.mlir")
     compilation_cache = LazyModule("jax.experimental.compilation_cache.compilation_cache")
+    console = LazyModule("rich.console")
+    rich_table = LazyModule("rich.table")
+    rich_text = LazyModule("rich.text")
 
-__all__ = ["ad", "compilation_cache", "extend", "jax", "jnp", "lax", "mlir", "optax", "tracing"]
+__all__ = [
+    "ad", "compilation_cache", "console", "extend", "jax", "jnp", "lax", "mlir", "optax",
+    "rich_table", "rich_text", "tracing",
+]  # fmt: skip

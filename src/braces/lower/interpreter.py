@@ -11,6 +11,7 @@ from braces.define.decorator import OPS
 from braces.errors import BracesError, NaNError
 from braces.ir.records import Body, Op
 from braces.lower.attributes import Sizes, size_number
+from braces.lower.clock import Clock
 from braces.lower.kernels import Kernel, Ready
 from braces.lower.lowerer import has_nan
 from braces.lower.memory import out_of_memory
@@ -83,6 +84,7 @@ class Interpreter:
         watch: Ends the run where its time is over.
         kept: Where step scopes stay after the run: path to scope; `None` lets them go.
         constants: What small operators that read nothing gave.
+        clock: Takes the time of each operator, where somebody wants to know it.
     """
 
     sizes: Sizes
@@ -91,10 +93,12 @@ class Interpreter:
     check_nan: bool = False
     watch: Watch = field(default_factory=Watch)
     constants: dict[Ready, Sequence[Any]] = field(default_factory=dict[Ready, Sequence[Any]])
+    clock: Clock | None = None
 
     def run(self, script: Script, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains what they bind."""
-        for step in script.steps:
+        clock, steps = self.clock, script.steps
+        for step in steps if clock is None else clock.over(steps, path, env):
             before = set(env) if self.listeners else set[str]()
             try:
                 self.watch.check()

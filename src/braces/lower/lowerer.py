@@ -74,6 +74,12 @@ class Site:
         return told if limit else assumed
 
 
+def scope_name(path: str, op: Op) -> str:
+    """What an operator is called in the code that XLA makes; `path` is its own."""
+    del path
+    return op.name.replace("/", ".")
+
+
 def block_path(path: str, op: Op) -> str:
     """The path of the block that an operator stands in; names may have slashes too."""
     return path.removesuffix(op.name).rstrip("/")
@@ -108,6 +114,7 @@ class Lowerer:
         ticket: What loops show when they ask whether to go on; `None` where they cannot ask.
         timed: Whether all loops ask, not just those that may be endless.
         loops: Those that ask, by number: where they are, and their operators.
+        scope: What each operator is called in the code that XLA makes.
     """
 
     sizes: Sizes
@@ -121,13 +128,14 @@ class Lowerer:
     loops: list[tuple[str, Op]] = field(default_factory=list[tuple[str, Op]])
     rounded: frozenset[str] = frozenset()
     commits: Commits = field(default_factory=Commits)
+    scope: Callable[[str, Op], str] = scope_name
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
         for op in body.ops:
             definition = OPS.get(op.type)
             here = f"{path}/{op.name}".lstrip("/")
-            with jax.named_scope(op.name.replace("/", ".")):
+            with jax.named_scope(self.scope(here, op)):
                 if isinstance(definition, BlockOp):
                     view = OpLowering(self, op, env, here, self._whole(op, env, state))
                     env |= definition.lower(view)

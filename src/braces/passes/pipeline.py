@@ -186,15 +186,24 @@ def wanted(program: ProgramDef, fetches: Iterable[str] = ()) -> ProgramDef:
     return program.with_(main=main.with_(results=names)) if names else program
 
 
-def optimised(program: ProgramDef, passes: Iterable[Pass]) -> ProgramDef:
+def optimised(
+    program: ProgramDef,
+    passes: Iterable[Pass],
+    run_one: Callable[[Pass, ProgramDef], ProgramDef] = run_pass,
+) -> ProgramDef:
     """What passes make of a program, one after the other, with all that is wanted of it.
+
+    Args:
+        program: The program.
+        passes: The passes.
+        run_one: Gives what one of them makes; `run_pass`, or what measures it.
 
     Raises:
         VerifyError: What a pass made is not well formed.
         ProgramError: A pass failed, or did not keep results, updates or what is declared.
     """
     for one in passes:
-        made = run_pass(one, program)
+        made = run_one(one, program)
         if made is not program:
             _check_kept(one, program, made)
         program = made

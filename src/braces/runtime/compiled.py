@@ -46,6 +46,7 @@ from braces.runtime.device import (
 from braces.runtime.executable import Executable, call_first, call_told
 from braces.runtime.feeds import check_shape
 from braces.runtime.form import Form, axes_of
+from braces.runtime.making import Making
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.rooms import Known
@@ -347,7 +348,7 @@ class CompiledPlan:
             self.latest = None
 
     def _compile(self, form: Form, run: Run, sizes: Sizes) -> Executable:
-        plan, sites = self.plan, form.sites
+        plan, sites, making = self.plan, form.sites, run.making
         names = (*plan.states, *plan.feeds)
         rooms, told = self.known.capacities(), self.known.sizes(form.rounded)
         lowerer = Lowerer(
@@ -359,6 +360,7 @@ class CompiledPlan:
             infos={**plan.definition.main.vars, **form.body.vars},
             timed=run.watch.deadline is not None,
             rounded=frozenset(form.rounded),
+            scope=making.scopes(form.body),
         )
         flags = [*sites, NAN] if self.check_nan else list(sites)
         limits = (*(form.limit(site, rooms, told) for site in sites.values()), 0)[: len(flags)]
@@ -380,7 +382,7 @@ class CompiledPlan:
             return *fetches, *committed, commits.status(state.sites)[: len(flags)]
 
         arguments = self._arguments(run)
-        function.__name__ = code_name(form.body.ops, arguments)
+        function.__name__ = making.named(code_name(form.body.ops, arguments))
         call = jax.jit(function, donate_argnums=tuple(range(len(plan.replaced))))
         wide = any(x.dtype.itemsize >= WIDE_BYTES for x in arguments)
         with ExitStack() as settings:
@@ -388,15 +390,26 @@ class CompiledPlan:
             settings.enter_context(jax.threefry_partitionable(True))
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
-            traced = call.trace(*arguments)
-            refuse_huge(traced.jaxpr, form.body.ops)
-            code = compile_or_read(traced.lower(), function.__name__)
+            code = _code(call, arguments, form, making)
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
         found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
         made = Executable(code, *found, partial(call_told, code, self.device))
         if not wide and self.device is None:
             made.call = partial(call_first, made)
         return made
+
+
+def _code(call: Any, arguments: list[Any], form: Form, making: Making) -> Any:
+    """What XLA makes of a function of JAX for these arguments."""
+    with making.phase("trace"):
+        traced = call.trace(*arguments)
+        refuse_huge(traced.jaxpr, form.body.ops)
+    with making.phase("lower"):
+        lowered = traced.lower()
+    with making.phase("XLA or kept code"):
+        code = compile_or_read(lowered, call.__name__)
+    making.made(code)
+    return code
 
 
 class _TakenError(RunError):

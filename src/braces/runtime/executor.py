@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
@@ -22,8 +21,11 @@ from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
 from braces.runtime.device import forked, refuse_forked
 from braces.runtime.feeds import check_names, convert
+from braces.runtime.fetches import read_fetch
 from braces.runtime.interpreted import InterpretedPlan
 from braces.runtime.plan import Plan
+from braces.runtime.profiling.measure import Task, check_count, profiled
+from braces.runtime.profiling.profile import Profile
 from braces.runtime.recent import MOST_EXECUTABLES, Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
 from braces.scope import Scope
@@ -240,6 +242,85 @@ class Executor(Hinted):
         feeds = self._feeds(runnable.plan, {} if feed is None else feed)
         runnable.compile(Run(scope, feeds, Watch(), NONE_GIVEN))
 
+    def profile(
+        self,
+        program: Builder,
+        scope: Scope,
+        feed: Mapping[str, Any] | None = None,
+        fetch: Any = (),
+        *,
+        runs: int = 10,
+        warmup: int = 1,
+        seed: int | None = None,
+        check_nan: bool = False,
+        timeout_s: float | None = None,
+    ) -> Profile:
+        """Run some times, and tell where the time went, by the names of the program.
+
+        Each run is one as `run` makes it, warm-up runs too: a transaction, whose updates are
+        committed. So a step of training that is profiled trains; `prof.fetches` is what the
+        last run gave. What fails raises what `run` raises; what the runs before it updated
+        stays.
+
+        Compiled, the code is made anew, for the profile alone, and told by JAX's profiler, of
+        which a process has one. XLA computes several operators as one where it can: such a row
+        is called `add_3 + tanh_1 (+4)` and has the time of all of them, since no part of it is
+        anybody's alone. Interpreted, each operator has its own time, exactly. Either way the
+        rows are for the program as this executor's passes made it; `source` says which of the
+        user's lines each one comes from.
+
+        Args:
+            program: What to run.
+            scope: Where persistable variables live.
+            feed: As for `run`; converted in each run, which is measured, too.
+            fetch: As for `run`.
+            runs: How many runs are measured; from 1.
+            warmup: How many runs come before these. Interpreting, operators are compiled in the
+                first run.
+            seed: As for `run`.
+            check_nan: As for `run`.
+            timeout_s: As for `run`, for each run.
+
+        Returns:
+            A value that prints as a table, has `rows(by)`, and is saved for Perfetto.
+
+        Raises:
+            ProgramError: `runs` or `warmup` is no such number.
+            RunError: A run failed, or JAX's profiler is in use.
+            BracesError: As for `run`.
+
+        Example:
+            >>> import numpy as np
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     x = br.data("x", ["batch", 3])
+            ...     y = br.tanh(x, name="squash")
+            >>> exe, feed = br.Executor(mode="interpret"), {"x": np.zeros((8, 3), "float32")}
+            >>> prof = exe.profile(prog, br.Scope(), feed, fetch=y, runs=2)
+            >>> [(row.name, row.type, row.calls) for row in prof.rows()]
+            [('squash', 'tanh', 2)]
+        """
+        if forked:
+            refuse_forked()
+        _check_order(program, scope)
+        check_count("runs", runs, 1)
+        check_count("warmup", warmup, 0)
+        names, shape_up = read_fetch(fetch)
+        task = Task(
+            mode=self.mode,
+            backend=BACKENDS[self.mode],
+            device=self.device,
+            definition=program.definition,
+            names=names,
+            passes=self.passes,
+            scope=scope,
+            convert=lambda plan: self._feeds(plan, {} if feed is None else feed),
+            seed=seed,
+            check_nan=check_nan,
+            timeout_s=timeout_s,
+        )
+        return profiled(task, runs, warmup, shape_up)
+
     def clear(self) -> None:
         """Let go of all compiled code, and of what runs told about the length of loops.
 
@@ -330,36 +411,3 @@ def _check_order(program: Any, scope: Any) -> None:
 def _value(scope: Scope, name: str) -> Any:
     variable = scope.find_var(name)
     return variable if variable is not None and variable.initialized else None
-
-
-def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
-    """The names to fetch, and how the results are handed back."""
-    if type(fetch) is list or type(fetch) is tuple:
-        return tuple(map(_name, fetch)), list
-    if isinstance(fetch, dict):
-        keys = list(fetch)
-        return _names(fetch.values()), lambda results: dict(zip(keys, results, strict=True))
-    if isinstance(fetch, str | Var):
-        return (_name(fetch),), itemgetter(0)
-    several = isinstance(fetch, Iterable) or fetch is None
-    return _names((fetch or ()) if several else [fetch]), list
-
-
-def _names(fetches: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(_name, fetches))
-
-
-def _name(fetch: Any) -> str:
-    if not isinstance(fetch, Var):
-        if isinstance(fetch, str):
-            return fetch
-        raise ProgramError(
-            f"{fetch!r:.80} cannot be fetched.", fix="Fetch variables or their names."
-        )
-    if fetch.table.outside is not fetch.program.table:
-        raise ProgramError(
-            f"`{fetch.name}` is a variable of an inner block and has many values or none.",
-            fix="Return it with add_output, or look at it by name: keep_scopes=True when "
-            "interpreting.",
-        )
-    return fetch.name

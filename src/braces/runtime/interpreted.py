@@ -83,6 +83,9 @@ def interpret(plan: Plan, script: Script, run: Run, device: Any, check_nan: bool
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in values.items()}
         interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch)
+        if run.clock is not None:
+            run.clock.begin(env.values())
+            interpreter.clock = run.clock
         interpreter.run(script, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.mask_rows import mask_branches
-from braces.passes.pipeline import Pass, optimised
+from braces.passes.pipeline import Pass, optimised, run_pass
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,10 @@ class Plan:
 
     @staticmethod
     def of(
-        definition: ProgramDef, fetches: Iterable[str], passes: tuple[Pass, ...] = DEFAULT
+        definition: ProgramDef,
+        fetches: Iterable[str],
+        passes: tuple[Pass, ...] = DEFAULT,
+        run_one: Callable[[Pass, ProgramDef], ProgramDef] = run_pass,
     ) -> Plan:
         """Let passes work on a program, and cut it down to what is wanted.
 
@@ -56,7 +59,7 @@ class Plan:
         if passes[-1:] != (ELIMINATE,):
             passes = (*passes, ELIMINATE)
         wanted = definition.with_(main=definition.main.with_(results=names))
-        made = optimised(wanted, passes)
+        made = optimised(wanted, passes, run_one)
         return Plan(definition, made.main, made.updates)
 
     @property

@@ -13,9 +13,11 @@ from braces.errors import ProgramError, ShapeError, UninitializedError
 from braces.ir.records import VarInfo
 from braces.lazy import jax
 from braces.lower.attributes import Sizes, bind_sizes
+from braces.lower.clock import Clock
 from braces.lower.interpreter import Listener
 from braces.lower.watch import Watch
 from braces.runtime.feeds import describe
+from braces.runtime.making import UNHEARD, Making
 from braces.scope import Scope
 
 NONE_GIVEN: Mapping[str, Any] = {}
@@ -32,6 +34,8 @@ class Run:
         given: What stands in place of persistable variables, which are left alone.
         listeners: Called after each operator; interpreting only.
         kept: Where the scopes of trips and branches are kept, if at all; interpreting only.
+        clock: Takes the time of each operator, if at all; interpreting only.
+        making: Hears how code is made for it.
         states: The values of the persistable variables that its plan reads, in that order;
             `None` where there is none.
     """
@@ -42,6 +46,8 @@ class Run:
     given: Mapping[str, Any]
     listeners: Sequence[Listener] = ()
     kept: dict[str, Scope] | None = None
+    clock: Clock | None = None
+    making: Making = UNHEARD
     states: list[Any] = field(init=False)
 
     def read(self, infos: Mapping[str, VarInfo]) -> None:

@@ -39,7 +39,8 @@ from braces.ir.records import DATA, VarInfo
 from braces.lower.attributes import Sizes, bind_sizes
 from braces.passes.prune import prune
 from braces.program import Program
-from braces.runtime.executor import Executor, read_fetch
+from braces.runtime.executor import Executor
+from braces.runtime.fetches import read_fetch
 from braces.runtime.plan import Plan
 from braces.runtime.states import check_states, read_states
 from braces.scope import Scope

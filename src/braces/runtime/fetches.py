@@ -1,0 +1,43 @@
+"""What is fetched: which names, and how results are handed back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import itemgetter
+from typing import Any
+
+from braces.builder.var import Var
+from braces.errors import ProgramError
+
+
+def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
+    """The names to fetch, and how the results are handed back."""
+    if type(fetch) is list or type(fetch) is tuple:
+        return tuple(map(_name, fetch)), list
+    if isinstance(fetch, dict):
+        keys = list(fetch)
+        return _names(fetch.values()), lambda results: dict(zip(keys, results, strict=True))
+    if isinstance(fetch, str | Var):
+        return (_name(fetch),), itemgetter(0)
+    several = isinstance(fetch, Iterable) or fetch is None
+    return _names((fetch or ()) if several else [fetch]), list
+
+
+def _names(fetches: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(_name, fetches))
+
+
+def _name(fetch: Any) -> str:
+    if not isinstance(fetch, Var):
+        if isinstance(fetch, str):
+            return fetch
+        raise ProgramError(
+            f"{fetch!r:.80} cannot be fetched.", fix="Fetch variables or their names."
+        )
+    if fetch.table.outside is not fetch.program.table:
+        raise ProgramError(
+            f"`{fetch.name}` is a variable of an inner block and has many values or none.",
+            fix="Return it with add_output, or look at it by name: keep_scopes=True when "
+            "interpreting.",
+        )
+    return fetch.name

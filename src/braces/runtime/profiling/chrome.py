@@ -1,0 +1,67 @@
+"""Spans as a trace: events as Chrome's tracing has them in JSON, which Perfetto reads.
+
+Complete events (`X`) of one track lie beside each other or within; metadata events (`M`) name
+process and tracks, and counter events (`C`) say how many bytes were alive. Times are in
+microseconds since the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+from braces.errors import visible
+from braces.lower.clock import Span
+
+Event: TypeAlias = dict[str, Any]
+
+_PROCESS, _MICROSECOND = 1, 1000.0
+
+
+def trace_of(
+    mode: str, device: str, spans: Sequence[Span], levels: Sequence[tuple[int, int]]
+) -> dict[str, Any]:
+    """The trace of some spans, and of the bytes that were alive at some moments."""
+    first = min((span.start_ns for span in spans), default=0)
+    tracks = {track: n for n, track in enumerate(dict.fromkeys(s.track for s in spans), 1)}
+    begun = sorted(spans, key=lambda span: (span.start_ns, -span.end_ns))
+    events = [
+        *_names(f"braces, {mode}, {device}", tracks),
+        *(_complete(span, tracks[span.track], first) for span in begun),
+        *(_counter(when - first, size) for when, size in levels),
+    ]
+    return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+
+def _names(process: str, tracks: dict[str, int]) -> Iterator[Event]:
+    yield _metadata("process_name", 0, {"name": process})
+    for track, number in tracks.items():
+        yield _metadata("thread_name", number, {"name": visible(track)})
+        yield _metadata("thread_sort_index", number, {"sort_index": number})
+
+
+def _metadata(name: str, thread: int, told: dict[str, Any]) -> Event:
+    return {"name": name, "ph": "M", "pid": _PROCESS, "tid": thread, "args": told}
+
+
+def _complete(span: Span, thread: int, first: int) -> Event:
+    return {
+        "name": visible(span.name),
+        "cat": "braces",
+        "ph": "X",
+        "ts": (span.start_ns - first) / _MICROSECOND,
+        "dur": (span.end_ns - span.start_ns) / _MICROSECOND,
+        "pid": _PROCESS,
+        "tid": thread,
+        "args": {name: visible(told) for name, told in span.told.items()},
+    }
+
+
+def _counter(since_ns: int, size_bytes: int) -> Event:
+    return {
+        "name": "live bytes",
+        "ph": "C",
+        "ts": since_ns / _MICROSECOND,
+        "pid": _PROCESS,
+        "args": {"bytes": size_bytes},
+    }

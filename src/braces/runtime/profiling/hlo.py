@@ -1,0 +1,131 @@
+"""What XLA made of operators: the instructions of compiled code, as its text tells them.
+
+Each instruction keeps the scopes in which it was traced, as `loop_0#3/while/body/add_1#7`; the
+number after `#` is that of an operator of the block that was lowered. An instruction that fuses
+several, or that was made of several, has the numbers of all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from braces.ir.records import Body, Op
+from braces.ir.walk import all_ops
+from braces.lower.clock import Placed
+from braces.lower.lowerer import scope_name
+
+_MODULE = re.compile(r"HloModule ([^,\s]+)")
+_COMPUTATION = re.compile(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
+_INSTRUCTION = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = ")
+_CALLED = re.compile(
+    r"(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)"
+    r"|(?:branch_computations|called_computations)=\{([^}]*)\}"
+)
+_RUNS = re.compile(r" (?:while|conditional|call)\(")
+_SCOPES = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_NUMBER = re.compile(r"#(\d+)(?=/|$)")
+
+
+class Numbering:
+    """The operators of a block and of those in it, each with its number.
+
+    Attributes:
+        places: Where each stands, by number.
+        ops: The operators, by number.
+    """
+
+    def __init__(self, body: Body) -> None:
+        found = list(all_ops(body))
+        self.ops = [op for _, op in found]
+        self.places = [Placed(block, op.name) for block, op in found]
+        self._numbers = {place.path: at for at, place in enumerate(self.places)}
+
+    def scope(self, path: str, op: Op) -> str:
+        """What an operator is called in the code; see `braces.lower.lowerer.scope_name`."""
+        return f"{scope_name(path, op)}#{self._numbers[path]}"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction of compiled code.
+
+    Attributes:
+        name: Unique in the code.
+        computation: That which it is part of.
+        numbers: Those of the operators that it was made of.
+        called: The computations that it runs, or that are fused into it.
+        runs: Whether it runs them: a loop, a branch, a call.
+    """
+
+    name: str
+    computation: str
+    numbers: tuple[int, ...] = ()
+    called: tuple[str, ...] = ()
+    runs: bool = False
+
+
+class Code:
+    """Compiled code, as its text tells it.
+
+    Args:
+        text: What `as_text()` of it gives.
+
+    Attributes:
+        module: What it is called when it runs.
+        instructions: Its instructions, by name.
+    """
+
+    def __init__(self, text: str) -> None:
+        found = _MODULE.match(text)
+        self.module = found[1] if found else ""
+        self.instructions = {one.name: one for one in _instructions(text)}
+        self._inside = dict[str, frozenset[int]]()
+
+    @cached_property
+    def callers(self) -> dict[str, Instruction]:
+        """What runs each computation; of several instructions, the last one."""
+        every = self.instructions.values()
+        return {name: one for one in every for name in one.called}
+
+    def inside(self, computation: str) -> frozenset[int]:
+        """The operators that instructions of a computation were made of, at any depth."""
+        if computation not in self._inside:
+            numbers = set[int]()
+            for one in self._by_computation.get(computation, ()):
+                numbers.update(one.numbers, *map(self.inside, one.called))
+            self._inside[computation] = frozenset(numbers)
+        return self._inside[computation]
+
+    @cached_property
+    def _by_computation(self) -> dict[str, list[Instruction]]:
+        found = dict[str, list[Instruction]]()
+        for one in self.instructions.values():
+            found.setdefault(one.computation, []).append(one)
+        return found
+
+
+def _instructions(text: str) -> Iterator[Instruction]:
+    computation = ""
+    for line in text.splitlines():
+        if begun := _COMPUTATION.match(line):
+            computation = begun[1]
+        elif found := _INSTRUCTION.match(line):
+            told = line.partition("metadata={")[0]
+            runs = _RUNS.search(told) is not None
+            yield Instruction(found[1], computation, _numbers(line), _called(told), runs)
+
+
+def _called(told: str) -> tuple[str, ...]:
+    several = (one or many for one, many in _CALLED.findall(told))
+    return tuple(name.strip().lstrip("%") for names in several for name in names.split(","))
+
+
+def _numbers(line: str) -> tuple[int, ...]:
+    """The innermost operator of each path that an instruction keeps."""
+    found = _SCOPES.search(line)
+    paths = found[1].split(";") if found else []
+    numbers = (_NUMBER.findall(path) for path in paths)
+    return tuple(dict.fromkeys(int(one[-1]) for one in numbers if one))

@@ -1,0 +1,308 @@
+"""Runs that are measured: compiled as JAX's profiler sees them, interpreted by a clock."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from braces.errors import ProgramError
+from braces.ir.records import Op, ProgramDef
+from braces.ir.walk import all_ops
+from braces.lower.clock import Clock, Placed, Span, Work
+from braces.lower.watch import Watch
+from braces.passes.pipeline import Pass
+from braces.runtime.backend import Backend, Runnable
+from braces.runtime.device import platform_of
+from braces.runtime.plan import Plan
+from braces.runtime.profiling.accounting import Account
+from braces.runtime.profiling.made import Maker
+from braces.runtime.profiling.profile import Profile
+from braces.runtime.profiling.rows import SECOND, Key, Works
+from braces.runtime.profiling.tracing import FEEDS, WHOLE, annotated, traced
+from braces.runtime.recent import Notice, Recent
+from braces.runtime.states import NONE_GIVEN, Run, seeded
+from braces.scope import Scope
+
+if sys.platform != "win32":
+    import resource
+
+    def _peak_of_process() -> dict[str, int]:
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        return {"peak of the process so far": peak}
+
+else:
+
+    def _peak_of_process() -> dict[str, int]:
+        return {}
+
+
+RUNS = "runs"
+"""The track of whole runs."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be measured, as `Executor.profile` is told it."""
+
+    mode: str
+    backend: Backend
+    device: Any
+    definition: ProgramDef
+    names: tuple[str, ...]
+    passes: tuple[Pass, ...]
+    scope: Scope
+    convert: Callable[[Plan], dict[str, Any]]
+    seed: int | None
+    check_nan: bool
+    timeout_s: float | None
+
+
+def check_count(what: str, count: Any, least: int) -> None:
+    """Refuse what is no number of runs.
+
+    Raises:
+        ProgramError: It is none.
+    """
+    if type(count) is not int or count < least:
+        raise ProgramError(
+            f"{what}={count!r:.40} is no number of runs.", fix=f"Use an integer from {least}."
+        )
+
+
+class Times(NamedTuple):
+    """When a run began, had its feeds, computed, and was over; in nanoseconds."""
+
+    start: int
+    fed: int
+    first: int
+    last: int
+    end: int
+
+    def parts(self) -> dict[str, int]:
+        """How long each part took."""
+        return {
+            "feeds": self.fed - self.start,
+            "begin": self.first - self.fed,
+            "operators": self.last - self.first,
+            "results": self.end - self.last,
+        }
+
+    def spans(self, number: int) -> list[Span]:
+        """The run and its parts, to be drawn."""
+        found, begin = [Span(f"run {number}", self.start, self.end, RUNS, {})], self.start
+        for name, took in self.parts().items():
+            found.append(Span(name, begin, begin + took, RUNS, {}))
+            begin += took
+        return found
+
+
+class Session:
+    """A plan that is made ready, and runs.
+
+    Args:
+        task: What is to be measured.
+
+    Attributes:
+        maker: What hears how the plan is made ready.
+        results: What the last run gave.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.maker, self.results = task, Maker(), list[Any]()
+        with self.maker.phase("plan"):
+            plan = Plan.of(task.definition, task.names, task.passes, self.maker.run_pass)
+        self.plan = plan
+        self.runnable: Runnable = task.backend(
+            plan, task.device, task.check_nan, Recent(), Notice()
+        )
+        feeds = task.convert(plan)
+        with self.maker.phase("code"):
+            self.runnable.compile(self._run(feeds))
+
+    def _run(self, feeds: Mapping[str, Any], clock: Clock | None = None) -> Run:
+        task = self.task
+        limit = task.timeout_s
+        watch = Watch() if limit is None else Watch.lasting(limit)
+        seed = task.seed
+        given = NONE_GIVEN if seed is None else seeded(self.plan.random_states, seed)
+        return Run(task.scope, feeds, watch, given, clock=clock, making=self.maker)
+
+    def warm_up(self, number: int) -> None:
+        """Run once, unmeasured but for the time of all of it."""
+        with self.maker.phase(f"warm-up {number}"):
+            self.run(self.task.convert(self.plan))
+
+    def run(self, feeds: Mapping[str, Any], clock: Clock | None = None) -> None:
+        """Run once."""
+        self.results = self.runnable.run(self._run(feeds, clock))
+
+
+@dataclass
+class Measured:
+    """What measuring found.
+
+    Attributes:
+        times: When each run was where.
+        works: What operators took, and what is known of them.
+        spans: What ran when.
+        memory: Bytes by what takes them.
+        notes: What one must know of the numbers.
+        levels: When which bytes were alive.
+    """
+
+    times: list[Times]
+    works: Works
+    spans: Sequence[Span]
+    memory: Mapping[str, int]
+    notes: list[str]
+    levels: Sequence[tuple[int, int]] = ()
+
+
+def profiled(
+    task: Task, runs: int, warmup: int, shape_up: Callable[[list[Any]], Any]
+) -> Profile:
+    """Run some times, and measure all but the first of them; see `Executor.profile`."""
+    session = Session(task)
+    for number in range(1, warmup + 1):
+        session.warm_up(number)
+    found = MEASURES[task.mode](session, runs)
+    spans = [span for n, times in enumerate(found.times, 1) for span in times.spans(n)]
+    return Profile(
+        mode=task.mode,
+        device=platform_of(task.device),
+        runs_s=tuple((one.end - one.start) / SECOND for one in found.times),
+        parts=_means([one.parts() for one in found.times]),
+        phases=tuple(session.maker.phases),
+        memory=dict(found.memory) | _peak_of_process(),
+        notes=tuple(found.notes),
+        fetches=shape_up(session.results),
+        _works=found.works,
+        _spans=(*session.maker.spans, *spans, *found.spans),
+        _levels=tuple(found.levels),
+    )
+
+
+def _means(several: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    return {
+        name: sum(one[name] for one in several) / len(several) / SECOND for name in several[0]
+    }
+
+
+# ---- interpreted -----------------------------------------------------------------------------
+
+
+def _interpreted(session: Session, runs: int) -> Measured:
+    clock, times = Clock(), list[Times]()
+    for _ in range(runs):
+        start = clock.now()
+        feeds = session.task.convert(session.plan)
+        fed = clock.now()
+        session.run(feeds, clock)
+        times.append(Times(start, fed, *clock.window(), clock.now()))
+    ops = {Placed(block, op.name): op for block, op in all_ops(session.plan.interpreted)}
+    works = {(place,): work for place, work in clock.works.items()}
+    notes = [
+        "Each operator is waited for, and the clock stands still while notes are taken.",
+        *_left_out(clock.left_out),
+    ]
+    memory = {"peak of live values": clock.peak_bytes}
+    return Measured(times, Works(works, ops), clock.spans, memory, notes, clock.levels)
+
+
+def _left_out(spans: int) -> list[str]:
+    return [f"The trace leaves out {spans:,} later spans; the rows have all."] if spans else []
+
+
+# ---- compiled --------------------------------------------------------------------------------
+
+
+def _compiled(session: Session, runs: int) -> Measured:
+    account, maker, times = Account(), session.maker, list[Times]()
+    for _ in range(runs):
+        with traced(lambda: maker.compiled) as events:
+            start = perf_counter_ns()
+            with annotated(WHOLE):
+                with annotated(FEEDS):
+                    feeds = session.task.convert(session.plan)
+                fed = perf_counter_ns()
+                session.run(feeds)
+            end = perf_counter_ns()
+        ran = [event for event in events if event.module]
+        shift = start - min(e.start_ns for e in events if e.name == WHOLE)
+        account.add(maker.compiled, ran, shift)
+        first = min((round(e.start_ns + shift) for e in ran), default=fed)
+        last = max((round(e.end_ns + shift) for e in ran), default=end)
+        times.append(Times(start, fed, max(fed, first), min(end, last), end))
+    return _told(session, account, times)
+
+
+def _told(session: Session, account: Account, times: list[Times]) -> Measured:
+    ops, maker = dict[Placed, Op](), session.maker
+    for compiled in maker.compiled.values():
+        ops |= zip(compiled.numbering.places, compiled.numbering.ops, strict=True)
+    works = dict(account.works)
+    notes = _left_out(account.left_out)
+    if works:
+        notes = [*_shared(works, ops), *_beside(account, works, times), *notes]
+    else:
+        whole = sum(one.last - one.first for one in times)
+        works[()] = Work(len(times), whole)
+        notes.append("JAX told no times of single instructions here: the only row has all.")
+    notes.append(
+        "Instructions are traced while they run, which small ones feel; a warm-up run is not."
+    )
+    memory = _memory(maker.codes[-1])
+    return Measured(times, Works(works, ops), account.spans, memory, notes)
+
+
+def _shared(works: Mapping[Key, Work], ops: Mapping[Placed, Op]) -> list[str]:
+    """What is to be said of operators that have no time of their own."""
+    there = {place for key in works for place in key}
+    without = [place for place in ops if place not in there]
+    said = []
+    if any(len(key) > 1 for key in works):
+        said.append("XLA computes several operators as one: such a row is the time of all.")
+    if without:
+        said.append(
+            f"{len(without)} of {len(ops)} operators take no time: XLA made constants of them, "
+            "put them into others unnamed, or left them out."
+        )
+    return said
+
+
+def _beside(account: Account, works: Mapping[Key, Work], times: list[Times]) -> list[str]:
+    """What is to be said where times add up to more than runs took."""
+    took, busy = (
+        sum(one.last - one.first for one in times),
+        sum(work.self_ns for work in works.values()),
+    )
+    if account.threads < 2 or busy <= took:
+        return []
+    return [
+        f"Instructions ran beside each other in {account.threads} threads: their times add up "
+        f"to {busy / max(took, 1):.2f} of the time of the runs."
+    ]
+
+
+def _memory(code: Any) -> dict[str, int]:
+    """What compiled code says that it takes."""
+    found = code.memory_analysis()
+    if found is None:
+        return {}
+    reused = int(found.alias_size_in_bytes)
+    sizes = {
+        "arguments": int(found.argument_size_in_bytes),
+        "results": int(found.output_size_in_bytes) - reused,
+        "meanwhile": int(found.temp_size_in_bytes),
+    }
+    return {"peak of a run": sum(sizes.values()), **sizes}
+
+
+MEASURES: Mapping[str, Callable[[Session, int], Measured]] = {
+    "compile": _compiled,
+    "interpret": _interpreted,
+}

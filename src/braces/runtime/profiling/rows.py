@@ -1,0 +1,195 @@
+"""Times by operator, and what they come to by type, block and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from braces.errors import ProgramError
+from braces.ir.records import Op
+from braces.lower.clock import Placed, Work
+
+Key: TypeAlias = tuple[Placed, ...]
+"""Operators that are computed together, and so take their time together; mostly one."""
+
+OP, TYPE, BLOCK, LINE = "op", "type", "block", "line"
+NO_OPERATOR, MAIN = "(no operator)", "block 0"
+SECOND = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one thing took, in all runs that were measured.
+
+    Attributes:
+        name: What it is: operators, as `add_3 + tanh_1 (+4)` where XLA computes several as one;
+            or a type, a block, a line.
+        paths: All operators in it, as `loop_0/body/add_3`.
+        type: Their types; `""` where rows are for blocks or lines.
+        block: The block in which all of them are; `""` is block 0, or that there are several.
+        source: The lines of the user's program that made them, as `train.py:41`.
+        calls: How often it was computed.
+        total_s: How long that took, in seconds, with all in its blocks.
+        self_s: How long that took, less what is computed in its blocks.
+        share: Which part `self_s` is of all time of operators.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    type: str
+    block: str
+    source: str
+    calls: int
+    total_s: float
+    self_s: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Works:
+    """What operators took, and what is known of them.
+
+    Attributes:
+        works: By operators that are computed together.
+        ops: Each operator, by where it stands.
+    """
+
+    works: Mapping[Key, Work]
+    ops: Mapping[Placed, Op]
+
+    @cached_property
+    def self_ns(self) -> int:
+        """All of it together."""
+        return sum(work.self_ns for work in self.works.values())
+
+    def rows(self, by: str = OP) -> tuple[Row, ...]:
+        """What each thing took, what took most itself first.
+
+        Raises:
+            ProgramError: There is no such grouping.
+        """
+        if by not in (OP, TYPE, BLOCK, LINE):
+            raise ProgramError(
+                f"A profile has no rows by {by!r:.40}.",
+                fix=f"Use by={OP!r}, {TYPE!r}, {BLOCK!r} or {LINE!r}.",
+            )
+        label = {OP: self._name, TYPE: self._type, BLOCK: self._block, LINE: self._source}[by]
+        groups, totals = dict[str, list[Key]](), dict[str, int]()
+        for key, work in self.works.items():
+            groups.setdefault(label(key), []).append(key)
+            within = {label(key), *(label((owner,)) for owner in self._owners(key))}
+            for name in within:
+                totals[name] = totals.get(name, 0) + work.self_ns
+        rows = (self._row(by, name, keys, totals[name]) for name, keys in groups.items())
+        return tuple(sorted(rows, key=lambda row: -row.self_s))
+
+    def _row(self, by: str, name: str, keys: Sequence[Key], total_ns: int) -> Row:
+        own = sum(self.works[key].self_ns for key in keys)
+        merged = tuple(dict.fromkeys(place for key in keys for place in key))
+        return Row(
+            name=name_of(keys[0], self.ops) if by == OP else name,
+            paths=tuple(place.path for place in merged),
+            type=self._type(keys[0]) if by in (OP, TYPE) else "",
+            block=_one(map(self._block, keys)),
+            source=self._source(keys[0]) if by in (OP, LINE) else "",
+            calls=self._trips(keys) if by == BLOCK else sum(self.works[k].calls for k in keys),
+            total_s=total_ns / SECOND,
+            self_s=own / SECOND,
+            share=own / (self.self_ns or 1),
+        )
+
+    def _trips(self, keys: Sequence[Key]) -> int:
+        """How often a block was gone through: as often as most that is in it was computed."""
+        plain = [key for key in keys if key and not any(self.ops[p].bodies() for p in key)]
+        return max(self.works[key].calls for key in plain or keys)
+
+    # ---- what things are called --------------------------------------------------------------
+
+    def _name(self, key: Key) -> str:
+        """Unlike what is shown, other for other operators."""
+        return "\n".join(place.path for place in key)
+
+    def _type(self, key: Key) -> str:
+        return _some(self.ops[place].type for place in self._main(key))
+
+    def _source(self, key: Key) -> str:
+        sources = (self.ops[place].source for place in self._main(key))
+        return _some(str(source) for source in sources if source)
+
+    def _block(self, key: Key) -> str:
+        """The innermost block in which all of these are."""
+        chains = [self._blocks_around(place) for place in self._main(key)]
+        common = (one for one in chains[0] if all(one in c for c in chains)) if chains else ()
+        return next(iter(common), "")
+
+    def _main(self, key: Key) -> Key:
+        """Those that say what a key is: a loop that ran as a whole alone, else the others.
+
+        What a loop does beside its blocks is mostly little, as to look whether it failed.
+        """
+        if is_whole(key, self.ops):
+            return key[:1]
+        return tuple(place for place in key if not self.ops[place].bodies()) or key
+
+    # ---- what is within what -----------------------------------------------------------------
+
+    @cached_property
+    def _owner(self) -> dict[str, Placed]:
+        """The operator that owns each block."""
+        return {
+            f"{place.path}/{label}": place
+            for place, op in self.ops.items()
+            for label in op.bodies()
+        }
+
+    def _above(self, place: Placed) -> Iterator[Placed]:
+        """The operators around one, from inside out."""
+        owner = self._owner.get(place.block)
+        while owner is not None:
+            yield owner
+            owner = self._owner.get(owner.block)
+
+    def _blocks_around(self, place: Placed) -> list[str]:
+        return [place.block, *(owner.block for owner in self._above(place))]
+
+    def _owners(self, key: Key) -> set[Placed]:
+        """The operators that are around all of these."""
+        several = [set(self._above(place)) for place in self._main(key)]
+        return set[Placed].intersection(*several) if several else set()
+
+
+def name_of(key: Key, ops: Mapping[Placed, Op]) -> str:
+    """What operators that are computed together are called.
+
+    A loop that XLA compiled as one with all that is in it is called by its own name.
+    """
+    if not key:
+        return NO_OPERATOR
+    if is_whole(key, ops):
+        return f"{key[0].name} with {len(key) - 1} inside"
+    return _some(place.name for place in key)
+
+
+def is_whole(key: Key, ops: Mapping[Placed, Op]) -> bool:
+    """Whether these are an operator that owns blocks, and operators of its blocks."""
+    owner, others = key[:1], key[1:]
+    return bool(others and ops[owner[0]].bodies()) and all(_is_in(owner[0], o) for o in others)
+
+
+def _is_in(owner: Placed, place: Placed) -> bool:
+    return f"{place.block}/".startswith(f"{owner.path}/")
+
+
+def _one(names: Iterable[str]) -> str:
+    """What is the same everywhere."""
+    several = set(names)
+    return several.pop() if len(several) == 1 else ""
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first two of some names, and how many more there are."""
+    several = list(dict.fromkeys(names))
+    more = f" (+{len(several) - 2})" if len(several) > 2 else ""
+    return " + ".join(several[:2]) + more

@@ -1,0 +1,141 @@
+"""A profile for people: as text, in the colours of a terminal, and in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from braces.errors import visible
+from braces.ir.tables import columns, in_bytes, in_time
+from braces.lazy import console, rich_table, rich_text
+from braces.runtime.profiling.made import Phase
+from braces.runtime.profiling.rows import BLOCK, LINE, MAIN, OP, TYPE, Row
+
+_ROWS, _MUCH, _LITTLE = 25, 0.1, 0.005
+_FIRST = {OP: "operator", TYPE: "type", BLOCK: "block", LINE: "line"}
+_TOLD = {OP: ("type", "block", "line"), TYPE: ("block",), BLOCK: (), LINE: ("block",)}
+_MODES = {"compile": "compiled", "interpret": "interpreted"}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a profile says of runs as a whole.
+
+    Attributes:
+        mode: `compile` or `interpret`.
+        device: The kind of machine that computed, as `cpu`.
+        runs_s: How long each run took that was measured, in seconds.
+        parts: What a run took on average, part by part, in seconds: `feeds` are converted,
+            the run is begun (`begin`), `operators` compute, and its results are committed and
+            handed out (`results`).
+        phases: What was done once before: the plan with each of its passes, the code with each
+            step to it, warm-up runs.
+        memory: Bytes by what takes them.
+        notes: What one must know of the numbers.
+    """
+
+    mode: str
+    device: str
+    runs_s: tuple[float, ...]
+    parts: Mapping[str, float]
+    phases: tuple[Phase, ...]
+    memory: Mapping[str, int]
+    notes: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """All but the notes."""
+        several = "1 run" if len(self.runs_s) == 1 else f"{len(self.runs_s)} runs"
+        mean = sum(self.runs_s) / len(self.runs_s)
+        yield f"{several}, {_MODES[self.mode]} ({self.device}), {in_time(mean)} each"
+        parts = (f"{name} {in_time(seconds)}" for name, seconds in self.parts.items())
+        yield f"  of a run: {', '.join(parts)}"
+        yield f"  before: {', '.join(map(str, self.phases))}"
+        sizes = (f"{name} {in_bytes(size)}" for name, size in self.memory.items())
+        yield f"  memory: {', '.join(sizes)}"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What is shown of a profile.
+
+    Attributes:
+        facts: What is said above the table, and the notes below.
+        by: What the rows are for.
+        rows: All of them.
+        limit: How many are shown.
+    """
+
+    facts: Facts
+    by: str
+    rows: Sequence[Row]
+    limit: int | None
+
+    def text(self) -> str:
+        """All of it as lines."""
+        numbers = range(1, 6)
+        table = columns([self._head(), *map(self._cells, self._shown)], right=numbers)
+        return "\n".join([*self.facts.lines(), "", *table, *self._after()])
+
+    def print(self, file: TextIO) -> None:
+        """All of it on a stream."""
+        if file.isatty():
+            console.Console(file=file, highlight=False).print(self.drawn())
+        else:
+            print(self.text(), file=file)
+
+    def drawn(self) -> Any:
+        """All of it as rich draws it."""
+        table = rich_table.Table(box=None, header_style="bold", pad_edge=False)
+        for at, name in enumerate(self._head()):
+            table.add_column(name, justify="right" if 1 <= at <= 5 else "left")
+        for row in self._shown:
+            style = "bold" if row.share >= _MUCH else "dim" if row.share < _LITTLE else ""
+            table.add_row(*map(rich_text.Text, self._cells(row)), style=style)
+        before, after = ("\n".join(lines) for lines in (self.facts.lines(), self._after()))
+        return console.Group(
+            rich_text.Text(before + "\n"), table, rich_text.Text(after, style="dim")
+        )
+
+    def html(self) -> str:
+        """All of it for a notebook."""
+        lines = [
+            "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            for tag, cells in (
+                ("th", self._head()),
+                *(("td", self._cells(row)) for row in self._shown),
+            )
+        ]
+        before, after = (html.escape("\n".join(x)) for x in (self.facts.lines(), self._after()))
+        return f"<pre>{before}</pre><table>{''.join(lines)}</table><pre>{after}</pre>"
+
+    # ---- parts -------------------------------------------------------------------------------
+
+    @property
+    def _shown(self) -> Sequence[Row]:
+        return self.rows[: _ROWS if self.limit is None else max(0, self.limit)]
+
+    def _head(self) -> list[str]:
+        return [_FIRST[self.by], "share", "self", "total", "calls", "a call", *_TOLD[self.by]]
+
+    def _cells(self, row: Row) -> list[str]:
+        said = {"type": row.type, "block": row.block or "0", "line": row.source}
+        name = row.name or MAIN if self.by == BLOCK else row.name or "(none)"
+        cells = [
+            name,
+            f"{row.share:.1%}",
+            in_time(row.self_s),
+            in_time(row.total_s),
+            str(row.calls),
+            in_time(row.total_s / row.calls) if row.calls else "",
+            *(said[one] for one in _TOLD[self.by]),
+        ]
+        return list(map(visible, cells))
+
+    def _after(self) -> Iterator[str]:
+        rest = self.rows[len(self._shown) :]
+        if rest:
+            share = sum(row.share for row in rest)
+            yield f"and {len(rest)} more, {share:.1%} together"
+        yield from (f"note: {one}" for one in map(visible, self.facts.notes))
