@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import jax
     import jax.core as tracing
     import jax.extend.core as extend
+    import jax.extend.random as keys
     import jax.numpy as jnp
     import optax
     from jax import lax
@@ -38,6 +39,7 @@ else:
     optax = LazyModule("optax")
     tracing = LazyModule("jax.core")
     extend = LazyModule("jax.extend.core")
+    keys = LazyModule("jax.extend.random")
     ad = LazyModule("jax.interpreters.ad")
     mlir = LazyModule("jax.interpreters.mlir")
     compilation_cache = LazyModule("jax.experimental.compilation_cache.compilation_cache")
@@ -46,6 +48,6 @@ else:
     rich_text = LazyModule("rich.text")
 
 __all__ = [
-    "ad", "compilation_cache", "console", "extend", "jax", "jnp", "lax", "mlir", "optax",
-    "rich_table", "rich_text", "tracing",
+    "ad", "compilation_cache", "console", "extend", "jax", "jnp", "keys", "lax", "mlir",
+    "optax", "rich_table", "rich_text", "tracing",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from braces.lazy import jax, jnp, lax
 from braces.lower.asking import first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number
 from braces.lower.committing import Commits
+from braces.lower.many_draws import ManyDraws
 from braces.lower.target import OTHER, Target
 from braces.lower.telling import told_offence, told_sizes
 from braces.ops.control.base import BlockOp
@@ -115,6 +116,7 @@ class Lowerer:
         timed: Whether all loops ask, not just those that may be endless.
         loops: Those that ask, by number: where they are, and their operators.
         scope: What each operator is called in the code that XLA makes.
+        draws: What is drawn together.
     """
 
     sizes: Sizes
@@ -129,6 +131,7 @@ class Lowerer:
     rounded: frozenset[str] = frozenset()
     commits: Commits = field(default_factory=Commits)
     scope: Callable[[str, Op], str] = scope_name
+    draws: ManyDraws = field(default_factory=ManyDraws)
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
@@ -166,6 +169,8 @@ class Lowerer:
         if definition.learn_rule is not None:
             found = told_sizes(definition, values, op.attrs)
             state = self._check_sizes(found, here, state)
+        if (drawn := self.draws.get(here, op, values)) is not None:
+            return definition.by_slot(drawn), state
         attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
             state = fail(state, here, told_offence(definition, values, attrs))

@@ -28,6 +28,8 @@ class Target:
         quickly: What XLA is told then.
         little: A case of a row-wise branch that makes no more numbers for all rows is compiled
             for these alone: to compile it for fewer takes longer than they are computed.
+        drawn: Arrays of no more random numbers are drawn piece by piece, many in one loop: that
+            takes no longer than to compile a draw more.
     """
 
     shares: tuple[int, ...]
@@ -36,6 +38,7 @@ class Target:
     small: int = 0
     quickly: XlaOptions = ()
     little: int = 2**15
+    drawn: int = 2**22
 
     def capacities(self, rows: int) -> list[int]:
         """Numbers of rows below all, from few to many, that a case is compiled for."""

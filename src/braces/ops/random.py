@@ -22,6 +22,7 @@ from braces.dims import Shape
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp
+from braces.ops.drawing import DRAWINGS, run_key
 
 STATE = np.dtype(np.uint32)
 SALTS = 2**32
@@ -42,8 +43,7 @@ WIDE_DRAWS = (*DRAWS, "state=u32[2] shape=(5,) salt=1 dtype=f64")
 
 def key_of(state: Any, salt: int, trips: Sequence[Any]) -> Any:
     """The key of one operator in one trip of one run; for kernels."""
-    key = jax.random.wrap_key_data(state, impl="threefry2x32")
-    key = jax.random.fold_in(key, np.uint32(salt))
+    key = jax.random.fold_in(run_key(state), np.uint32(salt))
     for trip in trips:
         key = jax.random.fold_in(key, trip.astype(np.uint32))
     return key
@@ -201,9 +201,8 @@ def random_uniform(
         DTypeError: `dtype` is not a real floating dtype.
         ProgramError: `low` is above `high`.
     """
-    below = np.nextafter(np.asarray(high, dtype), np.asarray(low, dtype))
-    found = jax.random.uniform(key_of(state, salt, trips), concrete(shape), dtype, low, high)
-    return jnp.minimum(found, below)  # rounding may reach `high`
+    attrs = {"shape": shape, "low": low, "high": high, "dtype": dtype}
+    return DRAWINGS["random_uniform"].one(key_of(state, salt, trips), attrs)
 
 
 @random_uniform.infer
@@ -257,13 +256,8 @@ def random_normal(
     Raises:
         DTypeError: `dtype` is not a real floating dtype.
     """
-    key = key_of(state, salt, trips)
-    return _placed(jax.random.normal(key, concrete(shape), dtype), mean, stddev)
-
-
-def _placed(standard: Any, mean: float, stddev: float) -> Any:
-    dtype = np.dtype(standard.dtype)
-    return np.asarray(mean, dtype) + np.asarray(stddev, dtype) * standard
+    attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
+    return DRAWINGS["random_normal"].one(key_of(state, salt, trips), attrs)
 
 
 @op(
@@ -310,10 +304,9 @@ def random_truncated_normal(
         DTypeError: `dtype` is not a real floating dtype.
         ProgramError: `low` is above `high`.
     """
-    key = key_of(state, salt, trips)
-    bounds = np.asarray(low, dtype), np.asarray(high, dtype)
-    standard = jax.random.truncated_normal(key, *bounds, concrete(shape), dtype)
-    return _placed(standard, mean, stddev)
+    attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
+    attrs |= {"low": low, "high": high}
+    return DRAWINGS["random_truncated_normal"].one(key_of(state, salt, trips), attrs)
 
 
 random_truncated_normal.infer(infer_random_uniform)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property, partial
 from operator import attrgetter
@@ -30,6 +30,7 @@ from braces.lower.lowerer import (
     histories,
     start_state,
 )
+from braces.lower.many_draws import ManyDraws
 from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
 from braces.lower.target import target_of
@@ -249,7 +250,7 @@ class CompiledPlan:
             arguments = [*run.states, *run.feeds.values()]
             if self.asks or len(run.feeds) > self.fed:
                 arguments = self._arguments(run)
-            made = executable.call(*arguments)
+            made = executable.call(*arguments, *executable.more)
         except (ValueError, RuntimeError) as error:
             if exhausted(error):
                 raise out_of_memory(str(error)) from None
@@ -362,12 +363,15 @@ class CompiledPlan:
             rounded=frozenset(form.rounded),
             scope=making.scopes(form.body),
         )
+        kept = {*form.body.results, *form.updates.values()}
+        lowerer.draws = ManyDraws.of(form.body, kept, self.target.drawn)
         flags = [*sites, NAN] if self.check_nan else list(sites)
         limits = (*(form.limit(site, rooms, told) for site in sites.values()), 0)[: len(flags)]
         early = not self.check_nan and (flags or self.asks)
         places = early_places(form.body, form.updates, flags) if early else {}
 
         def function(*given: Any) -> Any:
+            given = lowerer.draws.begin(given)
             *values, lowerer.ticket = given if self.asks else (*given, None)
             lowerer.loops = []
             env = dict(zip(names, values, strict=True))
@@ -382,34 +386,36 @@ class CompiledPlan:
             return *fetches, *committed, commits.status(state.sites)[: len(flags)]
 
         arguments = self._arguments(run)
-        function.__name__ = making.named(code_name(form.body.ops, arguments))
-        call = jax.jit(function, donate_argnums=tuple(range(len(plan.replaced))))
         wide = any(x.dtype.itemsize >= WIDE_BYTES for x in arguments)
+        code = self._code(function, [*arguments, *lowerer.draws.starts], form, making)
+        size_bytes = needed_bytes(code) if self.target.host_memory else 0
+        found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
+        call = partial(call_told, code, self.device)
+        made = Executable(code, *found, call, lowerer.draws.starts)
+        if not wide and self.device is None:
+            made.call = partial(call_first, made)
+        return made
+
+    def _code(
+        self, function: Callable[..., Any], arguments: list[Any], form: Form, making: Making
+    ) -> Any:
+        """What XLA makes of a function for arguments like these."""
+        function.__name__ = making.named(code_name(form.body.ops, arguments))
+        call = jax.jit(function, donate_argnums=tuple(range(len(self.plan.replaced))))
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
             settings.enter_context(jax.threefry_partitionable(True))
             if self.device is not None:
                 arguments = jax.device_put(arguments, self.device)
-            code = _code(call, arguments, form, making)
-        size_bytes = needed_bytes(code) if self.target.host_memory else 0
-        found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
-        made = Executable(code, *found, partial(call_told, code, self.device))
-        if not wide and self.device is None:
-            made.call = partial(call_first, made)
-        return made
-
-
-def _code(call: Any, arguments: list[Any], form: Form, making: Making) -> Any:
-    """What XLA makes of a function of JAX for these arguments."""
-    with making.phase("trace"):
-        traced = call.trace(*arguments)
-        refuse_huge(traced.jaxpr, form.body.ops)
-    with making.phase("lower"):
-        lowered = traced.lower()
-    with making.phase("XLA or kept code"):
-        code = compile_or_read(lowered, call.__name__)
-    making.made(code)
-    return code
+            with making.phase("trace"):
+                traced = call.trace(*arguments)
+                refuse_huge(traced.jaxpr, form.body.ops)
+            with making.phase("lower"):
+                lowered = traced.lower()
+            with making.phase("XLA or kept code"):
+                code = compile_or_read(lowered, function.__name__)
+            making.made(code)
+        return code
 
 
 class _TakenError(RunError):

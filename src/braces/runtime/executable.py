@@ -25,6 +25,7 @@ class Executable:
         loops: Those that ask whether to go on: where they are, and their operators.
         needed_bytes: What each run allocates on a CPU.
         call: How it is called.
+        more: What it is called with at the end, beside what runs give.
         used: When it was called last, by the clock of the executor.
     """
 
@@ -35,6 +36,7 @@ class Executable:
     loops: tuple[tuple[str, Op], ...]
     needed_bytes: int
     call: Callable[..., Any]
+    more: tuple[Any, ...] = ()
     used: int = 0
 
     def holds(self, status: list[int]) -> bool:
