@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 
-from braces.dims import Dim, Shape, Size, Unifier, parse_size
+from braces.dims import Dim, Shape, Size, Unifier, parse_size, product
 from braces.errors import DTypeError, FileFormatError, ShapeError
 
 __all__ = [
@@ -148,6 +148,17 @@ class ListType:
 
 
 Type: TypeAlias = "TensorType | ListType"
+
+
+def bytes_of(type_: Type) -> Size:
+    """The bytes of an array; a list, whose length only a run knows, counts as none.
+
+    Example:
+        >>> bytes_of(parse_type("f64[b,4]")), bytes_of(parse_type("list<f32[2]>"))
+        (32*b, 0)
+    """
+    return 0 if isinstance(type_, ListType) else product((type_.dtype.itemsize, *type_.shape))
+
 
 LARGEST_ARRAY = (1 << 63) - 1
 """Bytes: what an address can tell. XLA ends the process where it is asked for more."""

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from braces.define.axes import Axes as AxisSpec
 from braces.define.completing import KernelOp
+from braces.define.counting import Operations
 from braces.define.definition import (
     AXES,
     CHANGES,
@@ -131,6 +132,8 @@ def op(
     changes_only: str = "",
     product: bool = False,
     adds_to: tuple[str, ...] = (),
+    picks: tuple[str, ...] = (),
+    operations: Operations = None,
     lists: bool = False,
     function: bool = True,
     examples: tuple[str, ...] = (),
@@ -176,6 +179,13 @@ def op(
         product: Whether its output is a sum of products of its inputs, over all axes that it
             lacks. Where the trips of a loop add up such products, they are made in one go.
         adds_to: The inputs to each of which the output adds something that the others tell.
+        picks: The inputs of which no more is read than is given, as of a table of embeddings.
+        operations: How many sums, products, comparisons and functions of numbers there are for
+            each combination of the entries of its axes: 5 for a softmax, 0 where numbers only
+            move. Or `rule(types, attrs)`, which gives how many there are in all, from the
+            types by slot, outputs among them. `prog.cost()` counts them. Where it is not said
+            it is 1, for sums of products as many as there are products and sums; what has axes
+            with a `!` should say it.
         lists: Whether it handles lists, which are no arrays.
         function: Whether `br` has a function made from it; not where users write it otherwise,
             as `x[...]`, or call a function written by hand.
@@ -227,30 +237,14 @@ def op(
         slots = tuple(Slot(name, many=many) for name in outputs)
         rule = axis_rule(kernel.__name__, axes, inputs, slots, attrs)
         definition = KernelOp(
-            kernel.__name__,
-            inputs,
-            attrs,
-            slots,
-            kernel,
-            inspect.getdoc(kernel) or "",
-            infer_rule=infer,
-            dtype_rule=dtypes,
-            axes_rule=rule,
-            differentiable=differentiable,
-            random=random,
+            kernel.__name__, inputs, attrs, slots, kernel, inspect.getdoc(kernel) or "",
+            infer_rule=infer, dtype_rule=dtypes, axes_rule=rule, differentiable=differentiable,
             cheap=cheap or (is_elementwise(rule) and not (costly or random or lists)),
-            costly=costly,
-            commutative=commutative,
-            neutral=neutral or {},
-            uniform=uniform,
-            changes_only=changes_only,
-            product=product,
-            adds_to=adds_to,
-            lists=lists,
-            function=function,
-            examples=examples,
-            version=version,
-        )
+            random=random, costly=costly, commutative=commutative, neutral=neutral or {},
+            uniform=uniform, changes_only=changes_only, product=product, adds_to=adds_to,
+            picks=picks, operations=operations, lists=lists, function=function,
+            examples=examples, version=version,
+        )  # fmt: skip
         _check_words(definition)
         OPS.add(definition)
         return definition
@@ -281,6 +275,7 @@ def _check_words(definition: OpDef) -> None:
     def refuse(what: str, fix: str) -> None:
         raise OpDefinitionError(f"{definition.type} {what}.", fix=fix)
 
+    _check_counts(definition, refuse)
     if definition.neutral and (len(inputs) != 2 or not definition.neutral.keys() <= {*inputs}):
         refuse("says what is neutral in inputs that it has not", "It must be one of two.")
     if isinstance(uniform, str) and uniform not in [spec.name for spec in attrs]:
@@ -291,3 +286,13 @@ def _check_words(definition: OpDef) -> None:
         refuse(f"says changes_only={only!r}", f"Say one of {', '.join(CHANGES)}.")
     if only == AXES and definition.axes_rule is None:
         refuse("says that it changes the axes alone", "Say axes=, which tells their order.")
+
+
+def _check_counts(definition: OpDef, refuse: Callable[[str, str], None]) -> None:
+    """Hold what is said of an operator's work against its parameters."""
+    operations, picks = cast("Any", definition.operations), definition.picks
+    if not {*picks} <= definition.input_slots.keys():
+        refuse(f"says picks={picks!r}, which are no inputs", "Name inputs: picks=('x',).")
+    known = operations is None or callable(operations)
+    if not known and (type(operations) is not int or operations < 0):
+        refuse(f"says operations={operations!r:.80}", "Say a number from 0, or a function.")

@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from braces.define.axes import AxisRule
+from braces.define.counting import Operations, of_products, space
 from braces.define.kinds import PLAIN, coerce_argument, normalise
 from braces.define.offence import decode_offender
 from braces.define.signature import REQUIRED, AttrSpec, Slot
 from braces.define.traced import reads_values
+from braces.dims import Size
 from braces.dtypes import DType, Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Attr, Literal, Op
@@ -80,6 +82,10 @@ class OpDef:
         product: Whether its output is a sum of products of its inputs, over all axes that it
             lacks.
         adds_to: The inputs to each of which the output adds something that others tell.
+        picks: The inputs of which no more is read than is given.
+        operations: How many operations it takes for each combination of the entries of its
+            axes, or a function of types and attributes that tells how many in all; `None`
+            where the axes tell. See `braces.define.counting`.
         lists: Whether it handles lists, which are no arrays.
         transparent: Whether what its blocks bind counts as bound where it stands, so that one
             output may be moved by another.
@@ -118,6 +124,8 @@ class OpDef:
     changes_only: str = ""
     product: bool = False
     adds_to: tuple[str, ...] = ()
+    picks: tuple[str, ...] = ()
+    operations: Operations = None
     lists: bool = False
     transparent: bool = False
     function: bool = True
@@ -197,6 +205,24 @@ class OpDef:
         """Whether a run can fail at an operator with these attributes."""
         del attrs
         return self.check is not None or self.learn_rule is not None
+
+    def count(self, inputs: Types, outputs: Types, attrs: Attrs) -> Size | None:
+        """How many operations it takes for values of these types; `None` where nothing tells.
+
+        Outputs that are not wanted are left out.
+        """
+        if callable(self.operations):
+            return self.operations({**outputs, **inputs}, attrs)
+        if self.operations == 0 or (self.operations is None and self.changes_only):
+            return 0
+        if self.axes_rule is None:
+            return None
+        axes = self.axes_rule({**outputs, **inputs}, attrs)
+        if self.product:
+            return of_products(axes, inputs, outputs)
+        if self.operations is None and axes.mixed:
+            return None
+        return space(axes, inputs, outputs) * (self.operations or 1)
 
     def failure(self, attrs: Attrs, found: int) -> BracesError:
         """The error of a run that fails at this operator, where its check tells `found`."""

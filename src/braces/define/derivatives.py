@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from braces.define.definition import Attrs, OpDef, Values
+from braces.define.definition import Attrs, OpDef, Types, Values
 from braces.define.derived_axes import derived_rule
 from braces.define.signature import Slot, read_signature
+from braces.dims import Size
+from braces.dtypes import Type
 from braces.lazy import jax
 
 GRAD, TANGENT = "_grad", "_tangent"
@@ -59,6 +61,13 @@ class DerivedVjp(OpDef):
         (grads,) = pull(cotangents)
         return {name + self.suffix: grad for name, grad in grads.items()}
 
+    def count(self, inputs: Types, outputs: Types, attrs: Attrs) -> Size | None:
+        """The operator's own operations for each input that is wanted, and to repeat it."""
+        base = self.base
+        assert base is not None
+        ends = _without(self.suffix, base.outputs, inputs)
+        return _repeated(base, base.count(inputs, ends, attrs), outputs)
+
 
 @dataclass(eq=False)
 class DerivedJvp(OpDef):
@@ -82,6 +91,28 @@ class DerivedJvp(OpDef):
         _, pushed = jax.jvp(forward, ({n: primals[n] for n in tangents},), (tangents,))
         return {name + self.suffix: tangent for name, tangent in pushed.items()}
 
+    def count(self, inputs: Types, outputs: Types, attrs: Attrs) -> Size | None:
+        """The operator's own operations for each tangent, and to repeat it."""
+        base = self.base
+        assert base is not None
+        ends = _without(self.suffix, base.outputs, outputs)
+        return _repeated(
+            base,
+            base.count(inputs, ends, attrs),
+            _without(self.suffix, base.inputs, inputs),
+        )
+
+
+def _without(suffix: str, slots: Iterable[Slot], types: Types) -> dict[str, tuple[Type, ...]]:
+    """The types of what belongs to slots, by these."""
+    return {s.name: types[s.name + suffix] for s in slots if types.get(s.name + suffix)}
+
+
+def _repeated(base: OpDef, once: Size | None, beside: Types) -> Size | None:
+    """As many operations again for each of these; what is linear need not run itself."""
+    linear = base.product or base.costly
+    return None if once is None else once * (sum(map(len, beside.values())) + (not linear))
+
 
 def written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
     """The gradient of an operator whose kernel somebody wrote; see `Completing.vjp`."""
@@ -101,8 +132,12 @@ def written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
     return OpDef(
         f"{base.type}.vjp", slots, attrs, outputs, kernel, doc, suffix=suffix,
         axes_rule=derived_rule(base.axes_rule, slots, outputs, suffix, cotangents),
-        cotangents=cotangents,
+        cotangents=cotangents, operations=2 * _factor(base),
     )  # fmt: skip
+
+
+def _factor(base: OpDef) -> int:
+    return base.operations if isinstance(base.operations, int) else 1
 
 
 def _vjp_of(base: OpDef) -> OpDef:

@@ -17,6 +17,7 @@ What is too long, too deep or too high a power for a file is refused where it is
 that whatever can be built can be read.
 """
 
+from braces.dims.amount import amount
 from braces.dims.reading import parse_size
 from braces.dims.size import (
     SIZE_FUNCTIONS,
@@ -42,6 +43,7 @@ __all__ = [
     "Shape",
     "Size",
     "Unifier",
+    "amount",
     "call",
     "divide_exactly",
     "never_negative",

@@ -137,7 +137,7 @@ class Dim:
     def __mul__(self, other: Size) -> Size:
         total = Terms()
         for left, a in self.terms:
-            for right, b in _terms(other):
+            for right, b in terms_of(other):
                 total.count(tuple(sorted(left + right, key=str)), a * b)
         return total.size()
 
@@ -187,7 +187,7 @@ class Terms:
 
     def add(self, size: Size, times: int) -> None:
         """Add a size so many times."""
-        for monomial, factor in _terms(size):
+        for monomial, factor in terms_of(size):
             self.count(monomial, times * factor)
 
     def size(self) -> Size:
@@ -198,7 +198,8 @@ class Terms:
         return left[()] if left.keys() == {()} else Dim(left)
 
 
-def _terms(size: Size) -> tuple[tuple[Monomial, int], ...]:
+def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
+    """The products that a size is the sum of: the atoms of each, and its factor."""
     return size.terms if isinstance(size, Dim) else ((((), size),) if size else ())
 
 
@@ -226,7 +227,7 @@ def _atom_bounds(atom: Atom) -> Bounds:
 
 
 def _depth(size: Size) -> int:
-    atoms = (atom for monomial, _ in _terms(size) for atom in monomial)
+    atoms = (atom for monomial, _ in terms_of(size) for atom in monomial)
     return max((atom.depth for atom in atoms if isinstance(atom, Call)), default=0)
 
 
@@ -237,11 +238,11 @@ def divide_exactly(size: Size, divisor: Size) -> Size | None:
     """`size / divisor` where that is a size again, else `None`."""
     if isinstance(size, int) and isinstance(divisor, int):
         return size // divisor if divisor and size % divisor == 0 else None
-    divisor_terms = _terms(divisor)
+    divisor_terms = terms_of(divisor)
     if len(divisor_terms) != 1:
         return 1 if size == divisor and divisor_terms else None
     (atoms, factor), quotient = divisor_terms[0], Terms()
-    for monomial, coefficient in _terms(size):
+    for monomial, coefficient in terms_of(size):
         rest = list(monomial)
         if coefficient % factor or any(rest.count(a) < atoms.count(a) for a in atoms):
             return None
@@ -288,7 +289,7 @@ def _floordiv(size: Size, divisor: Size) -> Size:
 def _split(size: Size, divisor: int) -> tuple[Size, Size]:
     """`whole` and `rest` such that the size is divisor * whole + rest."""
     whole, rest = Terms(), Terms()
-    for monomial, factor in _terms(size):
+    for monomial, factor in terms_of(size):
         if not monomial or factor % divisor == 0:
             whole.count(monomial, factor // divisor)
             factor %= divisor
@@ -301,7 +302,7 @@ def _floordiv_rest(rest: Size, divisor: int) -> Size:
     low, high = (floor(bound, divisor) for bound in _bounds(rest))
     if low == high and isinstance(low, int):
         return low
-    common = math.gcd(divisor, *(factor for monomial, factor in _terms(rest) if monomial))
+    common = math.gcd(divisor, *(factor for monomial, factor in terms_of(rest) if monomial))
     if common > 1:
         rest, divisor = _scaled_down(rest, common), divisor // common
     merged = _merged(rest, divisor)
@@ -310,14 +311,14 @@ def _floordiv_rest(rest: Size, divisor: int) -> Size:
 
 def _scaled_down(rest: Size, common: int) -> Size:
     smaller = Terms()
-    for monomial, factor in _terms(rest):
+    for monomial, factor in terms_of(rest):
         smaller.count(monomial, factor // common)
     return smaller.size()
 
 
 def _one_call(size: Size) -> tuple[Call, int, int] | None:
     """`inner`, `factor` and `more`, where the size is factor * inner + more."""
-    match _terms(size):
+    match terms_of(size):
         case (((Call() as inner,), factor),):
             return inner, factor, 0
         case (((Call() as inner,), factor), ((), more)):

@@ -12,6 +12,7 @@ from braces.define.axes import (
     resized,
     shape_of,
 )
+from braces.define.counting import for_each
 from braces.define.decorator import Axis, Tensor, op
 from braces.dims import divide_exactly
 from braces.lazy import jax, jnp
@@ -51,7 +52,7 @@ def relu_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where(out > 0, out_grad, jnp.zeros_like(out_grad))
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_function, operations=2, examples=WITH_INTEGERS)
 def relu6(x: Tensor) -> Tensor:
     """The positive part, capped at 6.
 
@@ -76,7 +77,12 @@ def relu6_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where((out > 0) & (out < 6), out_grad, jnp.zeros_like(out_grad))
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=(*UNARY, "x=f32[5] negative_slope=0.2"))
+@op(
+    axes="... -> ...",
+    dtypes=real_function,
+    operations=2,
+    examples=(*UNARY, "x=f32[5] negative_slope=0.2"),
+)
 def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
     """The identity, flattened for negative numbers.
 
@@ -103,7 +109,7 @@ def leaky_relu_vjp(x: Tensor, out_grad: Tensor, *, negative_slope: float = 0.01)
     return jnp.where(x >= 0, out_grad, negative_slope * out_grad)
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
 def hard_sigmoid(x: Tensor) -> Tensor:
     """The sigmoid made of three straight lines.
 
@@ -128,7 +134,7 @@ def hard_sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return jnp.where((out > 0) & (out < 1), out_grad / 6, jnp.zeros_like(out_grad))
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, operations=3, examples=UNARY)
 def hard_tanh(x: Tensor) -> Tensor:
     """The identity, cut off at -1 and 1.
 
@@ -155,7 +161,12 @@ def hard_tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 # ---- exponential -----------------------------------------------------------------------------
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=(*UNARY, "x=f32[5] alpha=0.5"))
+@op(
+    axes="... -> ...",
+    dtypes=real_function,
+    operations=4,
+    examples=(*UNARY, "x=f32[5] alpha=0.5"),
+)
 @in_float32
 def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     """The identity, bent smoothly towards -alpha for negative numbers.
@@ -194,7 +205,7 @@ def negative_exp(x: Tensor) -> Tensor:
     return jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x))
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
 @in_float32
 def selu(x: Tensor) -> Tensor:
     """The scaled exponential linear unit: it keeps mean 0 and variance 1 over layers.
@@ -225,7 +236,12 @@ def selu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 forward_as_backward(relu, relu6, leaky_relu, hard_sigmoid, hard_tanh, elu, selu)
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=(*UNARY, "x=f32[5] approximate=True"))
+@op(
+    axes="... -> ...",
+    dtypes=real_function,
+    operations=5,
+    examples=(*UNARY, "x=f32[5] approximate=True"),
+)
 @in_float32
 def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     """The Gaussian error linear unit: a number times the probability that a normal one is less.
@@ -249,7 +265,7 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     return jax.nn.gelu(floating(x), approximate)
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
 @in_float32
 def silu(x: Tensor) -> Tensor:
     """A number times its sigmoid; also called swish.
@@ -278,7 +294,7 @@ def silu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (s * (1 + x * (1 - s)))
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, operations=8, examples=UNARY)
 @in_float32
 def mish(x: Tensor) -> Tensor:
     """A number times the tanh of its softplus.
@@ -299,7 +315,7 @@ def mish(x: Tensor) -> Tensor:
     return jax.nn.mish(floating(x))
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
 @in_float32
 def softplus(x: Tensor) -> Tensor:
     """A smooth positive part, without overflow.
@@ -325,7 +341,7 @@ def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * jax.nn.sigmoid(x)
 
 
-@op(axes="... -> ...", dtypes=real_function, examples=UNARY)
+@op(axes="... -> ...", dtypes=real_function, operations=3, examples=UNARY)
 @in_float32
 def softsign(x: Tensor) -> Tensor:
     """A number divided by one plus its size, between -1 and 1.
@@ -371,6 +387,7 @@ def halved(types: Types, attrs: Attrs) -> AxisMap:
 @op(
     axes=halved,
     dtypes=real_function,
+    operations=for_each("out", 5),
     examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"),
 )
 @in_float32

@@ -136,6 +136,7 @@ def swapaxes_gradient(g: Backward) -> dict[str, Var]:
 @op(
     axes=along_axis,
     dtypes=same,
+    operations=0,
     examples=(
         "x=f32[2,3]",
         "x=f32[b,4] axis=0",
@@ -186,6 +187,7 @@ def shifted(types: Types, attrs: Attrs) -> AxisMap:
 @op(
     axes=shifted,
     dtypes=same,
+    operations=0,
     examples=(
         "x=f32[2,3] shift=1",
         "x=f32[b,4] shift=-1 axis=0",

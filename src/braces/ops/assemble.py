@@ -46,6 +46,7 @@ KINDS["Sections"] = _sections
 
 @op(
     axes=along_axis,
+    operations=0,
     examples=(
         "xs=f32[2,3] xs=f32[1,3]",
         "xs=f32[b,4] xs=f32[t,4] xs=f32[1,4]",
@@ -158,6 +159,7 @@ def beside(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(
     axes=beside,
+    operations=0,
     examples=(
         "xs=f32[2,3] xs=f32[2,3]",
         "xs=f32[b] xs=f32[b] axis=1",
@@ -228,6 +230,7 @@ def apart(types: Types, attrs: Attrs) -> AxisMap:
 @op(
     axes=apart,
     dtypes=same,
+    operations=0,
     examples=(
         "x=f32[2,3]",
         "x=f32[b,3] axis=1",
@@ -270,6 +273,7 @@ def filled(g: Backward) -> list[Var]:
 
 @op(
     axes=along_axis,
+    operations=0,
     examples=(
         "x=f32[6,2] sections=3",
         "x=f32[b,6] sections=(1,2,3) axis=1",

@@ -6,6 +6,8 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
+from braces.define.axes import Attrs, Types, tuple_of
+from braces.define.counting import for_each
 from braces.define.decorator import Tensor, op
 from braces.define.offence import offender_code
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_integer
@@ -89,11 +91,18 @@ def position(what: str, index: DType, *, cases: tuple[int, ...], default: bool) 
     return INT64
 
 
+def compared_with_cases(types: Types, attrs: Attrs) -> int:
+    """Each case is compared and chosen."""
+    del types
+    return 2 * len(tuple_of(attrs["cases"]))
+
+
 @op(
     axes="... -> ...",
     dtypes=position,
     differentiable=False,
     function=False,
+    operations=for_each("out", compared_with_cases),
     examples=(
         "index=i32[] cases=(3,-1)",
         "index=u8[b] cases=(0,1,2) default=True",
@@ -220,6 +229,7 @@ def bounded(what: str, x: DType, *, min: float | None, max: float | None) -> DTy
 @op(
     axes="... -> ...",
     dtypes=bounded,
+    operations=2,
     examples=(
         "x=f32[2,3] min=-0.5 max=0.5",
         "x=f64[b,4] min=0.25",

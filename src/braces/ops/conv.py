@@ -23,10 +23,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped
+from braces.define.axes import Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.counting import for_each
 from braces.define.decorator import Padding, Tensor, op
 from braces.define.inference import Context
-from braces.dims import Size, call
+from braces.dims import Size, call, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
@@ -284,11 +285,20 @@ def convolved(types: Types, attrs: Attrs) -> AxisMap:
     return mapped(types, given, {"out": (out,)}, mixed)
 
 
+def products_in_window(types: Types, attrs: Attrs) -> Size:
+    """The products and sums of one result, padding among them."""
+    shape = shape_of(types["weight"][0])
+    channels = LAYOUTS[str(attrs["layout"])].index("O")
+    window = product(tuple(size for axis, size in enumerate(shape) if axis != channels))
+    return 2 * window + ("bias" in types)
+
+
 @op(
     infer=convolving(3),
     axes=convolved,
     costly=True,
     function=False,
+    operations=for_each("out", products_in_window),
     examples=(
         "x=f32[2,3,5] weight=f32[4,3,3] bias=f32[4]",
         "x=f64[b,2,t] weight=f64[3,2,2] stride=2 padding=1",
@@ -339,6 +349,7 @@ def conv1d(
     axes=convolved,
     costly=True,
     function=False,
+    operations=for_each("out", products_in_window),
     examples=(
         "x=f32[2,3,5,4] weight=f32[4,3,3,2] bias=f32[4]",
         "x=f64[b,2,h,w] weight=f64[3,2,3,3] stride=2 padding=1",

@@ -35,6 +35,7 @@ def literal_places(types: Types, attrs: Attrs) -> AxisMap:
     cheap=True,
     uniform="value",
     function=False,
+    operations=0,
     examples=("value=[[1.0,2.0],[3.0,4.0]]", "value=[1,2,3]", "value=True", "value=2.5"),
 )
 def constant(*, value: Literal) -> Tensor:
@@ -73,6 +74,7 @@ def holding(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DTy
     cheap=True,
     uniform="value",
     function=False,
+    operations=0,
     examples=(
         "shape=(2,3) value=0.5",
         "shape=(b,4) value=1 dtype=i64",
@@ -102,7 +104,14 @@ def full(*, shape: Shape, value: float, dtype: DType = FLOAT32) -> Tensor:
 LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
 
 
-@op(axes="... -> ...", dtypes=holding, differentiable=False, uniform=0.0, examples=LIKE)
+@op(
+    axes="... -> ...",
+    dtypes=holding,
+    differentiable=False,
+    uniform=0.0,
+    operations=0,
+    examples=LIKE,
+)
 def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Zeros in the shape of another array; no gradient.
 
@@ -120,7 +129,14 @@ def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     return jnp.zeros_like(x, dtype)
 
 
-@op(axes="... -> ...", dtypes=holding, differentiable=False, uniform=1.0, examples=LIKE)
+@op(
+    axes="... -> ...",
+    dtypes=holding,
+    differentiable=False,
+    uniform=1.0,
+    operations=0,
+    examples=LIKE,
+)
 def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     """Ones in the shape of another array; no gradient.
 
@@ -143,6 +159,7 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     dtypes=holding,
     differentiable=False,
     uniform="value",
+    operations=0,
     examples=tuple(f"{example} value=3" for example in LIKE),
 )
 def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:
@@ -174,6 +191,7 @@ def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:
     dtypes=asked,
     differentiable=False,
     cheap=True,
+    operations=0,
     examples=("value=3", "value=b", "value=2*b+1 dtype=f32"),
 )
 def size(*, value: Size, dtype: DType = INT64) -> Tensor:
@@ -206,6 +224,7 @@ def number_of_rows(view: RowView, count: str) -> Op:
     differentiable=False,
     cheap=True,
     function=False,
+    operations=0,
     examples=(
         "stop=5",
         "start=2 stop=b",
@@ -265,6 +284,7 @@ def between(
     axes="-> num!",
     dtypes=between,
     differentiable=False,
+    operations=2,
     examples=(
         "start=0 stop=1 num=5",
         "start=-1 stop=1 num=b dtype=f64",
@@ -308,6 +328,7 @@ def diagonal(types: Types, attrs: Attrs) -> AxisMap:
     dtypes=asked,
     differentiable=False,
     cheap=True,
+    operations=0,
     examples=("n=3", "n=b", "n=2 m=4 k=1 dtype=f64", "n=t m=3 k=-1 dtype=i64", "n=0"),
 )
 def eye(*, n: Size, m: Size | None = None, k: int = 0, dtype: DType = FLOAT32) -> Tensor:

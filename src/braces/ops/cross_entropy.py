@@ -97,6 +97,7 @@ def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
 @op(
     axes=labelled,
     dtypes=integer_labels,
+    operations=6,
     examples=(
         "logits=f32[2,3] labels=i32[2]",
         "logits=f64[b,4] labels=i64[b]",
@@ -156,6 +157,7 @@ def softmax_cross_entropy_vjp(
 @op(
     axes={"logits": LOWEST, "target": 0},
     dtypes=real_numbers,
+    operations=8,
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
         "logits=f64[b,t,4] target=f64[b,t,4]",
@@ -214,6 +216,7 @@ def softmax_cross_entropy_soft_vjp(
 @op(
     axes=paired,
     dtypes=real_numbers,
+    operations=8,
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
         "logits=f64[b] target=f64[b]",

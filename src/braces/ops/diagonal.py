@@ -23,7 +23,7 @@ MATRICES = (
 )
 
 
-@op(axes="... i! j! -> ... i! j!", dtypes=same, examples=MATRICES)
+@op(axes="... i! j! -> ... i! j!", dtypes=same, operations=1, examples=MATRICES)
 def tril(x: Tensor, *, k: int = 0) -> Tensor:
     """The lower triangle of matrices, zeros above it.
 
@@ -44,7 +44,7 @@ def tril(x: Tensor, *, k: int = 0) -> Tensor:
     return jnp.tril(x, k)
 
 
-@op(axes="... i! j! -> ... i! j!", dtypes=same, examples=MATRICES)
+@op(axes="... i! j! -> ... i! j!", dtypes=same, operations=1, examples=MATRICES)
 def triu(x: Tensor, *, k: int = 0) -> Tensor:
     """The upper triangle of matrices, zeros below it.
 
@@ -79,6 +79,7 @@ def triu_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     axes=all_mixed,
+    operations=0,
     examples=(
         "x=f32[3]",
         "x=f32[b] k=1",

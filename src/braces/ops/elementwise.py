@@ -307,6 +307,7 @@ def cast_gradient(g: Backward) -> dict[str, Var]:
     axes="... -> ...",
     dtypes=same,
     differentiable=False,
+    operations=0,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),
 )
 def stop_gradient(x: Tensor) -> Tensor:

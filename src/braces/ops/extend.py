@@ -60,6 +60,7 @@ def padded(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(
     axes=padded,
+    operations=0,
     examples=(
         "x=f32[2,3] widths=((1,0),(0,2))",
         "x=f32[b,4] widths=((0,0),(1,1)) value=-1.5",
@@ -143,6 +144,7 @@ def tiled(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(
     axes=tiled,
+    operations=0,
     examples=(
         "x=f32[2,3] reps=(2,1)",
         "x=f32[b,2] reps=(1,3)",
@@ -210,6 +212,7 @@ def repeated(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(
     axes=repeated,
+    operations=0,
     examples=(
         "x=f32[2,3] repeats=2 axis=0",
         "x=f32[b,2] repeats=3 axis=-1",

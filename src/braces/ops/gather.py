@@ -25,6 +25,7 @@ from braces.define.axes import (
     numbered,
     shape_of,
 )
+from braces.define.counting import for_each
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.define.offence import offender_code
 from braces.dims import Size
@@ -154,6 +155,8 @@ def _taken_indices(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Nam
 @op(
     axes=taking,
     dtypes=of_slices,
+    operations=0,
+    picks=("x",),
     examples=(
         "x=f32[5,3] indices=i32[4] axis=0",
         "x=f32[b,3] indices=i64[] axis=1",
@@ -218,6 +221,7 @@ def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any)
     axes=scattering,
     dtypes=scattered,
     adds_to=("x",),
+    operations=for_each("updates"),
     examples=(
         "x=f32[5,3] indices=i32[4] updates=f32[4,3]",
         "x=f32[b,3] indices=i64[] updates=f32[b] axis=1",
@@ -300,6 +304,8 @@ def of_rows(types: Types, attrs: Attrs) -> str:
     axes=of_rows,
     dtypes=of_slices,
     function=False,
+    operations=0,
+    picks=("table",),
     examples=(
         "table=f32[5,3] ids=i32[b,t]",
         "table=f64[5,3] ids=i64[4]",
@@ -360,6 +366,7 @@ def code(what: str, ids: DType, *, dtype: DType, **attrs: Any) -> DType:
     axes=classes,
     dtypes=code,
     differentiable=False,
+    operations=1,
     examples=(
         "ids=i32[4] num_classes=5",
         "ids=i64[b,t] num_classes=3 dtype=f64",

@@ -25,6 +25,7 @@ from braces.define.axes import (
     numbered,
     shape_of,
 )
+from braces.define.counting import for_each
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.define.offence import max_code
 from braces.dtypes import DType
@@ -79,6 +80,8 @@ def of_places(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
 @op(
     axes=taking_along,
     dtypes=of_places,
+    operations=0,
+    picks=("x",),
     examples=(
         "x=f32[3,5] indices=i32[3,2] axis=1",
         "x=f32[b,4] indices=i64[b,1] axis=-1",
@@ -140,6 +143,7 @@ def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -
     dtypes=putting,
     adds_to=("x",),
     function=False,
+    operations=for_each("updates"),
     examples=(
         "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
         "x=f32[b,4] indices=i64[b,1] updates=f32[b,1] axis=-1",
@@ -235,6 +239,8 @@ def _places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
 @op(
     axes=gathering,
     dtypes=of_places,
+    operations=0,
+    picks=("x",),
     examples=(
         "x=f32[3,4,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] indices=i64[b,1] indices=i64[2]",
@@ -300,6 +306,7 @@ def scattered_at(what: str, x: DType, updates: DType, *indices: DType) -> DType:
     axes=scattering_at,
     dtypes=scattered_at,
     adds_to=("x",),
+    operations=for_each("updates"),
     examples=(
         "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]",

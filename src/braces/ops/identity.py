@@ -21,6 +21,7 @@ FENCE = "fence"
 @op(
     axes="... -> ...",
     changes_only="shape",
+    operations=0,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]", "x=f32[0,2]"),
 )
 def identity(x: Tensor) -> Tensor:
@@ -64,6 +65,7 @@ def fenced(types: Types, attrs: Attrs) -> AxisMap:
     axes=fenced,
     dtypes=lambda what, gate, x: x,
     function=False,
+    operations=0,
     examples=("gate=f32[2,3] x=f32[2,3]", "gate=f64[b] x=f64[b,4]", "gate=f32[0] x=f32[3]"),
 )
 def fence(gate: Tensor, x: Tensor) -> Tensor:

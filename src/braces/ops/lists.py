@@ -168,7 +168,7 @@ def list_attrs(element: TensorType, history: str) -> dict[str, Any]:
 # ---- operators -------------------------------------------------------------------------------
 
 
-@op(axes=shaped, differentiable=False, lists=True)
+@op(axes=shaped, differentiable=False, lists=True, operations=0)
 def list_empty(
     *, dtype: DType, shape: Shape, history: History, capacity: Capacity | None = None
 ) -> Tensor:
@@ -195,7 +195,7 @@ def infer_begun(
     return ListType(TensorType(dtype, shape))
 
 
-@op(axes="..., ... -> ...", lists=True)
+@op(axes="..., ... -> ...", lists=True, operations=0)
 def list_push(list: Tensor, value: Tensor, *, history: History) -> Tensor:
     """A list with one more value on top.
 
@@ -231,7 +231,7 @@ def list_push_gradient(g: Backward) -> dict[str, Var]:
     return {"list": rest, "value": value}
 
 
-@op(outputs=("value", "rest"), axes="... -> ..., ...", lists=True)
+@op(outputs=("value", "rest"), axes="... -> ..., ...", lists=True, operations=0)
 def list_pop(list: Tensor, *, history: History) -> tuple[Tensor, Tensor]:
     """The value on top of a list, and the list below it.
 
@@ -273,7 +273,7 @@ def list_pop_gradient(g: Backward) -> dict[str, Var]:
     }
 
 
-@op(axes="... -> ...", lists=True)
+@op(axes="... -> ...", lists=True, operations=0)
 def list_zeros(list: Tensor) -> Tensor:
     """Zeros in the length of a list.
 

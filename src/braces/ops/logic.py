@@ -270,7 +270,7 @@ def isnan(x: Tensor) -> Tensor:
     return jnp.isnan(floating(x))
 
 
-@op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
+@op(axes="... -> ...", dtypes=truth, differentiable=False, operations=2, examples=TESTED)
 def isinf(x: Tensor) -> Tensor:
     """Where a number is infinite, positive or negative.
 

@@ -40,6 +40,7 @@ def paired(types: Types, attrs: Attrs) -> AxisMap:
 @op(
     axes=paired,
     dtypes=real_numbers,
+    operations=2,
     examples=(*PAIRS, "prediction=i32[3] target=f32[3]"),
 )
 @in_float32
@@ -82,7 +83,7 @@ def squared_error_gradient(g: Backward) -> dict[str, Var]:
     return _pull(g, (g["prediction"] - g["target"]) * 2)
 
 
-@op(axes=paired, dtypes=real_numbers, examples=PAIRS)
+@op(axes=paired, dtypes=real_numbers, operations=2, examples=PAIRS)
 def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The absolute difference; its mean is the mean absolute error.
 
@@ -110,6 +111,7 @@ def absolute_error_gradient(g: Backward) -> dict[str, Var]:
 @op(
     axes=paired,
     dtypes=real_numbers,
+    operations=5,
     examples=(*PAIRS, "prediction=f64[b] target=f64[b] delta=0.5"),
 )
 @in_float32
@@ -151,6 +153,7 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
 @op(
     axes={"log_prediction": 0, "target": 0},
     dtypes=real_numbers,
+    operations=5,
     examples=(
         "log_prediction=f32[2,3] target=f32[2,3]",
         "log_prediction=f64[b,t,4] target=f64[b,t,4]",
@@ -189,6 +192,7 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: Axis = -1) ->
 @op(
     axes={"prediction": 0, "target": 0},
     dtypes=real_numbers,
+    operations=8,
     examples=(
         "prediction=f32[2,3] target=f32[2,3]",
         "prediction=f64[b,t,4] target=f64[b,t,4]",

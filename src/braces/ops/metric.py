@@ -42,7 +42,7 @@ def share(what: str, logits: DType, labels: DType, **attrs: Any) -> DType:
     return FLOAT32
 
 
-@op(axes=of_rows, dtypes=share, differentiable=False, examples=EXAMPLES)
+@op(axes=of_rows, dtypes=share, differentiable=False, operations=2, examples=EXAMPLES)
 def accuracy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     """The share of rows whose largest logit is at the label.
 
@@ -75,6 +75,7 @@ def accuracy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     axes=of_best,
     dtypes=share,
     differentiable=False,
+    operations=2,
     examples=tuple(f"{one} k=2" for one in EXAMPLES),
 )
 def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: Axis = -1) -> Tensor:

@@ -13,6 +13,7 @@ from braces.ops.rules import floating, real_function
 @op(
     axes=reduced_mixing,
     dtypes=real_function,
+    operations=4,
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
 )
 @in_float32
@@ -46,6 +47,7 @@ def var(
 @op(
     axes=reduced_mixing,
     dtypes=real_function,
+    operations=4,
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
 )
 @in_float32
@@ -76,7 +78,7 @@ def std(
     return root(jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction))
 
 
-@op(axes={"x": 0}, dtypes=real_function, examples=EMPTY)
+@op(axes={"x": 0}, dtypes=real_function, operations=2, examples=EMPTY)
 @in_float32
 def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The Euclidean norm along axes; its gradient is zero where the norm is.

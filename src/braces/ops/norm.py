@@ -22,6 +22,7 @@ from braces.define.axes import (
     operated_axes,
     shape_of,
 )
+from braces.define.counting import for_each
 from braces.define.decorator import Axes, Axis, Tensor, Training, op
 from braces.dtypes import DType, is_float
 from braces.errors import DTypeError
@@ -65,6 +66,7 @@ def normalised(types: Types, attrs: Attrs) -> AxisMap:
     axes=normalised,
     dtypes=real_numbers,
     function=False,
+    operations=8,
     examples=(
         "x=f32[2,3] scale=f32[3] bias=f32[3]",
         "x=f64[b,t,4] scale=f64[4] bias=f64[4] epsilon=0.001",
@@ -115,6 +117,7 @@ def layer_norm(
     axes=normalised,
     dtypes=real_numbers,
     function=False,
+    operations=4,
     examples=(
         "x=f32[2,3] scale=f32[3]",
         "x=f64[b,t,4] scale=f64[4] epsilon=0.001",
@@ -172,6 +175,7 @@ def in_groups(types: Types, attrs: Attrs) -> AxisMap:
     axes=in_groups,
     dtypes=real_numbers,
     function=False,
+    operations=8,
     examples=(
         "x=f32[2,4,3] scale=f32[4] bias=f32[4] groups=2",
         "x=f64[b,6,h,w] scale=f64[6] bias=f64[6] groups=3",
@@ -224,6 +228,7 @@ def group_norm(
 @op(
     axes=along_axis,
     dtypes=real_numbers,
+    operations=3,
     examples=(
         "x=f32[2,3]",
         "x=f64[b,4] epsilon=0.001",
@@ -282,11 +287,18 @@ def moving(
     return real_numbers(what, x, *parameters, **attrs), mean, variance
 
 
+def normalised_or_scaled(types: Types, attrs: Attrs) -> int:
+    """In training there are statistics to compute."""
+    del types
+    return 8 if attrs["training"] else 3
+
+
 @op(
     axes=over_batch,
     dtypes=moving,
     outputs=("out", "next_mean", "next_var"),
     function=False,
+    operations=for_each("x", normalised_or_scaled),
     examples=(
         "x=f32[4,3] scale=f32[3] bias=f32[3] running_mean=f32[3] running_var=f32[3]",
         "x=f64[b,2,h,w] scale=f64[2] bias=f64[2] running_mean=f64[2] running_var=f64[2]",

@@ -20,6 +20,7 @@ from braces.define.axes import (
     resized,
     shape_of,
 )
+from braces.define.counting import comparisons, for_each
 from braces.define.decorator import Axis, Tensor, op
 from braces.dtypes import INT64, DType
 from braces.lazy import jnp, lax
@@ -53,7 +54,7 @@ def of_something(types: Types, attrs: Attrs) -> AxisMap:
     return reduced_mixing(types, attrs)
 
 
-@op(axes=of_something, dtypes=position, differentiable=False, examples=POSITIONS)
+@op(axes=of_something, dtypes=position, differentiable=False, operations=1, examples=POSITIONS)
 def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest number, the first one where several are equal.
 
@@ -76,7 +77,7 @@ def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
     return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(INT64)
 
 
-@op(axes=of_something, dtypes=position, differentiable=False, examples=POSITIONS)
+@op(axes=of_something, dtypes=position, differentiable=False, operations=1, examples=POSITIONS)
 def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
     """The index of the smallest number, the first one where several are equal.
 
@@ -102,7 +103,19 @@ def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
 # ---- sorting ---------------------------------------------------------------------------------
 
 
-@op(axes=along_axis, dtypes=ordered, examples=SORTED)
+def compared(types: Types, attrs: Attrs) -> int:
+    """How often a number is compared where all along the axis are brought in order."""
+    shape = shape_of(types["x"][0])
+    return comparisons(shape[axis_at(attrs["axis"], len(shape))])
+
+
+def compared_with_best(types: Types, attrs: Attrs) -> int:
+    """How often a number is compared with the best so far."""
+    del types
+    return comparisons(int(str(attrs["k"])))
+
+
+@op(axes=along_axis, dtypes=ordered, operations=for_each("x", compared), examples=SORTED)
 def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     """The same numbers in order along one axis; NaN counts as the largest.
 
@@ -125,7 +138,13 @@ def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     return jnp.sort(x, axis=axis, descending=descending)
 
 
-@op(axes=along_axis, dtypes=position, differentiable=False, examples=SORTED)
+@op(
+    axes=along_axis,
+    dtypes=position,
+    differentiable=False,
+    operations=for_each("x", compared),
+    examples=SORTED,
+)
 def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     """The indices that sort along one axis; equal numbers keep their order.
 
@@ -169,6 +188,7 @@ def chosen(what: str, x: DType, **attrs: Any) -> tuple[DType, DType]:
     outputs=("values", "indices"),
     axes=chosen_along,
     dtypes=chosen,
+    operations=for_each("x", compared_with_best),
     examples=("x=f32[2,5] k=3", "x=f64[b,4] k=2", "x=i32[4,t] k=1 axis=0", "x=f32[3] k=0"),
 )
 def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
@@ -208,7 +228,7 @@ def running(types: Types, attrs: Attrs) -> AxisMap:
     return along_axis(types, attrs)
 
 
-@op(axes=running, dtypes=summed, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(axes=running, dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
     """Running sums along one axis.
@@ -238,7 +258,7 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
 
 
-@op(axes=running, dtypes=summed, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(axes=running, dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
     """Running products along one axis.

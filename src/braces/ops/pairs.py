@@ -144,7 +144,7 @@ def share_of(side: Var, out: Var) -> Var:
 by_slopes(hypot, lambda x, y, out: share_of(x, out), lambda x, y, out: share_of(y, out))
 
 
-@op(axes="..., ... -> ...", dtypes=real_function, examples=BINARY)
+@op(axes="..., ... -> ...", dtypes=real_function, operations=6, examples=BINARY)
 @in_float32
 def logaddexp(x: Tensor, y: Tensor) -> Tensor:
     """The logarithm of a sum of exponentials, without overflow on the way.

@@ -5,12 +5,14 @@ Layouts, padding and sizes are those of `braces.ops.conv`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped
+from braces.define.axes import Attrs, AxisMap, Types, mapped, tuple_of
+from braces.define.counting import for_each
 from braces.define.decorator import Padding, Tensor, op
 from braces.define.inference import Context
 from braces.dtypes import TensorType, is_float
@@ -91,8 +93,15 @@ def pooled(types: Types, attrs: Attrs) -> AxisMap:
     return mapped(types, {"x": (layout,)}, {"out": (layout,)}, mixed)
 
 
+def numbers_in_window(types: Types, attrs: Attrs) -> int:
+    """How many numbers a result is made of."""
+    del types
+    return math.prod(per_axis(tuple_of(attrs["window"]), 2, "window"))
+
+
 @op(
     axes=pooled,
+    operations=for_each("out", numbers_in_window),
     examples=(
         "x=f32[2,3,4,6] window=2",
         "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
@@ -152,6 +161,7 @@ def _smallest(dtype: Any) -> Any:
 
 @op(
     axes=pooled,
+    operations=for_each("out", numbers_in_window),
     examples=(
         "x=f32[2,3,4,6] window=2",
         "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, tuple_of
+from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shape_of, tuple_of
+from braces.define.counting import for_each
 from braces.define.decorator import Indices, Salt, Tensor, op
 from braces.define.inference import Context
-from braces.dims import Shape
+from braces.dims import Shape, Size, call, product
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp
@@ -126,6 +127,7 @@ def drawn(
     axes="i! -> i!",
     random=True,
     differentiable=False,
+    operations=1,
     examples=("state=u32[2]", "state=u32[2] runs=4294967295"),
 )
 def next_random_state(state: Tensor, *, runs: int = 1) -> Tensor:
@@ -170,6 +172,7 @@ def drawn_places(types: Types, attrs: Attrs) -> AxisMap:
     axes=drawn_places,
     random=True,
     differentiable=False,
+    operations=24,
     examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) low=-2.0 high=2.0 salt=1"),
 )
 def random_uniform(
@@ -224,6 +227,7 @@ def infer_random_uniform(
     infer=drawn,
     random=True,
     differentiable=False,
+    operations=48,
     examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) mean=5.0 stddev=0.5 salt=1"),
 )
 def random_normal(
@@ -264,6 +268,7 @@ def random_normal(
     axes=drawn_places,
     random=True,
     differentiable=False,
+    operations=48,
     examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) stddev=0.5 low=-1.0 high=3.0 salt=1"),
 )
 def random_truncated_normal(
@@ -312,10 +317,18 @@ def random_truncated_normal(
 random_truncated_normal.infer(infer_random_uniform)
 
 
+def made_orthogonal(types: Types, attrs: Attrs) -> Size:
+    """A draw for each number, then the decomposition into a rotation and a triangle."""
+    del attrs
+    *rows, columns = shape_of(types["out"][0])
+    return 48 + 8 * call("min", product(tuple(rows)), columns)
+
+
 @op(
     axes=drawn_places,
     random=True,
     differentiable=False,
+    operations=for_each("out", made_orthogonal),
     examples=(
         "state=u32[2] shape=(3,3) salt=1",
         "state=u32[2] trips=i32[] shape=(2,5) scale=2.0 salt=4",

@@ -41,7 +41,7 @@ def stacked_places(types: Types, attrs: Attrs) -> AxisMap:
     return mapped(types, {"list": (indices,)}, {"out": (("place", *indices),)}, ["place"])
 
 
-@op(axes=stacked_places, lists=True)
+@op(axes=stacked_places, lists=True, operations=0)
 def list_stack(list: Tensor, *, length: Learned, roomy: Roomy = False) -> Tensor:
     """The values of a list as one array, the oldest first.
 
@@ -99,7 +99,7 @@ def unstacked_places(types: Types, attrs: Attrs) -> AxisMap:
     return mapped(types, {"x": (indices,)}, {"out": (indices[1:],)}, indices[:1])
 
 
-@op(axes=unstacked_places, lists=True)
+@op(axes=unstacked_places, lists=True, operations=0)
 def list_unstack(x: Tensor, count: Tensor | None = None) -> Tensor:
     """The rows of an array as a list, the last one on top.
 
@@ -159,7 +159,7 @@ def counted(types: Types, attrs: Attrs) -> AxisMap:
     return mapped(types, {"list": (indices,)}, {"out": ((),)}, fills={})
 
 
-@op(axes=counted, lists=True, differentiable=False)
+@op(axes=counted, lists=True, differentiable=False, operations=0)
 def list_length(list: Tensor) -> Tensor:
     """How many values a list has.
 
@@ -179,7 +179,7 @@ def infer_list_length(context: Context, list: ListType) -> TensorType:
     return TensorType(INT64, ())
 
 
-@op(axes=shaped, infer=infer_begun, lists=True, differentiable=False)
+@op(axes=shaped, infer=infer_begun, lists=True, differentiable=False, operations=0)
 def list_filled(
     length: Tensor,
     *,

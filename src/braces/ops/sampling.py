@@ -21,6 +21,7 @@ from braces.define.axes import (
     operated_axes,
     without,
 )
+from braces.define.counting import for_each
 from braces.define.decorator import Axis, Indices, Salt, Tensor, Training, op
 from braces.define.inference import Context
 from braces.dims import Shape, Size
@@ -56,6 +57,7 @@ def check_probability(context: Context, value: float, name: str) -> None:
     axes=drawn_places,
     random=True,
     differentiable=False,
+    operations=24,
     examples=(*DRAWS, "state=u32[2] shape=(9,) probability=0.0 salt=1"),
 )
 def random_bernoulli(
@@ -103,6 +105,7 @@ def infer_random_bernoulli(
     axes=drawn_places,
     random=True,
     differentiable=False,
+    operations=48,
     examples=(
         *(f"{one} low=0 high=10" for one in DRAWS),
         "state=u32[2] shape=(5,) low=-3 high=4 salt=1 dtype=i32",
@@ -179,6 +182,7 @@ def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
     axes=all_drawn,
     random=True,
     differentiable=False,
+    operations=48,
     examples=(
         "state=u32[2] logits=f32[4,3] salt=1",
         "state=u32[2] logits=f64[b,5] salt=1",
@@ -233,6 +237,7 @@ def infer_random_categorical(
     axes="i!, -> j!",
     random=True,
     differentiable=False,
+    operations=24,
     examples=(
         "state=u32[2] size=5 salt=1",
         "state=u32[2] trips=i32[] size=100 salt=2",
@@ -281,9 +286,16 @@ def dropped(types: Types, attrs: Attrs) -> AxisMap:
     return mapped(types, inputs, {"out": (indices,)}, mixed)
 
 
+def drawn_in_training(types: Types, attrs: Attrs) -> int:
+    """A draw for each number, which is compared and scaled, where the rate asks for one."""
+    del types
+    return 26 if attrs["training"] and attrs["rate"] not in (0.0, 1.0) else 0
+
+
 @op(
     axes=dropped,
     random=True,
+    operations=for_each("out", drawn_in_training),
     examples=(
         "state=u32[2] x=f32[2,3] rate=0.5 salt=1",
         "state=u32[2] x=f64[b,4] trips=i32[] rate=0.25 salt=2",

@@ -22,6 +22,7 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisMap, Indices, Types, first_rank, mapped, numbered
+from braces.define.counting import for_each
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
 from braces.define.kinds import KINDS, LED
@@ -235,6 +236,8 @@ def _cut_indices(types: Types, attrs: Attrs) -> tuple[Indices, Indices, list[str
 @op(
     axes=indexed,
     function=False,
+    operations=0,
+    picks=("x",),
     examples=(
         "x=f32[3,4] index=(1,-1)",
         "x=f32[b,4] index=(':',0)",
@@ -288,6 +291,7 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
     axes=updated,
     adds_to=("x",),
     function=False,
+    operations=for_each("update"),
     examples=(
         "x=f32[3,4] update=f32[4] index=1",
         "x=f32[b,4] update=f32[b] index=(':',0)",

@@ -19,7 +19,7 @@ from braces.ops.rules import floating, real_function
 ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "x=f32[0,3]")
 
 
-@op(axes=along_axis, dtypes=real_function, examples=ALONG)
+@op(axes=along_axis, dtypes=real_function, operations=5, examples=ALONG)
 @in_float32
 def softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
     """Normalised exponentials along one axis.
@@ -52,7 +52,7 @@ def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor:
     return weighted - out * jnp.sum(weighted, axis, keepdims=True)
 
 
-@op(axes=along_axis, dtypes=real_function, examples=ALONG)
+@op(axes=along_axis, dtypes=real_function, operations=5, examples=ALONG)
 @in_float32
 def log_softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
     """The logarithm of the softmax along one axis, exact where the softmax underflows.
@@ -82,7 +82,7 @@ def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor
     return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
 
 
-@op(axes=of_exponentials, dtypes=real_function, examples=EMPTY)
+@op(axes=of_exponentials, dtypes=real_function, operations=4, examples=EMPTY)
 @in_float32
 def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of a sum of exponentials along axes, without overflow on the way.

@@ -218,7 +218,7 @@ def tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     return out_grad * (1 - out * out)
 
 
-@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+@op(axes="... -> ...", dtypes=real_valued, operations=4, examples=WITH_INTEGERS)
 @in_float32
 def sigmoid(x: Tensor) -> Tensor:
     """The logistic function, between 0 and 1.

@@ -12,6 +12,7 @@ from dataclasses import replace
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisMap, Types, along_axis
+from braces.define.counting import for_each
 from braces.define.decorator import Axis, Tensor, op
 from braces.define.inference import Context
 from braces.dims import Dim, Size
@@ -26,6 +27,8 @@ from braces.ops.slicing import added, check_update
 @op(
     axes=along_axis,
     function=False,
+    operations=0,
+    picks=("x",),
     examples=(
         "x=f32[5] start=1 size=3",
         "x=f32[t,9] start=0 size=t axis=1",
@@ -125,6 +128,7 @@ def windowed(types: Types, attrs: Attrs) -> AxisMap:
     axes=windowed,
     adds_to=("x",),
     function=False,
+    operations=for_each("update"),
     examples=(
         "x=f32[5] update=f32[3] start=1",
         "x=f32[t,9] update=f32[t,t] start=0 axis=1",

@@ -15,6 +15,7 @@ from braces.ir.parser import parse_program
 from braces.ir.records import ProgramDef
 from braces.ir.walk import all_bodies
 from braces.passes.admit import admit, op_modules, op_versions
+from braces.passes.cost import cost
 from braces.passes.explain import explain
 from braces.passes.for_test import for_test
 from braces.program.block import Block
@@ -165,6 +166,52 @@ class Program(Builder, hints.Hinted):
               block 0: 1 removed (z)
         """
         return explain(self, fetch, **options)
+
+    def cost(self, fetch: Any = (), **options: Any) -> Any:
+        """How many operations a run takes (FLOPs), and how many bytes it moves.
+
+        Counted from the types, without running anything: a sum, a product, a comparison or a
+        function of numbers is one operation, so a multiply-add is two. A matrix product
+        `[m, k] @ [k, n]` takes `2 m k n`, what works element by element one for each number, a
+        softmax five for each, a copy none. Bytes are those of all that operators read and
+        bind, as if each were computed by itself; compiled code keeps some of that in
+        registers. A loop takes its trips times a trip; a branch the case that takes most.
+
+        Sizes that are not known stay symbols, and so do trips that only a run knows:
+        `loop_0.trips`.
+
+        Args:
+            fetch: What is fetched, as for `explain`; only what it and the updates need counts.
+            options: `sizes=`, numbers in place of symbols. `passes=`, what is made of the
+                program before: `br.passes.default` as compiled runs do, `()` to count all
+                that is written; by default `(br.passes.eliminate,)`.
+
+        Returns:
+            A value with `operations`, `bytes`, `total`, `by_type`, and `ops`, where each
+            operator is by its path; `print` shows it.
+
+        Raises:
+            UnknownNameError: A fetch does not exist, or no size is called so.
+            ShapeError: A size is no number; or the result depends on more than a text holds.
+            ProgramError: `passes` are no passes.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     y = br.tanh(br.fc(br.data("x", ["batch", 784]), 10))
+            >>> print(prog.cost())
+            operations  15.7 kFLOP·batch
+            read        3.2 kB·batch + 31.4 kB
+            written     120 B·batch
+              1 matmul: 15.7 kFLOP·batch, 3.2 kB·batch + 31.4 kB
+              1 add: 10 FLOP·batch, 80 B·batch + 40 B
+              1 tanh: 10 FLOP·batch, 80 B·batch
+            >>> prog.cost().operations
+            15700*batch
+            >>> prog.cost(sizes={"batch": 32}).operations
+            502400
+        """
+        return cost(self, fetch, **options)
 
 
 def default_program() -> Program:

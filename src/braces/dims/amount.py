@@ -1,0 +1,46 @@
+"""Numbers of bytes or operations for people: `1.2 MFLOP`, and `1.2 MFLOP·batch`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from braces.dims.size import Size, terms_of
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+_SHOWN = 3
+"""Terms of a sum; what has more is cut."""
+
+
+def amount(size: Size, unit: str) -> str:
+    """A size in multiples of a unit; a symbolic one is a sum of such.
+
+    Example:
+        >>> from braces.dims import Dim
+        >>> amount(999, "B"), amount(43_512, "B"), amount(2_000_000_000, "B")
+        ('999 B', '43.5 kB', '2.0 GB')
+        >>> b, t = Dim.named("b"), Dim.named("t")
+        >>> amount(64 + 2048 * b * b * t, "FLOP")
+        '2.0 kFLOP·b²·t + 64 FLOP'
+    """
+    terms = sorted(terms_of(size), key=lambda term: (-len(term[0]), -term[1]))
+    shown = [_term(factor, monomial, unit) for monomial, factor in terms[:_SHOWN]]
+    text = " + ".join(shown or [f"0 {unit}"]).replace("+ -", "- ")
+    return text + (" + …" if len(terms) > _SHOWN else "")
+
+
+def _term(factor: int, monomial: Sequence[object], unit: str) -> str:
+    powers = Counter(map(str, monomial)).items()
+    atoms = [atom + (_raised(power) if power > 1 else "") for atom, power in powers]
+    return "·".join([_scaled(factor, unit), *atoms])
+
+
+def _raised(power: int) -> str:
+    return str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _scaled(count: int, unit: str) -> str:
+    value, at = float(count), 0
+    while round(abs(value), 1) >= 1000 and at + 1 < len(_PREFIXES):
+        value, at = value / 1000, at + 1
+    return f"{value:.1f} {_PREFIXES[at]}{unit}" if at else f"{count} {unit}"

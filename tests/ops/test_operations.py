@@ -1,0 +1,192 @@
+"""How many operations definitions say is what XLA counts in what their kernels compute.
+
+XLA counts one for each element of what works element by element, and calls functions as `exp`
+transcendentals; conversions, index arithmetic and masks are operations to it, too. So each
+operator may be off by `FACTOR`, and by `BESIDE` operations for each number that it reads or
+gives. What differs by more is listed with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import Case, build, cases, definitions, numbered
+from references import is_float
+
+from braces.define.axes import shape_of
+from braces.define.decorator import OPS, OpDef
+from braces.define.definition import Types
+from braces.dims import Size, substitute
+from braces.dtypes import TensorType
+from braces.lazy import jax
+from braces.passes.cost import cost_of
+
+FACTOR, BESIDE, SIZE = 2.5, 2, 12
+DERIVED = 2
+"""So many examples of an operator are differentiated."""
+
+FUNCTION = "one function to us, which XLA computes with several"
+POLYNOMIAL = "a function that JAX writes out as a polynomial"
+PLACES = "finding places takes integers, which move no float"
+PAIRS = "XLA reduces pairs of a number and its place, with several comparisons"
+WINDOWS = "XLA counts all windows before each place, and computes sums by halves"
+
+EXCEPTIONS = {
+    "accuracy": PAIRS,
+    "arcsin": FUNCTION,
+    "argmax": PAIRS,
+    "argmin": PAIRS,
+    "cosh.jvp": FUNCTION,
+    "cosh.vjp": FUNCTION,
+    "cumprod": WINDOWS,
+    "cumsum": WINDOWS,
+    "diag": PLACES,
+    "diag.jvp": PLACES,
+    "diag.vjp": PLACES,
+    "eye": PLACES,
+    "floor_divide": FUNCTION,
+    "gelu": POLYNOMIAL,
+    "gelu.jvp": POLYNOMIAL,
+    "gelu.vjp": POLYNOMIAL,
+    "hypot": FUNCTION,
+    "hypot.jvp": FUNCTION,
+    "hypot.vjp": FUNCTION,
+    "pow": FUNCTION,
+    "pow.jvp": FUNCTION,
+    "remainder": FUNCTION,
+    "remainder.jvp": FUNCTION,
+    "remainder.vjp": FUNCTION,
+    "sinh": FUNCTION,
+    "top_k_accuracy": PAIRS,
+}
+
+
+Values = Mapping[str, tuple[Any, ...]]
+
+
+def types_of(values: Values) -> Types:
+    return {
+        slot: tuple(TensorType(np.dtype(x.dtype), tuple(x.shape)) for x in given)
+        for slot, given in values.items()
+    }
+
+
+def counted(
+    definition: OpDef, values: Values, attrs: Mapping[str, Any], wanted: Sequence[str]
+) -> tuple[int, float, int]:
+    """What the definition says, what XLA says, and how many numbers there are."""
+    compute = jax.jit(lambda given: definition.compute(given, attrs, wanted))
+    with jax.enable_x64(True):
+        analysed: Any = compute.lower(dict(values)).cost_analysis() or {}
+    outputs = types_of(shapes(definition, values, attrs, wanted))
+    ours = definition.count(types_of(values), outputs, attrs)
+    assert isinstance(ours, int)
+    if not numbers_in(outputs):
+        return 0, 0.0, 0
+    theirs = sum(analysed.get(name, 0.0) for name in ("flops", "transcendentals"))
+    return ours, theirs, numbers_in(types_of(values)) + numbers_in(outputs)
+
+
+def shapes(
+    definition: OpDef, values: Values, attrs: Mapping[str, Any], wanted: Sequence[str]
+) -> Values:
+    """Numbers in the shapes of what a kernel gives."""
+    with jax.enable_x64(True):
+        found: Any = jax.eval_shape(
+            lambda given: definition.compute(given, attrs, wanted), dict(values)
+        )
+    return {s: tuple(np.ones(x.shape, x.dtype) for x in given) for s, given in found.items()}
+
+
+def numbers_in(types: Types) -> int:
+    each = (shape_of(type_) for found in types.values() for type_ in found)
+    return sum(math.prod(map(int, shape)) for shape in each)
+
+
+def kernels(case: Case, derive: bool) -> Iterator[tuple[OpDef, Values, Sequence[str]]]:
+    """An example and its derivatives: what computes, from which values, and what of it."""
+    definition, sizes = case.definition, sizes_of(case)
+    values, attrs = case.values(sizes), numbered(case.attrs, sizes)
+    every = [slot.name for slot in definition.outputs]
+    yield definition, values, every
+    floats = [s for s, given in values.items() if all(is_float(x.dtype) for x in given)]
+    if not (derive and definition.differentiable and floats and not definition.random):
+        return
+    outs = shapes(definition, values, attrs, every)
+    ends = {s: given for s, given in outs.items() if is_float(given[0].dtype)}
+    yield derived(definition, "vjp", {**outs, **values}, ends, floats)
+    yield derived(definition, "jvp", values, {s: values[s] for s in floats}, list(ends))
+
+
+def sizes_of(case: Case) -> dict[str, int]:
+    """Numbers that are large enough to tell what grows with them from what does not."""
+    known = case.reference.sizes
+    return {name: known.get(name, SIZE) for name in case.symbols}
+
+
+def derived(
+    base: OpDef, transform: str, values: Values, beside: Values, of: Sequence[str]
+) -> tuple[OpDef, Values, Sequence[str]]:
+    definition = OPS.get(f"{base.type}.{transform}")
+    suffix = definition.suffix
+    given = {**values, **{slot + suffix: found for slot, found in beside.items()}}
+    inputs = {s.name: given[s.name] for s in definition.inputs if s.name in given}
+    known = [slot.name for slot in definition.outputs]
+    return definition, inputs, [slot + suffix for slot in of if slot + suffix in known]
+
+
+def off(case: Case, derive: bool) -> dict[str, str]:
+    """The kernels of an example of which XLA says something else."""
+    found, attrs = dict[str, str](), numbered(case.attrs, sizes_of(case))
+    for definition, values, wanted in kernels(case, derive):
+        ours, theirs, numbers = counted(definition, values, attrs, wanted)
+        slack = BESIDE * numbers + SIZE
+        if not (ours - slack) / FACTOR <= theirs <= ours * FACTOR + slack:
+            found[definition.type] = f"{case}: {ours} operations, XLA says {theirs:.0f}"
+    return found
+
+
+BY_OPERATOR = {d.type: [case for case in cases() if case.op == d.type] for d in definitions()}
+
+
+@pytest.mark.parametrize("op", BY_OPERATOR)
+def test_definitions_and_xla_count_alike(op: str) -> None:
+    found: dict[str, str] = {}
+    for i, case in enumerate(BY_OPERATOR[op]):
+        found |= off(case, derive=i < DERIVED)
+    allowed = {name for name in EXCEPTIONS if name.partition(".")[0] == op}
+    assert found.keys() == allowed, "\n".join(f"{n} of {x}" for n, x in found.items())
+
+
+@pytest.mark.parametrize("op", BY_OPERATOR)
+def test_sizes_may_come_later(op: str) -> None:
+    for case in BY_OPERATOR[op]:
+        built = build(case)
+        (made,) = [one for one in built.program.definition.main.ops if one.type == op][-1:]
+        infos, sizes = built.program.definition.main.vars, sizes_of(case)
+        symbolic, told = cost_of(made, infos)
+        assert told
+        numbers = {n: i.with_(type=i.type.map_sizes(fixed(sizes))) for n, i in infos.items()}
+        attrs = numbered(made.attrs, sizes)
+        found, _ = cost_of(made.with_(attrs=attrs), numbers)
+        if op not in ("sort", "argsort"):  # whose comparisons no polynomial tells
+            assert symbolic.at(sizes).operations == found.operations
+
+
+def fixed(sizes: Mapping[str, int]) -> Callable[[Size], Size]:
+    return lambda size: substitute(size, sizes)
+
+
+def test_every_operator_tells_its_operations() -> None:
+    silent = [
+        d.type
+        for d in OPS.definitions.values()
+        if d.operations is None
+        and d.axes_rule is None
+        and not (d.owns_blocks or d.changes_only)
+    ]
+    assert not silent
