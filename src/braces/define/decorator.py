@@ -290,9 +290,9 @@ def _check_words(definition: OpDef) -> None:
 
 def _check_counts(definition: OpDef, refuse: Callable[[str, str], None]) -> None:
     """Hold what is said of an operator's work against its parameters."""
-    operations, picks = cast("Any", definition.operations), definition.picks
+    operations, picks = definition.operations, definition.picks
     if not {*picks} <= definition.input_slots.keys():
         refuse(f"says picks={picks!r}, which are no inputs", "Name inputs: picks=('x',).")
-    known = operations is None or callable(operations)
-    if not known and (type(operations) is not int or operations < 0):
+    number = 0 if operations is None or callable(operations) else cast("Any", operations)
+    if type(number) is not int or number < 0:
         refuse(f"says operations={operations!r:.80}", "Say a number from 0, or a function.")
