@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from cases import value_and_gradients
 
 from braces.builder.append import one
+from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import parse_type
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -85,6 +88,44 @@ def test_ranges_have_symbolic_sizes() -> None:
 def test_what_does_not_fit_is_refused(error: Any, message: str, build: Any) -> None:
     with Program(), pytest.raises(error, match=message):
         build()
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("abc,abd->cd", [(2, 3, 4), (2, 3, 5)]),
+        ("abc,abcd->dab", [(2, 3, 4), (2, 3, 4, 5)]),
+        ("abab->ab", [(2, 3, 2, 3)]),
+        ("kii,ij->kj", [(2, 3, 3), (3, 2)]),
+        ("...ab,...ab->...", [(1, 4, 2, 3), (5, 1, 2, 3)]),
+        ("...a,...b->...ab", [(2, 3, 4), (2, 1, 5)]),
+        ("abc,abd,d->c", [(2, 0, 4), (2, 0, 5), (5,)]),
+        ("ab,ab->", [(2, 3), (2, 3)]),
+        ("abc->bca", [(2, 3, 4)]),
+    ],
+)
+def test_letters_that_stand_together_are_summed_as_numpy_does(
+    equation: str, shapes: list[tuple[int, ...]], mode: str
+) -> None:
+    rng = np.random.default_rng(0)
+    xs = {f"x{i}": rng.normal(size=shape) for i, shape in enumerate(shapes)}
+    out, grads = value_and_gradients(
+        lambda *given: one("einsum", *given, equation=equation), xs, mode
+    )
+    np.testing.assert_allclose(out, np.einsum(equation, *xs.values()), atol=1e-12)
+    for name, grad in zip(xs, grads, strict=True):
+        ahead, back = (
+            np.einsum(equation, *(xs | {name: xs[name] + h}).values()) for h in (1, -1)
+        )
+        np.testing.assert_allclose(grad.sum(), (ahead - back).sum() / 2, atol=1e-9)
+
+
+def test_what_is_summed_over_trips_and_rows_is_one_product_of_matrices() -> None:
+    kernel = OPS.get("einsum").kernel
+    xs = np.ones((2, 3, 4), np.float32), np.ones((2, 3, 5), np.float32)
+    text = str(jax.make_jaxpr(partial(kernel, equation="abc,abd->cd"))(*xs))
+    assert "dimension_numbers=(([0], [0]), ([], []))" in text
+    assert "transpose" not in text
 
 
 def x(shape: tuple[Any, ...]) -> Any:

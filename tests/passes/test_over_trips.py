@@ -1,4 +1,4 @@
-"""What `batch` and `defer` take out of loops changes no value and no gradient of any order."""
+"""What loop passes take out of loops changes no value and no gradient of any order."""
 
 from __future__ import annotations
 
@@ -157,3 +157,10 @@ def test_a_loop_that_counts_down_is_no_other(cell: str) -> None:
 def test_only_products_of_memories_stay_in_loops(cell: str, recurrent: int) -> None:
     # once forwards, and once by the memory backwards
     assert products(*built(cell, order=1)) == 2 * recurrent
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_no_weight_is_transposed_in_a_loop(cell: str) -> None:
+    prog, fetch = built(cell, order=1)
+    found = all_ops(prog.explain(fetch=fetch).program.main)
+    assert [path for path, op in found if path and op.type == "matrix_transpose"] == []

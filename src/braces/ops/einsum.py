@@ -6,7 +6,9 @@ operand  := letter* ("..." letter*)?
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 from typing import TypeAlias
 
 from braces.builder.append import apply, one
@@ -72,7 +74,8 @@ def einsum(*xs: Tensor, equation: str) -> Tensor:
         ShapeError: A letter has two sizes, or an operand another number of axes.
         DTypeError: All are bools.
     """
-    return jnp.einsum(equation, *promoted(*xs))
+    terms, out = read(equation, [x.ndim for x in xs])
+    return by_runs(terms, out, promoted(*xs))
 
 
 @einsum.gradient
@@ -158,6 +161,65 @@ def check_result(equation: str, out: str, operands: Sequence[str]) -> None:
         raise ProgramError(
             f"The result of `{equation}` has a letter twice, or one that no operand has."
         )
+
+
+# ---- computing -------------------------------------------------------------------------------
+
+
+def by_runs(terms: Sequence[str], out: str, xs: Sequence[Tensor]) -> Tensor:
+    """The summation, in which letters that always stand side by side are one axis.
+
+    `abc,abd->cd` is then a product of two matrices as they lie in memory. XLA would transpose
+    what is summed over two axes, which takes up to half as long again.
+    """
+    shapes = [x.shape for x in xs]
+    sizes: dict[str, int] = {}
+    for letter, size in pairs(terms, shapes):
+        sizes[letter] = size if sizes.get(letter, 1) == 1 else sizes[letter]
+    alone = {letter for letter, size in pairs(terms, shapes) if size != sizes[letter]}
+    joined = joining([*terms, out], alone)
+    given = [x.reshape(flat(t, x.shape, joined)) for t, x in zip(terms, xs, strict=True)]
+    *spelled, end = ("".join(c for c in term if c not in joined) for term in (*terms, out))
+    made = jnp.einsum(f"{','.join(spelled)}->{end}", *given)
+    return made.reshape([sizes[letter] for letter in out])
+
+
+def pairs(terms: Sequence[str], shapes: Sequence[Sequence[int]]) -> Iterator[tuple[str, int]]:
+    """Each letter with each of its sizes."""
+    for term, shape in zip(terms, shapes, strict=True):
+        yield from zip(term, shape, strict=True)
+
+
+def joining(terms: Sequence[str], alone: Set[str]) -> set[str]:
+    """The letters that always follow one other letter, which nothing else follows.
+
+    Example:
+        >>> sorted(joining(["abcd", "xabd", "cxd"], set()))
+        ['b']
+    """
+    after, before = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    for term in terms:
+        for left, right in pairwise(f" {term} "):
+            after[left].add(right)
+            before[right].add(left)
+    follows = {left: max(rights) for left, rights in after.items() if len(rights) == 1}
+    fixed = {" ", *alone}
+    return {
+        right
+        for left, right in follows.items()
+        if before[right] == {left} and fixed.isdisjoint((left, right))
+    }
+
+
+def flat(term: str, shape: Sequence[int], joined: Set[str]) -> list[int]:
+    """A shape in which letters that are joined are one axis with those before them."""
+    sizes: list[int] = []
+    for letter, size in zip(term, shape, strict=True):
+        if letter in joined:
+            sizes[-1] *= size
+        else:
+            sizes.append(size)
+    return sizes
 
 
 # ---- the gradient ----------------------------------------------------------------------------

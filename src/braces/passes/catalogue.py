@@ -11,6 +11,7 @@ from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
 from braces.passes.hoist import HOIST
 from braces.passes.inline import INLINE
+from braces.passes.layout import LAYOUT
 from braces.passes.lengths import lengths
 from braces.passes.mask_rows import MASK_ROWS
 from braces.passes.pipeline import Pass
@@ -32,6 +33,7 @@ PASSES = {
         FOR_TEST,
         HOIST,
         INLINE,
+        LAYOUT,
         MASK_ROWS,
         PRUNE,
         ROUND_ROWS,
@@ -41,7 +43,7 @@ PASSES = {
     )
 }
 
-DEFAULT: tuple[Pass, ...] = (BATCH, DEFER, ELIMINATE)
+DEFAULT: tuple[Pass, ...] = (BATCH, DEFER, LAYOUT, ELIMINATE)
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,
