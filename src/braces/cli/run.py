@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from braces.cli.command import NO, YES, Command
+from braces.cli.profiling import add_profile, check_profile, profile
 from braces.cli.programs import add_file, write_bytes
 from braces.cli.running import (
     COMPILE,
@@ -61,6 +62,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help="end the process when loading, compiling and running took longer",
     )
+    add_profile(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-o", "--out", metavar="OUT.npz", help="the arrays; - is standard output")
     form.add_argument("--json", action="store_true", help="for programs to read")
@@ -93,11 +95,17 @@ def _end(timeout_s: float) -> None:
 
 
 def _run_once(options: Namespace) -> int:
+    check_profile(options)
     ready = make_ready(options.file, options)
     feeds = feeds_for(ready, options)
     if options.against:
         return _against(ready, feeds, options)
     mode = INTERPRET if options.interpret else COMPILE
+    if options.profile is not None:
+        results = profile(ready, mode, feeds, options)
+        if options.out:
+            write_arrays(options.out, results)
+        return YES
     values = ready.run(mode, feeds, list(ready.fetches.values()))
     results = dict(zip(ready.fetches, values, strict=True))
     if options.out:

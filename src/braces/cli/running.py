@@ -21,6 +21,7 @@ from braces.ir.walk import producers
 from braces.program import Program
 from braces.runtime.executor import Executor
 from braces.runtime.plan import Plan
+from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 from braces.storage.model_files import load_model
 from braces.storage.parameters import load_parameters
@@ -46,8 +47,18 @@ class Ready:
 
     def run(self, mode: str, feeds: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
         """Run once, in a copy of the state; feeds that this program lacks are left out."""
-        mine = {name: value for name, value in feeds.items() if name in self.program.vars}
+        mine = self._mine(feeds)
         return Executor(mode).run(self.program, self.copied(), mine, names, seed=self.seed)
+
+    def profile(self, mode: str, feeds: Mapping[str, Any], runs: int) -> Profile:
+        """Run several times, one after the other, in a copy of the state, and measure."""
+        mine, fetches = self._mine(feeds), dict(self.fetches)
+        return Executor(mode).profile(
+            self.program, self.copied(), mine, fetches, runs=runs, seed=self.seed
+        )
+
+    def _mine(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in feeds.items() if name in self.program.vars}
 
     def copied(self) -> Scope:
         """The variables as they are before the run."""

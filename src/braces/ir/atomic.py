@@ -102,6 +102,22 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         file.write(data)
 
 
+def refuse_unwritable(path: str | os.PathLike[str]) -> None:
+    """Raise now what `replacing` would raise, as far as that can be told before.
+
+    Raises:
+        OSError: The folder is missing, or must not be written to, or `path` is a folder.
+    """
+    try:
+        if not _is_special(path):
+            folder = os.path.dirname(os.path.realpath(path))
+            os.stat(os.path.join(folder, "."))
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+
+
 @contextmanager
 def _replacing(target: Path) -> Generator[IO[bytes]]:
     _remove_abandoned(target.parent)

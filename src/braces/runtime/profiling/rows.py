@@ -14,8 +14,8 @@ from braces.lower.clock import Placed, Work
 Key: TypeAlias = tuple[Placed, ...]
 """Operators that are computed together, and so take their time together; mostly one."""
 
-OP, TYPE, BLOCK, LINE = "op", "type", "block", "line"
-NO_OPERATOR, MAIN = "(no operator)", "block 0"
+OP, TYPE, BLOCK, LINE = GROUPINGS = "op", "type", "block", "line"
+NO_OPERATOR = "(no operator)"
 SECOND = 1e9
 
 
@@ -28,7 +28,7 @@ class Row:
             or a type, a block, a line.
         paths: All operators in it, as `loop_0/body/add_3`.
         type: Their types; `""` where rows are for blocks or lines.
-        block: The block in which all of them are; `""` is block 0, or that there are several.
+        block: The block in which all are; `""` is block 0. For types and lines it is `""`, too.
         source: The lines of the user's program that made them, as `train.py:41`.
         calls: How often it was computed.
         total_s: How long that took, in seconds, with all in its blocks.
@@ -70,7 +70,7 @@ class Works:
         Raises:
             ProgramError: There is no such grouping.
         """
-        if by not in (OP, TYPE, BLOCK, LINE):
+        if by not in GROUPINGS:
             raise ProgramError(
                 f"A profile has no rows by {by!r:.40}.",
                 fix=f"Use by={OP!r}, {TYPE!r}, {BLOCK!r} or {LINE!r}.",
@@ -92,7 +92,7 @@ class Works:
             name=name_of(keys[0], self.ops) if by == OP else name,
             paths=tuple(place.path for place in merged),
             type=self._type(keys[0]) if by in (OP, TYPE) else "",
-            block=_one(map(self._block, keys)),
+            block=self._block(keys[0]) if by in (OP, BLOCK) else "",
             source=self._source(keys[0]) if by in (OP, LINE) else "",
             calls=self._trips(keys) if by == BLOCK else sum(self.works[k].calls for k in keys),
             total_s=total_ns / SECOND,
@@ -112,11 +112,11 @@ class Works:
         return "\n".join(place.path for place in key)
 
     def _type(self, key: Key) -> str:
-        return _some(self.ops[place].type for place in self._main(key))
+        return some(self.ops[place].type for place in self._main(key))
 
     def _source(self, key: Key) -> str:
         sources = (self.ops[place].source for place in self._main(key))
-        return _some(str(source) for source in sources if source)
+        return some(str(source) for source in sources if source)
 
     def _block(self, key: Key) -> str:
         """The innermost block in which all of these are."""
@@ -169,7 +169,7 @@ def name_of(key: Key, ops: Mapping[Placed, Op]) -> str:
         return NO_OPERATOR
     if is_whole(key, ops):
         return f"{key[0].name} with {len(key) - 1} inside"
-    return _some(place.name for place in key)
+    return some(place.name for place in key)
 
 
 def is_whole(key: Key, ops: Mapping[Placed, Op]) -> bool:
@@ -182,13 +182,7 @@ def _is_in(owner: Placed, place: Placed) -> bool:
     return f"{place.block}/".startswith(f"{owner.path}/")
 
 
-def _one(names: Iterable[str]) -> str:
-    """What is the same everywhere."""
-    several = set(names)
-    return several.pop() if len(several) == 1 else ""
-
-
-def _some(names: Iterable[str]) -> str:
+def some(names: Iterable[str]) -> str:
     """The first two of some names, and how many more there are."""
     several = list(dict.fromkeys(names))
     more = f" (+{len(several) - 2})" if len(several) > 2 else ""

@@ -11,11 +11,12 @@ from braces.errors import visible
 from braces.ir.tables import columns, in_bytes, in_time
 from braces.lazy import console, rich_table, rich_text
 from braces.runtime.profiling.made import Phase
-from braces.runtime.profiling.rows import BLOCK, LINE, MAIN, OP, TYPE, Row
+from braces.runtime.profiling.rows import BLOCK, LINE, NO_OPERATOR, OP, TYPE, Row, some
 
 _ROWS, _MUCH, _LITTLE = 25, 0.1, 0.005
 _FIRST = {OP: "operator", TYPE: "type", BLOCK: "block", LINE: "line"}
-_TOLD = {OP: ("type", "block", "line"), TYPE: ("block",), BLOCK: (), LINE: ("block",)}
+_TOLD = {OP: ("type", "block", "line"), TYPE: ("operators",), BLOCK: (), LINE: ("operators",)}
+_NAMELESS = {OP: NO_OPERATOR, TYPE: NO_OPERATOR, BLOCK: "block 0", LINE: "(no line)"}
 _MODES = {"compile": "compiled", "interpret": "interpreted"}
 
 
@@ -120,8 +121,13 @@ class Sheet:
         return [_FIRST[self.by], "share", "self", "total", "calls", "a call", *_TOLD[self.by]]
 
     def _cells(self, row: Row) -> list[str]:
-        said = {"type": row.type, "block": row.block or "0", "line": row.source}
-        name = row.name or MAIN if self.by == BLOCK else row.name or "(none)"
+        said = {
+            "type": row.type,
+            "block": row.block or "0" if row.paths else "",
+            "line": row.source,
+            "operators": some(row.paths),
+        }
+        name = row.name or _NAMELESS[self.by]
         cells = [
             name,
             f"{row.share:.1%}",

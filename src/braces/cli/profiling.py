@@ -1,0 +1,104 @@
+"""`braces run FILE --profile`: where the time of runs goes."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from braces.cli.running import Ready
+from braces.errors import ProgramError
+from braces.ir.atomic import refuse_unwritable
+from braces.runtime.profiling.profile import Profile
+from braces.runtime.profiling.rows import GROUPINGS, OP
+
+ENDINGS = (".json", ".json.gz")
+_RUNS = 10
+
+
+def add_profile(parser: ArgumentParser) -> None:
+    """Declare what is said of a profile."""
+    parser.add_argument(
+        "--profile",
+        nargs="?",
+        const=False,  # without a file; argparse would hold a text against `type`
+        type=_trace,
+        metavar="TRACE.json",
+        help="run several times and show where the time goes instead of what the run gives; "
+        "TRACE.json, or .json.gz, is what Perfetto opens",
+    )
+    parser.add_argument(
+        "--runs", type=_runs, metavar="N", help=f"for --profile: of so many runs ({_RUNS})"
+    )
+    parser.add_argument(
+        "--by", choices=GROUPINGS, help=f"for --profile: what the rows are for ({OP})"
+    )
+
+
+def _trace(text: str) -> str:
+    """A path that a trace can be written to; nothing else takes long before it is refused."""
+    if not text.endswith(ENDINGS):
+        raise ArgumentTypeError(f"{text!r} does not end in {' or '.join(ENDINGS)}")
+    try:
+        refuse_unwritable(text)
+    except OSError as error:
+        raise ArgumentTypeError(f"{text}: {error.strerror}") from None
+    return text
+
+
+def _runs(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no number of runs")
+    return int(text)
+
+
+def check_profile(options: Namespace) -> None:
+    """Refuse what does not go together, before anything is read.
+
+    Raises:
+        ProgramError: Something is said of a profile, and none is wanted; or one is compared; or
+            the trace would take the place of the program.
+    """
+    if options.profile is None and (options.runs is not None or options.by is not None):
+        raise ProgramError("--runs and --by are for a profile.", fix="Add --profile.")
+    if options.profile is not None and options.against:
+        raise ProgramError("--against compares, --profile measures.", fix="Leave one out.")
+    if options.profile and _is_same(options.profile, options.file):
+        raise ProgramError(
+            "The trace would take the place of the program.", fix="Give it another name."
+        )
+
+
+def _is_same(path: str, other: str) -> bool:
+    return os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
+
+
+def profile(
+    ready: Ready, mode: str, feeds: Mapping[str, Any], options: Namespace
+) -> dict[str, Any]:
+    """Measure, show the table, write the trace; the values of the last run, by name."""
+    found = ready.profile(mode, feeds, options.runs or _RUNS)
+    if options.profile:
+        found.save(options.profile)
+    by = options.by or OP
+    if options.json:
+        print(json.dumps(_data(found, by)))
+    elif options.out != "-":
+        found.show(by=by)
+    return found.fetches
+
+
+def _data(found: Profile, by: str) -> dict[str, Any]:
+    return {
+        "mode": found.mode,
+        "device": found.device,
+        "runs_s": found.runs_s,
+        "parts": dict(found.parts),
+        "phases": [asdict(phase) for phase in found.phases],
+        "memory": dict(found.memory),
+        "notes": found.notes,
+        "rows": [asdict(row) for row in found.rows(by)],
+    }
