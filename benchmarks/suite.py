@@ -14,11 +14,13 @@ from benchmarks import (
     overhead,
     rows,
     scaling,
-    training,
 )
 from benchmarks.case import Case
+from benchmarks.language import benchmark as language
+from benchmarks.nets import compiling, training
 from benchmarks.peers import OPTIONAL, installed
 from benchmarks.recurrent import benchmark as recurrent
+from benchmarks.trees import benchmark as trees
 
 
 class Benchmark(Protocol):
@@ -42,6 +44,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "scaling": scaling,
     "memory": memory,
     "training": training,
+    "compiling": compiling,
+    "language": language,
+    "trees": trees,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import braces as br
+from benchmarks.kept_code import nothing_kept
 from benchmarks.nets.data import RATE, Cnn, Mlp, Net, Transformer, first_values
 
 
@@ -36,6 +37,19 @@ def train_step(net: Net) -> Callable[[], float]:
     """One step of Adam; gives the loss before it."""
     (prog, loss, scope), exe, feed = start(net), br.Executor(), net.batch()
     return lambda: float(exe.run(prog, scope, feed=feed, fetch=loss))
+
+
+def compiling(net: Net) -> Callable[[], None]:
+    """From building the program to its executable; the scope has its values before."""
+    *_, scope = start(net)
+    feed = net.batch()
+
+    def run() -> None:
+        prog, loss = program(net)
+        with nothing_kept():
+            br.Executor().compile(prog, scope, feed=feed, fetch=loss)
+
+    return run
 
 
 # ---- nets ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from benchmarks.kept_code import nothing_kept
 from benchmarks.nets.data import RATE, Arrays, Cnn, Mlp, Net, Transformer, first_values
 
 NORM_EPSILON = 1e-5
@@ -45,6 +46,19 @@ def train_step(net: Net) -> Callable[[], float]:
     def run() -> float:
         *state[:], loss = jitted(*state, batch["x"], batch["y"])
         return float(jax.block_until_ready((state, loss))[1])
+
+    return run
+
+
+def compiling(net: Net) -> Callable[[], None]:
+    """From a new function, which JAX has not traced yet, to its executable."""
+    (_, *state), batch = start(net), net.batch()
+
+    def run() -> None:
+        step, _ = step_function(net)
+        with nothing_kept():
+            jitted = jax.jit(step, donate_argnums=(0, 1))
+            jitted.lower(*state, batch["x"], batch["y"]).compile()
 
     return run
 

@@ -8,35 +8,55 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 from benchmarks.nets.data import RATE, Cnn, Mlp, Net, Transformer, first_values
+from benchmarks.peers import cores
 
 ROLES = {"w": "weight", "scale": "weight", "b": "bias"}
 
 
-def start(net: Net) -> tuple[nn.Module, Callable[[], Any]]:
-    """A module with the first values, and a function of one step, which gives its loss."""
-    module = MODULES[type(net)](net)
-    _set(module, net)
-    optimizer = torch.optim.Adam(module.parameters(), lr=RATE, fused=True)
-    x, y = _batch(net)
-
-    def step() -> Any:
-        optimizer.zero_grad()
-        logits = module(x)
-        loss = F.cross_entropy(logits.flatten(0, -2), y.flatten())
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    return module, step
+torch.set_num_threads(cores())
 
 
 def train_step(net: Net) -> Callable[[], float]:
     """One step of Adam, eager; gives the loss before it."""
-    _, step = start(net)
-    return lambda: step().item()
+    return _step(net, lambda function: function)
+
+
+def compiled_step(net: Net) -> Callable[[], float]:
+    """The same, where net and loss are compiled together, for these shapes."""
+    return _step(net, lambda function: torch.compile(function, dynamic=False))
+
+
+def compiling(net: Net) -> Callable[[], float]:
+    """The first step, after all that was compiled is forgotten."""
+    torch.compiler.config.force_disable_caches = True
+
+    def run() -> float:
+        torch.compiler.reset()
+        return compiled_step(net)()
+
+    return run
+
+
+def _step(net: Net, compiled: Callable[[Any], Any]) -> Callable[[], float]:
+    module = MODULES[type(net)](net)
+    _set(module, net)
+    optimizer = torch.optim.Adam(module.parameters(), lr=RATE, fused=True)
+    x, y = _batch(net)
+    loss_of = compiled(
+        lambda x, y: functional.cross_entropy(module(x).flatten(0, -2), y.flatten())
+    )
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = loss_of(x, y)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return step
 
 
 def _batch(net: Net) -> tuple[Any, Any]:
@@ -86,7 +106,7 @@ class MlpModule(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """The logits."""
-        return self.fc2(F.relu(self.fc1(F.relu(self.fc0(x)))))
+        return self.fc2(functional.relu(self.fc1(functional.relu(self.fc0(x)))))
 
 
 class CnnModule(nn.Module):
@@ -101,8 +121,8 @@ class CnnModule(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """The logits."""
-        x = F.max_pool2d(F.relu(self.conv0(x)), 2)
-        return self.fc(F.max_pool2d(F.relu(self.conv1(x)), 2).flatten(1))
+        x = functional.max_pool2d(functional.relu(self.conv0(x)), 2)
+        return self.fc(functional.max_pool2d(functional.relu(self.conv1(x)), 2).flatten(1))
 
 
 class TransformerModule(nn.Module):
@@ -141,9 +161,9 @@ class Layer(nn.Module):
         rows, length, width = h.shape
         heads = self.qkv(self.norm0(h)).view(rows, length, 3, self.heads, width // self.heads)
         q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         h = h + self.out(mixed.transpose(1, 2).reshape(rows, length, width))
-        return h + self.down(F.gelu(self.up(self.norm1(h)), approximate="tanh"))
+        return h + self.down(functional.gelu(self.up(self.norm1(h)), approximate="tanh"))
 
 
 MODULES: dict[type[Any], Callable[[Any], nn.Module]] = {
