@@ -39,48 +39,51 @@ def _batch(view: LoopView, op: Op, place: Place) -> Change:
     trips = Trips.of(view, op, place)
     if trips is None:
         return op
-    able = _able(trips)
-    moved = _worth_it(trips, able)
+    found = able(trips)
+    moved = _worth_it(trips, found)
     made = [name for one in moved for name in one.binds()]
     if not moved or not trips.move(op, moved, made, "before the first"):
         return op
     with place.building():
         for one in moved:
             with place.program.at(one.source):
-                trips.values |= able[one.name].build(trips.value)
+                trips.values |= found[one.name].build(trips.value)
     return _around(trips, op, moved)
 
 
-def _able(trips: Trips) -> dict[str, Stretched]:
+def able(trips: Trips) -> dict[str, Stretched]:
     """The operators that need nothing of other trips, by name."""
-    known, able = set(trips.values), dict[str, Stretched]()
+    known, found = set(trips.values), dict[str, Stretched]()
     for op in trips.body.ops:
-        found = trips.stretched(op) if trips.varying(op) <= known else None
-        if found is not None:
-            able[op.name] = found
+        stretched = trips.stretched(op) if trips.varying(op) <= known else None
+        if stretched is not None:
+            found[op.name] = stretched
             known.update(op.binds())
-    return able
+    return found
 
 
-def _worth_it(trips: Trips, able: Collection[str]) -> list[Op]:
+def _worth_it(trips: Trips, could: Collection[str]) -> list[Op]:
     """Those of the operators that move: the costly ones, and what comes before and after."""
     moved, needed = set[str](), set[str]()
-    summed = Sums(trips).added if able else set[str]()
+    summed = Sums(trips).added if could else set[str]()
     for op in reversed(trips.body.ops):
         pays = OPS.get(op.type).costly and summed.isdisjoint(op.binds())
-        if op.name in able and (pays or not needed.isdisjoint(op.binds())):
+        if op.name in could and (pays or not needed.isdisjoint(op.binds())):
             moved.add(op.name)
             needed.update(op.reads())
     made = {n for op in trips.body.ops if op.name in moved for n in op.binds()}
     for op in trips.body.ops:
         follows = trips.varying(op) <= made and summed.isdisjoint(op.binds())
-        if op.name in able and follows and _is_no_larger(trips, op):
+        if op.name in could and follows and _is_no_larger(trips, op):
             moved.add(op.name)
             made.update(op.binds())
     return [op for op in trips.body.ops if op.name in moved]
 
 
 def _is_no_larger(trips: Trips, op: Op) -> bool:
+    """Whether it makes no more than it reads, in one piece: each of several would be copied."""
+    if len([*op.binds()]) > 1:
+        return False
     return trips.bytes_of(op.binds()) <= trips.bytes_of(trips.varying(op))
 
 

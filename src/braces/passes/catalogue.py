@@ -14,6 +14,7 @@ from braces.passes.inline import INLINE
 from braces.passes.layout import LAYOUT
 from braces.passes.lengths import lengths
 from braces.passes.mask_rows import MASK_ROWS
+from braces.passes.merge import MERGE
 from braces.passes.pipeline import Pass
 from braces.passes.prune import PRUNE
 from braces.passes.round_rows import ROUND_ROWS
@@ -35,6 +36,7 @@ PASSES = {
         INLINE,
         LAYOUT,
         MASK_ROWS,
+        MERGE,
         PRUNE,
         ROUND_ROWS,
         SHARE,
@@ -43,7 +45,7 @@ PASSES = {
     )
 }
 
-DEFAULT: tuple[Pass, ...] = (BATCH, DEFER, LAYOUT, ELIMINATE)
+DEFAULT: tuple[Pass, ...] = (MERGE, BATCH, DEFER, LAYOUT, ELIMINATE)
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,

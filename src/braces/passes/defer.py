@@ -26,6 +26,7 @@ and what does not say how axes map. Results are the same up to the order of addi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from braces.builder.append import one
@@ -54,6 +55,11 @@ def _defer(view: LoopView, op: Op, place: Place) -> Change:
     if not tail.moved or not trips.move(op, tail.ops(), tail.stacked(), "after the last"):
         return op
     return _built(trips, tail, op)
+
+
+def deferrable(trips: Trips) -> Collection[str]:
+    """The operators that could move behind a loop, by name."""
+    return _Tail(trips).able
 
 
 class _Tail:

@@ -275,6 +275,13 @@ class Place:
         """Let others stand for what the operator bound; one that takes its place binds less."""
         self.names |= names
 
+    def within(self, op: Op, rule: Rule) -> Op:
+        """The one that is looked at, with what is in its sub-blocks rewritten by another rule.
+
+        That rule may build in the blocks around, too.
+        """
+        return self._inside(op, rule)
+
     @cached_property
     def _named(self) -> set[str]:
         """What operators are called that were here, moved here, or came out of a block here."""

@@ -57,7 +57,7 @@ class _Sharing:
         self.there: dict[Place, dict[Key, Op]] = {}
 
     def __call__(self, op: Op, place: Place) -> Change:
-        key = _key(op)
+        key = key_of(op)
         if key is None:
             return op
         known = self.there.setdefault(place, {})
@@ -66,7 +66,7 @@ class _Sharing:
             known[key] = op
             return op
         names = dict(zip(op.binds(), first.binds(), strict=True))
-        if not (_alike(op, first) and self.stand(names, place)):
+        if not (alike(op, first) and self.stand(names, place)):
             return op
         note(place.where(op), f"computes what `{first.name}` does")
         return names
@@ -95,7 +95,7 @@ class _Sharing:
         return names_bound_again(self.program.main)
 
 
-def _key(op: Op) -> Key | None:
+def key_of(op: Op) -> Key | None:
     """What operators have in common that compute the same; `None` where none does."""
     definition = OPS.get(op.type)
     if definition.owns_blocks or definition.lists or definition.learn_rule is not None:
@@ -107,7 +107,7 @@ def _key(op: Op) -> Key | None:
     return op.type, tuple(reads), tuple(op.attrs.items()), outputs
 
 
-def _alike(left: Op, right: Op) -> bool:
+def alike(left: Op, right: Op) -> bool:
     """Whether attributes that are equal are so to the bit, as 0.0 and -0.0 are not."""
 
     def exact(value: Attr) -> object:

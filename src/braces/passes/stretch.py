@@ -145,14 +145,14 @@ class _Stretching:
         before = self._axes(self.type_of, self.op.attrs)
         if before is None:
             return None
-        wanted = _structure(self.op, before)
+        wanted = structure(self.op, before)
         for attrs in self._attributes():
             for ranks in self._alignments():
                 axes = self._axes(partial(self._longer, ranks), attrs)
                 trips = None if axes is None else self._axis_of_trips(axes)
                 if axes is None or trips is None:
                     continue
-                if _structure(self.op, axes, without=trips) == wanted and self._gives(
+                if structure(self.op, axes, without=trips) == wanted and self._gives(
                     ranks, attrs
                 ):
                     return Stretched(self.op, self.varying, attrs, ranks, axes, trips)
@@ -237,7 +237,7 @@ def _variables(op: Op) -> Iterator[tuple[bool, str, int, str]]:
             yield from ((out, slot, i, name) for i, name in enumerate(names))
 
 
-def _structure(op: Op, axes: AxisMap, without: str | None = None) -> Structure:
+def structure(op: Op, axes: AxisMap, without: str | None = None) -> Structure:
     """Which axes are one and what becomes of them, whatever they are called."""
     groups: dict[str, set[Occurrence]] = {}
     for out, slot, i, _ in _variables(op):

@@ -44,10 +44,15 @@ class Trips:
     @classmethod
     def of(cls, view: LoopView, op: Op, place: Place) -> Self | None:
         """The trips of a loop; `None` where they cannot be taken together, which is noted."""
-        reason = _apart(view)
+        reason = apart(view)
         if reason is not None:
             note(place.where(op), f"computes all in each trip: {reason}")
             return None
+        return cls.over(view, place)
+
+    @classmethod
+    def over(cls, view: LoopView, place: Place) -> Self:
+        """The trips of a loop that can be taken together."""
         length = view.length
         if length is None:
             length = place.var(view.slices[0].source).shape[0]
@@ -149,7 +154,7 @@ class Trips:
         return [Slice(self.values[name].name, name) for name in names]
 
 
-def _apart(view: LoopView) -> str | None:
+def apart(view: LoopView) -> str | None:
     """Why the trips of a loop cannot be taken together."""
     if not view.counted:
         return "how many trips it makes is known when it runs"
