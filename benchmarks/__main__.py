@@ -7,9 +7,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks import folder
 from benchmarks.case import Row, measured, typical
 from benchmarks.report import machine, markdown, print_table
-from benchmarks.suite import BENCHMARKS, missing
+from benchmarks.suite import BENCHMARKS, BY_NAME_ONLY, missing
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,10 +23,10 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    notes = [f"Not installed, so not measured: {name}." for name in missing()]
-    print("\n".join([*machine(), *notes]), end="\n\n", flush=True)
+    about = [*machine(), *(f"Not installed, so left out: {name}." for name in missing())]
+    print("\n".join(about), end="\n\n", flush=True)
     tables: list[tuple[str, list[Row]]] = []
-    for name in options.names or BENCHMARKS:
+    for name in options.names or [name for name in BENCHMARKS if name not in BY_NAME_ONLY]:
         benchmark = BENCHMARKS[name]
         cases = benchmark.cases(options.tiny)
         rows = [row for case in cases for row in measured(case, options.seconds)]
@@ -34,8 +35,10 @@ def main(arguments: list[str] | None = None) -> int:
         rows += typical(rows)
         print_table(f"{name}: {benchmark.TITLE}", rows)
         tables.append((name, rows))
+        if options.report:
+            folder.write(options.report, name, benchmark.TITLE, rows, about)
     if options.markdown:
-        _write(options.markdown, markdown(tables, notes))
+        _write(options.markdown, markdown(tables, about))
     return 0
 
 
@@ -48,6 +51,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tiny", action="store_true", help="small sizes: see whether it works")
     parser.add_argument(
         "--markdown", nargs="?", const="-", metavar="FILE", help="also as Markdown, to a file"
+    )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FOLDER",
+        help="also as a Markdown file and a picture for each, as soon as it is measured",
     )
     return parser
 

@@ -55,6 +55,12 @@ class Library:
             raise LibraryError(f"{self.module}, {make}{arguments}:\n{answer}")
         return answer
 
+    def close(self) -> None:
+        """End the interpreter."""
+        with self._process, self._said:
+            assert self._process.stdin
+            self._process.stdin.close()
+
     def settle(self) -> None:
         """Wait until none of its threads is busy."""
         self._asked(None)

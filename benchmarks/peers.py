@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-OPTIONAL = ("equinox", "torch", "tensorflow", "paddle", "onnxruntime")
+OPTIONAL = ("equinox", "torch", "tensorflow", "paddle", "onnxruntime", "matplotlib")
 
 
 def installed(name: str) -> bool:

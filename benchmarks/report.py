@@ -43,6 +43,11 @@ def shown(value: float, unit: str = "s") -> str:
     return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} µs"
 
 
+def times(ratio: float) -> str:
+    """A ratio, with a digit at least that is not 0."""
+    return f"{ratio:.2f}×" if ratio >= 0.1 else f"{ratio:.1g}×"
+
+
 def goal_text(goal: Goal | None, unit: str) -> str:
     """A goal as the table says it."""
     if goal is None:
@@ -62,7 +67,7 @@ def cells(row: Row) -> tuple[str, ...]:
         shown(row.time, row.unit) + spread,
         row.other,
         "" if row.other_time is None else shown(row.other_time, row.unit),
-        "" if row.ratio is None else f"{row.ratio:.2f}×",
+        "" if row.ratio is None else times(row.ratio),
         goal_text(row.goal, row.unit),
         {None: "", True: "met", False: "missed"}[row.met],
     )
@@ -129,12 +134,14 @@ def _plain(title: str, rows: Sequence[Row]) -> str:
     return "\n".join([title, *padded, ""])
 
 
-def markdown(tables: Sequence[tuple[str, Sequence[Row]]], notes: Sequence[str]) -> str:
+def markdown(tables: Sequence[tuple[str, Sequence[Row]]], about: Sequence[str]) -> str:
     """All tables as one Markdown table, under the machine that was measured."""
-    lines = [*(f"{line}  " for line in machine()), *(f"{note}  " for note in notes), ""]
-    lines += ["| " + " | ".join(HEADER) + " |", "|---" * len(HEADER) + "|"]
-    for title, rows in tables:
-        for row in rows:
-            what, *rest = cells(row)
-            lines.append(f"| {title}: {what} | " + " | ".join(rest) + " |")
-    return "\n".join(lines) + "\n"
+    lines = [*(f"{line}  " for line in about), ""]
+    named = [(f"{title}: {row.label}", row) for title, rows in tables for row in rows]
+    return "\n".join([*lines, *table(named)]) + "\n"
+
+
+def table(rows: Sequence[tuple[str, Row]]) -> list[str]:
+    """Rows under their names as lines of Markdown."""
+    lines = ["| " + " | ".join(HEADER) + " |", "|---" * len(HEADER) + "|"]
+    return lines + [f"| {name} | " + " | ".join(cells(row)[1:]) + " |" for name, row in rows]

@@ -16,10 +16,11 @@ from benchmarks import (
     scaling,
 )
 from benchmarks.case import Case
+from benchmarks.growth import benchmark as growth
 from benchmarks.language import benchmark as language
 from benchmarks.nets import compiling, training
 from benchmarks.peers import OPTIONAL, installed
-from benchmarks.recurrent import benchmark as recurrent
+from benchmarks.recurrent import benchmark as recurrent, unrolled
 from benchmarks.trees import benchmark as trees
 
 
@@ -39,6 +40,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "build": build,
     "loop": loop,
     "recurrent": recurrent,
+    "unrolled": unrolled,
+    "growth": growth,
     "conv_loop": conv_loop,
     "rows": rows,
     "scaling": scaling,
@@ -48,6 +51,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "language": language,
     "trees": trees,
 }
+
+BY_NAME_ONLY = ("unrolled",)
+"""What takes so long that it is measured only where it is named."""
 
 
 def missing() -> list[str]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import report
-from benchmarks.case import OURS, Case, Comparison, Goal, Row, clocked, measured
+from benchmarks import folder, report
+from benchmarks.case import OURS, Case, Comparison, Goal, Row, clocked, measured, typical
+from benchmarks.library import Library, LibraryError
 from benchmarks.loop import compilations
+from benchmarks.peers import installed
+from benchmarks.recurrent.task import LSTM, Sizes, Task
 from benchmarks.suite import BENCHMARKS
 
 pytestmark = pytest.mark.unoptimized
@@ -73,3 +81,90 @@ def test_sides_take_turns() -> None:
     case = Case("turns", sides, comparisons, lambda: None, rounds=2, warm=1, again=False)
     measured(case, 0.0)
     assert order == ["a", "b", "a", "b", "b", "a"]
+
+
+# ---- families --------------------------------------------------------------------------------
+
+
+def in_family(what: str, ratio: float) -> Row:
+    return Row(what, OURS, ratio, 0.0, "other", 1.0, Goal(1.1), "s", Goal(0.9), "LSTM")
+
+
+def test_the_median_over_a_family_is_a_row_with_a_goal_of_its_own() -> None:
+    (middle,) = typical([in_family(*given) for given in (("a", 0.7), ("b", 1.05), ("c", 0.8))])
+    assert report.cells(middle)[:3] == ("LSTM: median of the 3", OURS, "0.8 ×")
+    assert report.cells(middle)[5:] == ("0.80×", "≤ 0.9×", "met")
+
+
+def test_one_case_has_no_median() -> None:
+    assert typical([in_family("a", 0.7)]) == []
+
+
+def test_a_family_is_a_table_of_cases_and_others() -> None:
+    rows = [in_family("a", 0.7), in_family("b", 1.2)]
+    assert folder.matrix(rows) == [
+        "|  | Braces | ÷ other |",
+        "| --- | --- | --- |",
+        "| goal |  | ≤ 1.1× |",
+        "| a | 700 ms | 0.70× |",
+        "| b | 1.2 s | **1.20×** |",
+    ]
+
+
+def test_a_report_is_a_table_and_where_matplotlib_is_a_picture(tmp_path: Path) -> None:
+    along = [replace(in_family(f"T {t}", 0.7), family="LSTM, by trips", at=t) for t in (2, 9)]
+    for name, rows in (("dots", [in_family("a", 0.7)]), ("lines", along)):
+        folder.write(tmp_path / "new", name, "a title", rows, ["today", "versions"])
+        text = (tmp_path / "new" / f"{name}.md").read_text(encoding="utf-8")
+        assert text.startswith(f"# {name}: a title\n\ntoday  \nversions  \n")
+        assert "| ≤ 1.1× | met |" in text
+        picture = (tmp_path / "new" / f"{name}.svg").exists()
+        assert picture == installed("matplotlib") == (f"({name}.svg)" in text)
+
+
+# ---- libraries in interpreters of their own --------------------------------------------------
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[[str], Library]]:
+    """Starts interpreters, and ends them."""
+    with ExitStack() as stack:
+        yield lambda module: stack.enter_context(closing(Library(module)))
+
+
+def test_a_library_gives_what_its_step_gives_and_the_seconds(
+    started: Callable[[str], Library],
+) -> None:
+    functools = started("functools")
+    given, seconds = functools("partial", pow, 16, 0.5)
+    assert given == 4
+    assert 0 < seconds < 60
+    functools.settle()
+
+
+def test_a_library_tells_what_went_wrong_and_goes_on(started: Callable[[str], Library]) -> None:
+    functools = started("functools")
+    with pytest.raises(LibraryError, match="ZeroDivisionError"):
+        functools("partial", divmod, 1, 0)
+    assert functools("partial", divmod, 7, 2)[0] == (3, 1)
+
+
+def test_a_library_that_ends_is_named(started: Callable[[str], Library]) -> None:
+    with pytest.raises(LibraryError, match="functools ended by itself"):
+        started("functools")("partial", os._exit, 1)
+
+
+# ---- recurrent steps -------------------------------------------------------------------------
+
+
+def test_gates_are_brought_into_the_order_of_another_library() -> None:
+    task = Task(LSTM.name, Sizes(2, 3, 4, 5, 6))
+    i, f, o, u = np.split(task.values()["wh"], 4, axis=-1)
+    np.testing.assert_array_equal(task.arranged("ifuo")["wh"], np.hstack([i, f, u, o]))
+    np.testing.assert_array_equal(task.gate_by_gate()["wh_o"], o)
+
+
+def test_operations_of_a_step_are_those_of_its_products() -> None:
+    task = Task(LSTM.name, Sizes(2, 3, 4, 5, 6))
+    forward = 2 * 2 * 3 * (4 * 20 + 5 * 20 + 5 * 6)
+    assert task.operations() == 3 * forward

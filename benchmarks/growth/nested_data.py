@@ -1,0 +1,17 @@
+"""The values of the recurrence that goes through loops in loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+RATE = 0.1
+ROWS, WIDTH = 8, 64
+
+
+def values(shape: tuple[int, ...]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """What each trip of each loop reads, and the weight."""
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(*shape, ROWS, WIDTH)), rng.normal(size=(WIDTH, WIDTH)) / WIDTH**0.5
+    return x.astype("float32"), (w / 2).astype("float32")
