@@ -47,15 +47,28 @@ def test_each_pass_says_what_it_did_to_each_loop_or_why_not() -> None:
         "  block 0: 1 removed (third), 1 changed (first)\n"
         "  block first/body: 1 removed (z)\n"
         "  first (loop): changed, 2 operators inside in place of 3\n"
-        "  second (loop): as it was\n"
-        "  third (loop): gone\n"
+        "    operations: 3 FLOP·n → 2 FLOP·n\n"
+        "    bytes: 28 B·n → 20 B·n\n"
+        "  second (loop): as it was; 1 FLOP·n, 24 B·n\n"
+        "  third (loop): gone; 1 FLOP·n, 8 B·n\n"
+        "  in all\n"
+        "    operations: 5 FLOP·n → 3 FLOP·n\n"
+        "    bytes: 60 B·n → 44 B·n\n"
         "hoist: Compute before a loop what is the same on each trip.\n"
         "  block 0: 1 added (a), 1 changed (first)\n"
         "  block first/body: 1 removed (a)\n"
         "  first (loop): changed, 1 operator inside in place of 2\n"
+        "    operations: 2 FLOP·n → 1 FLOP·n\n"
+        "    bytes: 20 B·n → 12 B·n\n"
         "    first/body/a: is the same on each trip, and runs once before the loop\n"
-        "  second (loop): as it was\n"
-        "    second/body/b: stays in its loop: it may fail, and a loop of no trips does not"
+        "  second (loop): as it was; 1 FLOP·n, 24 B·n\n"
+        "    second/body/b: stays in its loop: it may fail, and a loop of no trips does not\n"
+        "  in all\n"
+        "    operations: 3 FLOP·n → 2 FLOP·n + 1 FLOP\n"
+        "    bytes: 44 B·n → 36 B·n + 8 B\n"
+        "all passes\n"
+        "  operations: 5 FLOP·n → 2 FLOP·n + 1 FLOP\n"
+        "  bytes: 60 B·n → 36 B·n + 8 B"
     )
 
 
@@ -76,7 +89,9 @@ def test_a_page_shows_the_text() -> None:
     found = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) }").explain(
         passes=[br.passes.Pass("mine", lambda one: one, doc="Is a < b?")]
     )
-    assert found._repr_html_() == "<pre>mine: Is a &lt; b?\n  nothing to do</pre>"
+    assert found._repr_html_() == (
+        "<pre>mine: Is a &lt; b?\n  nothing to do\nall passes\n  3 FLOP, 24 B</pre>"
+    )
 
 
 @pytest.mark.parametrize("fetch", ["w", ["w"], ("w", "w")])
@@ -115,16 +130,20 @@ def test_new_constructs_and_notes_of_blocks_are_told() -> None:
 
     (step,) = explained(passes=[br.passes.Pass("mine", more)]).steps
     assert [str(one) for one in step.blocks] == ["block 0: 1 added (fourth)"]
-    assert str(step).splitlines()[-2:] == [
-        "  fourth (loop): new, 1 operator inside",
+    assert str(step).splitlines()[-5:] == [
+        "  fourth (loop): new, 1 operator inside; 1 FLOP·n, 8 B·n",
         "  block 0: one more loop",
+        "  in all",
+        "    operations: 5 FLOP·n → 6 FLOP·n",
+        "    bytes: 60 B·n → 68 B·n",
     ]
 
 
 def test_names_may_have_slashes() -> None:
     text = LOOPS.replace("as first", "as encoder/first").replace("a: f32[] =", "in/a: f32[] =")
     found = br.parse(text.replace("y=a)", "y=in/a)")).explain(passes=[br.passes.hoist])
-    assert str(found).splitlines()[1:5] == [
+    lines = str(found).splitlines()
+    assert [*lines[1:4], lines[6]] == [
         "  block 0: 1 added (in/a), 1 changed (encoder/first)",
         "  block encoder/first/body: 1 removed (in/a)",
         "  encoder/first (loop): changed, 2 operators inside in place of 3",
@@ -153,3 +172,35 @@ def test_nothing_of_a_program_changes() -> None:
     before, version = str(prog), prog.version
     prog.explain(passes=(*br.passes.default, br.passes.hoist, br.passes.for_test))
     assert (str(prog), prog.version) == (before, version)
+
+
+# ---- operations and bytes --------------------------------------------------------------------
+
+
+def test_sizes_may_be_said() -> None:
+    found = explained(passes=(br.passes.eliminate,), sizes={"n": 1000})
+    assert str(found).splitlines()[-2:] == [
+        "  operations: 5.0 kFLOP → 3.0 kFLOP",
+        "  bytes: 60.0 kB → 44.0 kB",
+    ]
+    with pytest.raises(br.UnknownNameError, match="no dimension `m`"):
+        explained(sizes={"m": 1000})
+
+
+def test_what_each_pass_makes_of_the_costs_is_told() -> None:
+    found = explained(passes=(br.passes.eliminate, br.passes.hoist))
+    first, second = found.steps
+    prog = br.parse(LOOPS)
+    assert first.cost_before == found.cost_before == prog.cost(passes=()).total
+    assert first.cost_after == second.cost_before
+    assert second.cost_after == found.cost_after
+    assert found.cost_after == prog.cost(passes=(br.passes.eliminate, br.passes.hoist)).total
+    both = [(one.cost_before, one.cost_after) for one in second.constructs]
+    assert all(before and after for before, after in both)
+
+
+def test_costs_that_no_text_holds_are_left_out() -> None:
+    data = " ".join(f"data x{i}: f32[d{i}] y{i}: f32[d{i}] = tanh(x=x{i})" for i in range(500))
+    found = br.parse(f"program {{ {data} }}").explain(passes=(br.passes.eliminate,))
+    assert found.cost_after is None
+    assert str(found).splitlines()[1:] == ["  nothing to do"]

@@ -78,6 +78,25 @@ def test_a_pass_of_a_user_runs_in_both_modes_and_sees_what_is_wanted(mode: str) 
     assert (("y",), {"w": "more"}) in seen
 
 
+@pytest.mark.parametrize("gone", ["batch", br.passes.batch])
+def test_passes_can_do_without_some(gone: Any) -> None:
+    fewer = br.passes.default.without(gone)
+    assert [*fewer] == [one for one in br.passes.default if one is not br.passes.batch]
+    assert fewer.without() == fewer
+    assert br.Executor(passes=fewer).passes == fewer
+
+
+def test_what_is_not_there_cannot_be_left_out() -> None:
+    for name, fix in [("bacth", "Did you mean `batch`?"), ("hoist", "There is `batch`")]:
+        with pytest.raises(
+            br.UnknownNameError, match=f"no pass '{name}' to leave out"
+        ) as error:
+            br.passes.default.without(name)
+        assert fix in str(error.value)
+    with pytest.raises(br.UnknownNameError, match="no pass 3 to leave out"):
+        br.passes.default.without(3)  # pyright: ignore[reportArgumentType]
+
+
 def test_passes_run_in_their_order(mode: str) -> None:
     seen = list[str]()
 

@@ -1,6 +1,7 @@
 """Passes: from program to program, one a file; no pass names an operator type.
 
     exe = br.Executor(passes=(*br.passes.default, mine))
+    exe = br.Executor(passes=br.passes.default.without("batch"))
     mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
     small = br.passes.eliminate(prog)            # a new program
     cut = br.passes.segments(16)(prog)           # some are made with what they need to know

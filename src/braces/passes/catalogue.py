@@ -15,7 +15,7 @@ from braces.passes.layout import LAYOUT
 from braces.passes.lengths import lengths
 from braces.passes.mask_rows import MASK_ROWS
 from braces.passes.merge import MERGE
-from braces.passes.pipeline import Pass
+from braces.passes.pipeline import Pass, Passes
 from braces.passes.prune import PRUNE
 from braces.passes.round_rows import ROUND_ROWS
 from braces.passes.segments import segments
@@ -45,7 +45,7 @@ PASSES = {
     )
 }
 
-DEFAULT: tuple[Pass, ...] = (MERGE, BATCH, DEFER, LAYOUT, ELIMINATE)
+DEFAULT = Passes((MERGE, BATCH, DEFER, LAYOUT, ELIMINATE))
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,

@@ -32,7 +32,7 @@ from braces.dtypes import bytes_of
 from braces.errors import BracesError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.views import CasesView, LoopView, PartitionView, view_of
-from braces.ir.walk import all_bodies, dimensions, resolve_body
+from braces.ir.walk import all_bodies, all_ops, dimensions, resolve_body
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.pipeline import Pass, as_passes, optimised, wanted
 from braces.passes.prune import target_names
@@ -346,37 +346,52 @@ def cost(
     passes: Sequence[Pass] = (ELIMINATE,),
 ) -> ProgramCost:
     """What a run of a program takes; see `Program.cost`."""
-    given = _checked(sizes or {})
     names, whole = target_names(program.definition, fetch)
     made = optimised(wanted(whole, names), as_passes(passes))
-    main = resolve_body(made.main, lambda size: substitute(size, given))
-    found = program_cost(made.with_(main=main))
-    _check_known(given, made, found.total)
-    return ProgramCost(
-        found.total.at(given),
-        tuple(
-            replace(one, cost=one.cost.at(given), runs=substitute(one.runs, given))
-            for one in found.ops
-        ),
+    return cost_at(made, checked_sizes(made, sizes))
+
+
+def cost_at(program: ProgramDef, sizes: Mapping[str, int]) -> ProgramCost:
+    """As `program_cost`, with numbers in place of some symbols."""
+    if not sizes:
+        return program_cost(program)
+    main = resolve_body(program.main, lambda size: substitute(size, sizes))
+    found = program_cost(program.with_(main=main))
+    ops = (
+        replace(one, cost=one.cost.at(sizes), runs=substitute(one.runs, sizes))
+        for one in found.ops
     )
+    return ProgramCost(found.total.at(sizes), tuple(ops))
 
 
-def _checked(sizes: Mapping[str, Any]) -> Mapping[str, int]:
+def checked_sizes(program: ProgramDef, given: Any) -> Mapping[str, int]:
+    """The sizes that a user says, by name; `None` for none.
+
+    Raises:
+        UnknownNameError: No type and no number of trips has such a name.
+        ShapeError: One is no number from 0.
+    """
+    sizes: Mapping[str, int] = given or {}
     for name, size in sizes.items():
         if type(size) is not int or size < 0:
             raise ShapeError(
                 f"{size!r:.80} is no size of `{name}`.", fix="Say sizes={'batch': 32}."
             )
-    return sizes
-
-
-def _check_known(sizes: Mapping[str, int], program: ProgramDef, total: Cost) -> None:
-    """Refuse sizes of what no type and no number of trips has."""
-    bodies = (body for body, _ in all_bodies(program.main))
-    shapes = (shape_of(info.type) for body in bodies for info in body.vars.values())
-    known = set[str]().union(*map(dimensions, chain(shapes, [total.parts])))
+    known = _names(program) if sizes else set[str]()
     for name in sizes:
         if name not in known:
             raise UnknownNameError(
                 f"The program has no dimension `{name}`.", fix=suggest(name, known)
             )
+    return sizes
+
+
+def _names(program: ProgramDef) -> set[str]:
+    """What may be said of the sizes and trips of a program."""
+    found, vars_ = set[str](), ChainMap[str, VarInfo]()
+    for body, _ in all_bodies(program.main):
+        vars_.maps.append({**body.vars})
+        found = found.union(*(dimensions(shape_of(one.type)) for one in body.vars.values()))
+    views = (view_of(op) for _, op in all_ops(program.main))
+    trips = tuple(trips_of(view, vars_) for view in views if isinstance(view, LoopView))
+    return found | dimensions(trips)

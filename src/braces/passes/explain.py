@@ -5,13 +5,16 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from braces.builder.program import Builder
-from braces.errors import visible_lines
+from braces.dims import Size, amount
+from braces.errors import ShapeError, visible_lines
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.catalogue import DEFAULT
+from braces.passes.cost import Cost, checked_sizes, cost_at
 from braces.passes.pipeline import Note, Pass, as_passes, noting, run_pass, wanted
 from braces.passes.prune import target_names
 
@@ -58,6 +61,8 @@ class ConstructChange:
         after: How many there are now; `None` where it is gone.
         same: Whether it is just as it was.
         notes: What the pass said of it and of what is in it.
+        cost_before: What it took in a run; `None` where it is new, or nobody can say.
+        cost_after: What it takes now; `None` where it is gone, or nobody can say.
     """
 
     path: str
@@ -66,10 +71,15 @@ class ConstructChange:
     after: int | None
     same: bool
     notes: tuple[Note, ...]
+    cost_before: Cost | None = None
+    cost_after: Cost | None = None
 
     def __str__(self) -> str:
-        said = "".join(f"\n    {one.where}: {one.what}" for one in self.notes)
-        return f"{self.path} ({self.type}): {self._what()}{said}"
+        took = _took(self.cost_before, self.cost_after)
+        beside = f"; {took.pop()}" if len(took) == 1 else ""
+        said = [*took, *(f"{one.where}: {one.what}" for one in self.notes)]
+        line = f"{self.path} ({self.type}): {self._what()}{beside}"
+        return "\n    ".join([line, *said])
 
     def _what(self) -> str:
         if self.same:
@@ -96,6 +106,8 @@ class Step:
         blocks: The blocks that it changed.
         constructs: Every operator that owns blocks, changed or not.
         notes: What it said of anything else.
+        cost_before: What a run of the program took; `None` where nobody can say.
+        cost_after: What it takes now, likewise.
     """
 
     name: str
@@ -103,10 +115,14 @@ class Step:
     blocks: tuple[BlockChange, ...]
     constructs: tuple[ConstructChange, ...]
     notes: tuple[Note, ...]
+    cost_before: Cost | None = None
+    cost_after: Cost | None = None
 
     def __str__(self) -> str:
         notes = [f"{one.where or 'block 0'}: {one.what}" for one in self.notes]
         lines = [*map(str, self.blocks), *map(str, self.constructs), *notes]
+        if self.cost_before != self.cost_after:
+            lines.append("\n    ".join(["in all", *_took(self.cost_before, self.cost_after)]))
         lines = lines or ["nothing to do"]
         return "\n".join([f"{self.name}: {self.doc}", *(f"  {line}" for line in lines)])
 
@@ -118,33 +134,68 @@ class Explanation:
     Attributes:
         steps: One for each pass, in order.
         program: What they made of it.
+        cost_before: What a run took before the first pass; `None` where nobody can say.
+        cost_after: What it takes after the last pass, likewise.
     """
 
     steps: tuple[Step, ...]
     program: ProgramDef
+    cost_before: Cost | None = None
+    cost_after: Cost | None = None
 
     def __str__(self) -> str:
-        return visible_lines("\n".join(map(str, self.steps)))
+        took = _took(self.cost_before, self.cost_after)
+        lines = [*map(str, self.steps), "\n  ".join(["all passes", *took])]
+        return visible_lines("\n".join(lines if took else lines[:-1]))
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def explain(program: Builder, fetch: Any = (), passes: Sequence[Pass] = DEFAULT) -> Explanation:
+def explain(
+    program: Builder,
+    fetch: Any = (),
+    passes: Sequence[Pass] = DEFAULT,
+    sizes: Mapping[str, int] | None = None,
+) -> Explanation:
     """What each pass does to a program, as an executor would run it; see `Program.explain`."""
     given = as_passes(passes)
     names, whole = target_names(program.definition, fetch)
-    steps, before = list[Step](), wanted(whole, names)
+    asked = wanted(whole, names)
+    count = partial(_Counted.of, checked_sizes(asked, sizes))
+    steps, before = list[Step](), count(asked)
+    start = before.total
     for one in given:
         with noting() as notes:
-            after = run_pass(one, before)
+            made = run_pass(one, before.program)
+        after = before if made is before.program else count(made)
         steps.append(_step(one, before, after, notes))
         before = after
-    return Explanation(tuple(steps), before)
+    return Explanation(tuple(steps), before.program, start, before.total)
 
 
-def _step(one: Pass, before: ProgramDef, after: ProgramDef, notes: Sequence[Note]) -> Step:
-    olds, news = _by_path(before), _by_path(after)
+@dataclass(frozen=True)
+class _Counted:
+    """A program, and what all operators in it take, by path.
+
+    Nothing is known where that is longer than the text of a size may be.
+    """
+
+    program: ProgramDef
+    total: Cost | None
+    costs: Mapping[str, Cost]
+
+    @classmethod
+    def of(cls, sizes: Mapping[str, int], program: ProgramDef) -> _Counted:
+        try:
+            found = cost_at(program, sizes)
+        except ShapeError:
+            return cls(program, None, {})
+        return cls(program, found.total, {one.path: one.cost for one in found.ops})
+
+
+def _step(one: Pass, before: _Counted, after: _Counted, notes: Sequence[Note]) -> Step:
+    olds, news = _by_path(before.program), _by_path(after.program)
     paths = dict.fromkeys((*olds, *news))
     touched = [path for path in paths if _differ(olds.get(path), news.get(path))]
     owners = {p: op for p in paths if (op := (news.get(p) or olds[p])[1]).bodies()}
@@ -158,11 +209,14 @@ def _step(one: Pass, before: ProgramDef, after: ProgramDef, notes: Sequence[Note
             _inside(news.get(path)),
             not any(_within(changed, path) for changed in touched),
             tuple(told[path]),
+            before.costs.get(path),
+            after.costs.get(path),
         )
         for path, op in owners.items()
     ]
+    blocks = _blocks(touched, olds, news)
     return Step(
-        one.name, one.doc, _blocks(touched, olds, news), tuple(constructs), tuple(others)
+        one.name, one.doc, blocks, tuple(constructs), tuple(others), before.total, after.total
     )
 
 
@@ -224,6 +278,21 @@ def _plain(op: Op) -> Op:
         outputs={slot: names for slot, names in op.outputs.items() if names},
         attrs={name: value for name, value in op.attrs.items() if name not in owned},
     )
+
+
+def _took(before: Cost | None, after: Cost | None) -> list[str]:
+    """What something takes, or took and takes now; nothing where nobody can say."""
+    if before is None or after is None or before == after:
+        one = after or before
+        return [] if one is None else [str(one)]
+    return [
+        f"operations: {_change(before.operations, after.operations, 'FLOP')}",
+        f"bytes: {_change(before.bytes, after.bytes, 'B')}",
+    ]
+
+
+def _change(old: Size, new: Size, unit: str) -> str:
+    return amount(new, unit) if old == new else f"{amount(old, unit)} → {amount(new, unit)}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from braces.builder.program import Builder
-from braces.errors import BracesError, ProgramError
+from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VALUE, ProgramDef
 from braces.passes.verify import check
 
@@ -95,6 +95,36 @@ class Pass:
 
     def __repr__(self) -> str:
         return f"<Pass {self.name}: {self.doc}>"
+
+
+class Passes(tuple[Pass, ...]):
+    """Passes that run one after the other: a tuple that can do without some.
+
+    Example:
+        >>> import braces as br
+        >>> fewer = br.passes.default.without("batch")
+        >>> br.passes.batch in br.passes.default, br.passes.batch in fewer
+        (True, False)
+        >>> exe = br.Executor(passes=fewer)
+    """
+
+    __slots__ = ()
+
+    def without(self, *passes: str | Pass) -> Passes:
+        """These passes but for some, as values or by name.
+
+        Raises:
+            UnknownNameError: One is not among them.
+        """
+        names = [one.name for one in self]
+        gone = [one.name if isinstance(one, Pass) else one for one in passes]
+        for name in gone:
+            if name not in names:
+                raise UnknownNameError(
+                    f"There is no pass {name!r:.80} to leave out.",
+                    fix=suggest(str(name), names),
+                )
+        return Passes(one for one in self if one.name not in gone)
 
 
 # ---- notes -----------------------------------------------------------------------------------

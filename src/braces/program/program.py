@@ -148,13 +148,14 @@ class Program(Builder, hints.Hinted):
             fetch: What is fetched, as variables or names; what the program gives where nothing
                 is, and where it gives and updates nothing, whatever no operator reads.
             options: `passes=`, a tuple as `br.Executor` takes it; `br.passes.default` where it
-                is left out.
+                is left out. `sizes=`, numbers in place of symbols, as for `cost`.
 
         Returns:
-            A value with one step for each pass; `print` shows it.
+            A value with one step for each pass, and what operations and bytes each loop takes
+            before and after it, counted as by `cost`; `print` shows it.
 
         Raises:
-            UnknownNameError: A fetch does not exist.
+            UnknownNameError: A fetch does not exist, or no size is called so.
             ProgramError: `passes` are no passes.
 
         Example:
@@ -164,6 +165,12 @@ class Program(Builder, hints.Hinted):
             >>> print(prog.explain(passes=(br.passes.eliminate,)))
             eliminate: Keep what the results and updates need.
               block 0: 1 removed (z)
+              in all
+                operations: 6 FLOP → 3 FLOP
+                bytes: 48 B → 24 B
+            all passes
+              operations: 6 FLOP → 3 FLOP
+              bytes: 48 B → 24 B
         """
         return explain(self, fetch, **options)
 

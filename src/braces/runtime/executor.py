@@ -16,7 +16,7 @@ from braces.lower.interpreter import Listener
 from braces.lower.kernels import forget_kernels
 from braces.lower.watch import Watch
 from braces.passes.catalogue import DEFAULT, ELIMINATE
-from braces.passes.pipeline import Pass, as_passes
+from braces.passes.pipeline import Pass, Passes, as_passes
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
 from braces.runtime.device import forked, refuse_forked
@@ -31,7 +31,7 @@ from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
 from braces.scope import Scope
 
 BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
-PASSES = {"compile": DEFAULT, "interpret": (ELIMINATE,)}
+PASSES = {"compile": DEFAULT, "interpret": Passes((ELIMINATE,))}
 """What each mode does to programs where nothing else is asked for."""
 """How plans are run, by the mode of an executor."""
 
@@ -75,8 +75,9 @@ class Executor(Hinted):
         passes: What is made of each program before it runs, one after the other; see
             `br.passes`. By default that is `br.passes.default` where it compiles. Interpreting,
             it is `eliminate` alone, so that errors, listeners and kept scopes show loops as
-            they were written. With `()`, too, a run computes only what its fetches and updates
-            need. What a pass of your own makes is verified.
+            they were written. `br.passes.default.without("batch")` leaves one out. With `()`,
+            too, a run computes only what its fetches and updates need. What a pass of your own
+            makes is verified.
 
     Raises:
         DeviceError: There is no such device.
