@@ -1,4 +1,4 @@
-"""Building a program of 1,000 operators, types inferred, with a symbolic batch."""
+"""Building programs of 100 to 10,000 operators, types inferred, with a symbolic batch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from benchmarks.case import Case, Comparison, Goal, Measure, clocked
 from benchmarks.fresh import fresh
 
 TITLE = "building a program and inferring its types"
+GOALS = {1000: Goal(extra=1.0)}
 SCRIPT = (
     "import time, jax.export, optax\n"
     "from benchmarks.build_program import build, gradient\n"
@@ -21,24 +22,27 @@ SCRIPT = (
 
 def cases(tiny: bool) -> list[Case]:
     """Forward and gradient, in a fresh interpreter and again."""
-    size = 60 if tiny else 1000
-    return [
-        _case(size, 4, "layers of 4 widths", Goal(extra=1.0), tiny),
-        _case(size, size, "every layer of another width", Goal(extra=1.0), tiny),
-    ]
+    if tiny:
+        return [_case(60, 4, tiny), _case(60, 60, tiny)]
+    return [_case(size, 4, tiny) for size in (100, 1000, 10000)] + [_case(1000, 1000, tiny)]
 
 
-def _case(size: int, widths: int, what: str, goal: Goal, tiny: bool) -> Case:
+def _case(size: int, widths: int, tiny: bool) -> Case:
     first, again = "in a fresh interpreter, JAX imported", "again"
     backward = "its gradient, in a fresh interpreter"
+    layers = f"layers of {widths} widths" if widths < size else "every layer of another width"
     return Case(
-        what=f"{size} operators, {what}",
+        what=f"{size:,} operators, {layers}",
         sides={
             first: _fresh(size, widths, "built - start"),
             backward: _fresh(size, widths, "done - built"),
             again: clocked(lambda: build(size, widths)),
         },
-        comparisons=[Comparison(first, goal=goal), Comparison(backward), Comparison(again)],
+        comparisons=[
+            Comparison(first, goal=GOALS.get(size)),
+            Comparison(backward),
+            Comparison(again),
+        ],
         agree=lambda: check_gradient(size, widths),
         rounds=1 if tiny else 5,
         warm=1,
