@@ -210,7 +210,7 @@ def _build(trips: Trips, tail: _Tail, op: Op) -> None:
     assert stretched is not None
     (name, *_) = op.binds()
     if any(name == link.added for link in tail.sums.links.values()):
-        trips.values[name] = stretched.total(trips.value)
+        trips.values[name] = stretched.total(trips.value, trips.turned)
     else:
         trips.values |= stretched.build(trips.value)
 

@@ -81,8 +81,13 @@ class Stretched:
         )
         return OPS.get(self.op.type).product and whole and not others
 
-    def total(self, values: Values) -> Var:
-        """Append the sum over all trips of what the operator gives."""
+    def total(self, values: Values, turned: Callable[[str], Stretched | None]) -> Var:
+        """Append the sum over all trips of what the operator gives.
+
+        Args:
+            values: What stands for an input, with a first axis of trips where it varies.
+            turned: The operator that put the axes of an input in another order, if one did.
+        """
         letters = dict(zip(self._every_index(), LETTERS, strict=False))
 
         def spelled(indices: Indices) -> str:
@@ -90,14 +95,28 @@ class Stretched:
 
         given, terms = list[Var](), list[str]()
         for slot, names in self.op.inputs.items():
-            given += self._given(names, values)
-            terms += (spelled(self.axes.of(slot, i)) for i in range(len(names)))
+            for i, name in enumerate(names):
+                value, indices = self._operand(
+                    name, self.axes.of(slot, i), values, turned(name)
+                )
+                given.append(value)
+                terms.append(spelled(indices))
         (slot,) = self.op.outputs
         out = spelled(tuple(i for i in self.axes.of_output(slot) if i != self.trips))
         if len(given) == 1:
             axis = tuple(i for i, letter in enumerate(terms[0]) if letter not in out)
             return one("sum", given[0], axis=axis)
         return one("einsum", *given, equation=f"{','.join(terms)}->{out}")
+
+    def _operand(
+        self, name: str, indices: Indices, values: Values, turned: Stretched | None
+    ) -> tuple[Var, Indices]:
+        """An input and its axes, as it was before they were put in another order."""
+        if turned is None or name in self.ranks:
+            return _with_rank(values(name), self.ranks.get(name)), indices
+        (slot,), (out,), (source,) = turned.op.inputs, turned.op.outputs, turned.op.reads()
+        was = dict(zip(turned.axes.of_output(out), indices, strict=True))
+        return values(source), tuple(was[index] for index in turned.axes.of(slot))
 
     def _every_index(self) -> dict[str | None, None]:
         found = chain.from_iterable(

@@ -8,6 +8,7 @@ from typing import Self
 
 from braces.builder.append import apply
 from braces.builder.var import Var
+from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import TensorType, Type
 from braces.ir.records import ARGUMENT, Body, Op
@@ -112,6 +113,16 @@ class Trips:
             found = stretched(op, self.type_of, varying, self.length, into) if varying else None
             self._stretched[op.name, total] = found
         return self._stretched[op.name, total]
+
+    def turned(self, name: str) -> Stretched | None:
+        """How what put the axes of something in another order is written for all trips.
+
+        `None` where nothing did, or what it was before is not there for all trips.
+        """
+        maker = self.makers.get(name)
+        if maker is None or OPS.get(maker.type).changes_only != "axes":
+            return None
+        return self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
 
     def value(self, name: str) -> Var:
         """What stands for something of the body; what is fixed is built when asked for."""
