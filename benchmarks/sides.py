@@ -28,6 +28,7 @@ class Side:
         goal: What Braces is to stay below of its time.
         alone: Whether the library is loaded in an interpreter of its own.
         compiles: Whether it needs a compiler of C++.
+        typical: What the median over a family is to stay below.
     """
 
     module: str
@@ -36,6 +37,7 @@ class Side:
     goal: Goal | None = None
     alone: bool = True
     compiles: bool = False
+    typical: Goal | None = None
 
     def is_there(self) -> bool:
         """Whether what it needs is installed."""
@@ -66,7 +68,9 @@ def beside(
         what=str(task),
         sides={name: lambda turn=turn: turn()[1] for name, turn in turns.items()},
         comparisons=[
-            Comparison(OURS, name, side.goal) for name, side in there.items() if name != OURS
+            Comparison(OURS, name, side.goal, side.typical)
+            for name, side in there.items()
+            if name != OURS
         ],
         agree=lambda: agree(turns),
         settle=settle,

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from benchmarks.case import OURS, Case, Comparison
 from benchmarks.recurrent import floor
-from benchmarks.recurrent.sides import LOOP_COMPILED, SIDES, beside
+from benchmarks.recurrent.sides import same_losses, sides
 from benchmarks.recurrent.task import CELLS, Sizes, Task
+from benchmarks.sides import beside
 
 TITLE = "a training step of a tagger with a recurrent cell, everything in the step of Braces"
 SIZES = (
@@ -28,9 +29,10 @@ def cases(tiny: bool) -> Iterator[Case]:
     for name in CELLS:
         for sizes in TINY if tiny else SIZES:
             task = Task(name, sizes)
-            case = beside(task, SIDES.keys() - {LOOP_COMPILED})
+            case = beside(task, sides(task), same_losses)
             yield replace(
                 case,
+                family=name,
                 sides={**case.sides, floor.FLOOR: floor.floor(task, peak)},
                 comparisons=[*case.comparisons, Comparison(OURS, floor.FLOOR)],
             )

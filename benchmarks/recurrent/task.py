@@ -68,6 +68,9 @@ class Task:
     name: str
     sizes: Sizes
 
+    def __str__(self) -> str:
+        return str(self.sizes)
+
     @property
     def cell(self) -> Cell:
         """What the cell has."""
