@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,7 @@ def test_the_text_of_xla_says_what_instructions_were_made_of() -> None:
     assert code.callers["fused"].name == "fusion.1"
     assert code.instructions["exp.1"].numbers == (3,)
     assert code.instructions["copy.1"].numbers == ()
+    assert code.users["copy.1"] == ["fusion.1"]
 
 
 def test_trips_are_within_their_loop_and_fusions_count_for_all_in_them() -> None:
@@ -255,6 +257,35 @@ def test_an_instruction_that_outlives_its_loop_is_drawn_beside_it() -> None:
     account, found = account_of(ran("while.1", 0, 50), ran("fusion.1", 40, 70))
     assert found == {"repeat": (1, 40), "a b": (1, 30)}
     check_trace(trace_of("compile", "cpu", account.spans, []))
+
+
+def unsure(name: str, start: float, end: float = inf) -> Event:
+    return Event(name, "jit_code", start, end, "one", sure=False)
+
+
+def test_a_loop_of_which_the_end_is_not_sure_ends_with_what_is_in_it() -> None:
+    for end in (1000, inf):
+        _, found = account_of(
+            unsure("while.1", 0, end),
+            ran("copy.1", 10, 20),
+            ran("fusion.1", 20, 60),
+            ran("exp.1", 70, 90),
+        )
+        assert found == {"repeat": (1, 10 + 10), "a b": (1, 40), "c": (1, 20)}
+
+
+def test_an_instruction_of_which_the_end_is_not_sure_ends_where_its_result_is_read() -> None:
+    _, found = account_of(ran("while.1", 0, 100), unsure("copy.1", 10), ran("fusion.1", 40, 90))
+    assert found == {"repeat": (1, 20 + 30), "a b": (1, 50)}
+
+
+def test_at_the_latest_it_ends_where_its_loop_goes_on() -> None:
+    for later in ("lt.1", "fusion.1"):
+        _, found = account_of(
+            ran("while.1", 0, 100), unsure("fusion.1", 10, 2000), ran(later, 40, 50)
+        )
+        assert sum(self_ns for _, self_ns in found.values()) == 100
+        assert found["a b"][1] == 30 + (10 if later == "fusion.1" else 0)
 
 
 def test_what_the_text_does_not_have_is_of_no_operator() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from braces.define.decorator import OPS
 from braces.lower.clock import MOST_SPANS, Span, Work
@@ -82,8 +83,12 @@ class Account:
 
     def add(
         self, made: Mapping[str, Compiled], events: Sequence[Event], shift_ns: float
-    ) -> None:
-        """Enter the events of one run; `shift_ns` later they were by our clock."""
+    ) -> tuple[int, int] | None:
+        """Enter the events of one run; `shift_ns` later they were by our clock.
+
+        Returns:
+            When the first began and the last was done, by our clock; `None` without any.
+        """
         tracks = _Tracks()
         for module in dict.fromkeys(event.module for event in events):
             compiled = made[module]
@@ -94,6 +99,10 @@ class Account:
             self._enter(several)
             self._draw(several, compiled, tracks, shift_ns)
         self.threads = max(self.threads, len({event.thread for event in events}))
+        if not events:
+            return None
+        first, last = min(e.start_ns for e in events), max(e.end_ns for e in events)
+        return round(first + shift_ns), round(last + shift_ns)
 
     def _enter(self, several: Iterable[_Ran]) -> None:
         calls = defaultdict[tuple[Key, str], Counter[str]](Counter)
@@ -147,19 +156,18 @@ class _Tracks:
         return not ends or event.end_ns <= ends[-1]
 
 
-def _followed(code: Code, events: Iterable[Event]) -> list[_Ran]:
+def _followed(code: Code, events: Sequence[Event]) -> list[_Ran]:
     """Instructions in the order in which they began, each with what ran it."""
     found, latest = list[_Ran](), dict[str, _Ran]()
     for event in sorted(events, key=lambda one: (one.start_ns, -one.end_ns)):
-        instruction = code.instructions.get(event.name)
-        if instruction is None:
-            instruction = Instruction(event.name, "")
-        parent = _parent(code, instruction, event, latest)
-        ran = _Ran(event, instruction, parent)
-        if parent is not None:
-            parent.cover(event.start_ns, event.end_ns)
+        instruction = code.instructions.get(event.name) or Instruction(event.name, "")
+        ran = _Ran(event, instruction, _parent(code, instruction, event, latest))
         found.append(ran)
         latest[event.name] = ran
+    _bound(code, found, frozenset(latest))
+    for ran in found:
+        if ran.parent is not None:
+            ran.parent.cover(ran.event.start_ns, ran.event.end_ns)
     return found
 
 
@@ -174,6 +182,46 @@ def _parent(
             return found
         caller = code.callers.get(caller.computation)
     return None
+
+
+def _bound(code: Code, several: Sequence[_Ran], there: frozenset[str]) -> None:
+    """Say when those were done of which it is not sure.
+
+    That was when what is next began: an instruction that reads its result, another part of its
+    loop, or itself in the next trip. A loop was done when the last in it was.
+    """
+    end = max((ran.event.start_ns for ran in several), default=0.0)
+    end = max([end, *(ran.event.end_ns for ran in several if ran.event.sure)])
+    last = dict[_Ran, float]()
+    for at, ran in reversed(list(enumerate(several))):
+        event, parent = ran.event, ran.parent
+        if not event.sure:
+            later = (several[i] for i in range(at + 1, len(several)))
+            event.end_ns = min(event.end_ns, end, _next(code, later, ran, there))
+            event.end_ns = min(event.end_ns, last.get(ran, end))
+        if parent is not None:
+            last[parent] = max(last.get(parent, 0.0), event.end_ns)
+
+
+def _next(code: Code, later: Iterable[_Ran], ran: _Ran, there: frozenset[str]) -> float:
+    """When that began which cannot have begun before an instruction was done."""
+    after, own = _after(code, ran.instruction.name, there), ran.instruction.computation
+    for one in later:
+        same = one.parent is ran.parent
+        name, computation = one.instruction.name, one.instruction.computation
+        if same and (name in after or (ran.parent and computation != own)):
+            return one.event.start_ns
+    return inf
+
+
+def _after(code: Code, name: str, there: frozenset[str]) -> set[str]:
+    """Itself, and what reads its result of all that ran, also by way of what has no time."""
+    found, pending = {name}, [name]
+    while pending:
+        users = set(code.users.get(pending.pop(), ())) - found
+        found |= users
+        pending += users - there
+    return found
 
 
 def _key(compiled: Compiled, ran: _Ran, entered: bool) -> Key:

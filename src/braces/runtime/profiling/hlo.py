@@ -24,6 +24,7 @@ _CALLED = re.compile(
     r"(?:calls|to_apply|body|condition|true_computation|false_computation)=%?([\w.\-]+)"
     r"|(?:branch_computations|called_computations)=\{([^}]*)\}"
 )
+_NAMES = re.compile(r"%([\w.\-]+)")
 _RUNS = re.compile(r" (?:while|conditional|call)\(")
 _SCOPES = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r"#(\d+)(?=/|$)")
@@ -58,6 +59,7 @@ class Instruction:
         numbers: Those of the operators that it was made of.
         called: The computations that it runs, or that are fused into it.
         runs: Whether it runs them: a loop, a branch, a call.
+        reads: The instructions whose results it reads.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Instruction:
     numbers: tuple[int, ...] = ()
     called: tuple[str, ...] = ()
     runs: bool = False
+    reads: tuple[str, ...] = ()
 
 
 class Code:
@@ -90,6 +93,15 @@ class Code:
         every = self.instructions.values()
         return {name: one for one in every for name in one.called}
 
+    @cached_property
+    def users(self) -> dict[str, list[str]]:
+        """The instructions that read the result of each."""
+        found = dict[str, list[str]]()
+        for one in self.instructions.values():
+            for name in one.reads:
+                found.setdefault(name, []).append(one.name)
+        return found
+
     def inside(self, computation: str) -> frozenset[int]:
         """The operators that instructions of a computation were made of, at any depth."""
         if computation not in self._inside:
@@ -114,8 +126,10 @@ def _instructions(text: str) -> Iterator[Instruction]:
             computation = begun[1]
         elif found := _INSTRUCTION.match(line):
             told = line.partition("metadata={")[0]
-            runs = _RUNS.search(told) is not None
-            yield Instruction(found[1], computation, _numbers(line), _called(told), runs)
+            runs, reads = _RUNS.search(told) is not None, _NAMES.findall(told[found.end() :])
+            yield Instruction(
+                found[1], computation, _numbers(line), _called(told), runs, tuple(reads)
+            )
 
 
 def _called(told: str) -> tuple[str, ...]:

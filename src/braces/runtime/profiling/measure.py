@@ -115,12 +115,11 @@ class Session:
         self.task, self.maker, self.results = task, Maker(), list[Any]()
         with self.maker.phase("plan"):
             plan = Plan.of(task.definition, task.names, task.passes, self.maker.run_pass)
-        self.plan = plan
-        self.runnable: Runnable = task.backend(
-            plan, task.device, task.check_nan, Recent(), Notice()
-        )
-        feeds = task.convert(plan)
+        self.plan, feeds = plan, task.convert(plan)
         with self.maker.phase("code"):
+            self.runnable: Runnable = task.backend(
+                plan, task.device, task.check_nan, Recent(), Notice()
+            )
             self.runnable.compile(self._run(feeds))
 
     def _run(self, feeds: Mapping[str, Any], clock: Clock | None = None) -> Run:
@@ -233,9 +232,7 @@ def _compiled(session: Session, runs: int) -> Measured:
             end = perf_counter_ns()
         ran = [event for event in events if event.module]
         shift = start - min(e.start_ns for e in events if e.name == WHOLE)
-        account.add(maker.compiled, ran, shift)
-        first = min((round(e.start_ns + shift) for e in ran), default=fed)
-        last = max((round(e.end_ns + shift) for e in ran), default=end)
+        first, last = account.add(maker.compiled, ran, shift) or (fed, end)
         times.append(Times(start, fed, max(fed, first), min(end, last), end))
     return _told(session, account, times)
 
@@ -276,11 +273,9 @@ def _shared(works: Mapping[Key, Work], ops: Mapping[Placed, Op]) -> list[str]:
 
 def _beside(account: Account, works: Mapping[Key, Work], times: list[Times]) -> list[str]:
     """What is to be said where times add up to more than runs took."""
-    took, busy = (
-        sum(one.last - one.first for one in times),
-        sum(work.self_ns for work in works.values()),
-    )
-    if account.threads < 2 or busy <= took:
+    took = sum(one.last - one.first for one in times)
+    busy = sum(work.self_ns for work in works.values())
+    if account.threads < 2 or busy <= took * 1.01:
         return []
     return [
         f"Instructions ran beside each other in {account.threads} threads: their times add up "

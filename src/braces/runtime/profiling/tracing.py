@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,6 +27,7 @@ class Event:
         start_ns: When it began, by the clock of the profiler.
         end_ns: When it was done, by which other instructions may have begun.
         thread: Where it began.
+        sure: Whether it is known when it was done; else it was so by `end_ns`.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Event:
     start_ns: float
     end_ns: float
     thread: str
+    sure: bool = True
 
 
 @contextmanager
@@ -77,8 +80,8 @@ def annotated(name: str) -> Any:
 def _events(data: Any, modules: set[str]) -> list[Event]:
     """Our events.
 
-    An instruction may return before it is done, or stay while others run that waited for it:
-    when it was done, an event of its own says.
+    When an instruction is done, an event of its own says so. Where it returned before that,
+    what waited for it may run first, and the event comes late or gets lost: it is not sure.
     """
     begun, ends, ours = dict[int, Event](), dict[int, float](), list[Event]()
     for plane in data.planes:
@@ -95,7 +98,9 @@ def _events(data: Any, modules: set[str]) -> list[Event]:
                 elif event.name.startswith("end: "):
                     ends[told.get("_c", 0)] = event.start_ns
     for key, event in begun.items():
-        event.end_ns = ends.get(key, event.end_ns)
+        if ends:
+            end = ends.get(key, inf)
+            event.sure, event.end_ns = end <= event.end_ns, end
     return [*ours, *begun.values()]
 
 
