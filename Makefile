@@ -9,12 +9,15 @@ WORKERS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
+PEERS := .venv-bench
+PEERS_READY := $(PEERS)/.ready
+RESULTS := benchmarks/results
 PIP_QUIET := -qq --no-input --disable-pip-version-check
 PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test browser format bench size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test browser format bench report size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | \
@@ -68,6 +71,20 @@ format: $(READY) ## mend what `make lint` can mend by itself
 bench: $(READY) ## measure speed (WHAT="..." passes arguments on)
 	$(RUN) benchmarks $(WHAT)
 
+report: $(PEERS_READY) ## the same beside every peer, as tables and pictures (WHAT as above)
+	$(PEERS)/bin/python -m benchmarks --report $(RESULTS) $(WHAT)
+
+# Several gigabytes, so they are kept apart; PyTorch by default is one for GPUs, which is larger
+# still: PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu has the other one.
+$(PEERS_READY): $(READY) pyproject.toml
+	@echo 'Setting up $(PEERS): several minutes the first time.'
+	@$(PEERS)/bin/python -m pip --version >/dev/null 2>&1 || \
+		$(PYTHON) -m venv --clear --without-pip $(PEERS)
+	@grep -E '^(jax|jaxlib|numpy|optax)==' requirements.lock >$(PEERS)/constraints.txt
+	@$(RUN) pip --python $(PEERS)/bin/python install $(PIP_QUIET) -c $(PEERS)/constraints.txt \
+		--group bench --editable . pip
+	@touch $(PEERS_READY)
+
 size: $(READY) ## lines of code per package
 	@$(VENV)/bin/python scripts/size.py
 
@@ -85,5 +102,5 @@ wheel: $(READY) ## build a wheel and a source archive into dist/
 	$(RUN) hatchling build
 
 clean: ## remove .venv and everything that was generated
-	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,14 +23,17 @@ HEADER = """\
 
 
 def wanted(pyproject: dict[str, Any]) -> list[str]:
-    """Every requirement that `pyproject.toml` names, sorted, but for the examples' data."""
+    """Every requirement that `pyproject.toml` names, sorted.
+
+    But for the data of examples and what benchmarks are measured beside.
+    """
     project = pyproject["project"]
     extras = project["optional-dependencies"].items()
     groups = [
         pyproject["build-system"]["requires"],
         project["dependencies"],
-        *(requirements for name, requirements in extras if name not in ("examples", "bench")),
-        *pyproject["dependency-groups"].values(),
+        *(requirements for name, requirements in extras if name != "examples"),
+        pyproject["dependency-groups"]["dev"],
     ]
     return sorted({requirement for group in groups for requirement in group})
 
