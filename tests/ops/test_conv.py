@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import braces as br
+from braces.define.decorator import OPS
 from braces.errors import DTypeError, ShapeError
 
 NCHW = ("b", 3, "h", "w")
@@ -141,6 +143,49 @@ def test_the_gradient_of_equal_elements_goes_to_the_first(mode: str) -> None:
     feed = {"x": np.zeros((1, 1, 2, 4), np.float32)}
     (got,) = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=[grad])
     np.testing.assert_array_equal(got[0, 0], [[1, 0, 1, 0], [0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"window": 2},
+        {"window": (3, 2), "layout": "NHWC"},
+        {"window": 3, "stride": 2, "padding": 1},
+        {"window": 3, "stride": 1, "padding": "same", "layout": "NHWC"},
+        {"window": (2, 3), "stride": (3, 1), "padding": (0, 1, 2, 0)},
+        {"window": 7, "stride": 3},
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_the_gradient_of_a_largest_element_is_that_of_jax(
+    attrs: dict[str, Any], dtype: str
+) -> None:
+    """With many equal elements, and windows of more elements than are compared one by one."""
+    rng = np.random.default_rng(0)
+    shape = (2, 11, 13, 3) if "layout" in attrs else (2, 3, 11, 13)
+    x = rng.integers(-3, 3, shape).astype(dtype)
+    with br.Program() as program:
+        given = br.data("x", list(shape), dtype=dtype)
+        out = br.max_pool2d(given, **attrs)
+        weights = br.data("w", out.shape, dtype=dtype)
+        (grad,) = br.gradients([br.sum(out * weights)], [given])
+    w = rng.integers(-8, 8, out.shape).astype(dtype)
+    got = br.Executor().run(program, br.Scope(), feed={"x": x, "w": w}, fetch=grad)
+    (op,) = (op for op in program.block(0).ops if op.type == "max_pool2d")
+    with jax.enable_x64(True):
+        _, pull = jax.vjp(lambda x: OPS.get(op.type).kernel(x, **op.attrs), x)
+        np.testing.assert_array_equal(got, pull(w)[0])
+
+
+def test_the_gradient_of_a_largest_element_goes_to_nan_but_not_to_padding(mode: str) -> None:
+    low, nan = -np.inf, np.nan
+    x = np.array([[[[low, low, 1.0], [low, 2.0, nan], [0.0, nan, 3.0]]]], np.float32)
+    with br.Program() as program:
+        given = br.data("x", list(x.shape))
+        out = br.max_pool2d(given, window=2, padding=1)
+        (grad,) = br.gradients([out], [given])
+    got = br.Executor(mode=mode).run(program, br.Scope(), feed={"x": x}, fetch=grad)
+    np.testing.assert_array_equal(got[0, 0], [[1, 0, 1], [0, 0, 1], [1, 0, 0]])
 
 
 def test_avg_pool_counts_padding_only_when_told(mode: str) -> None:

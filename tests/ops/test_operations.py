@@ -33,6 +33,7 @@ FUNCTION = "one function to us, which XLA computes with several"
 POLYNOMIAL = "a function that JAX writes out as a polynomial"
 PLACES = "finding places takes integers, which move no float"
 PAIRS = "XLA reduces pairs of a number and its place, with several comparisons"
+OVERLAPS = "what windows that overlap give is added to all elements, place by place"
 WINDOWS = "XLA counts all windows before each place, and computes sums by halves"
 
 EXCEPTIONS = {
@@ -55,6 +56,7 @@ EXCEPTIONS = {
     "hypot": FUNCTION,
     "hypot.jvp": FUNCTION,
     "hypot.vjp": FUNCTION,
+    "max_pool2d.vjp": OVERLAPS,
     "pow": FUNCTION,
     "pow.jvp": FUNCTION,
     "remainder": FUNCTION,

@@ -17,7 +17,7 @@ from braces.define.decorator import Padding, Tensor, op
 from braces.define.inference import Context
 from braces.dtypes import TensorType, is_float
 from braces.errors import DTypeError, ShapeError
-from braces.lazy import jnp, lax
+from braces.lazy import jax, jnp, lax
 from braces.ops.conv import (
     Pads,
     check_layout,
@@ -29,6 +29,10 @@ from braces.ops.conv import (
 )
 from braces.ops.precision import in_float32
 from braces.ops.rules import float_dtype, floating
+from braces.ops.windows import Windows, number_of_first, put_at_first
+
+MOST_PLACES = 32
+"""Windows of up to so many elements are compared place by place, each written out."""
 
 
 def pooling_type(
@@ -64,15 +68,10 @@ def _check_pool_padding(context: Context, window: Sequence[int], pads: Pads) -> 
             )
 
 
-def _pool(
-    x: Any,
-    start: Any,
-    reduce: Any,
-    window: Sequence[int],
-    stride: Any,
-    padding: Any,
-    layout: str,
-) -> Any:
+def _windows(
+    x: Any, window: Sequence[int], stride: Any, padding: Any, layout: str
+) -> tuple[tuple[int, ...], tuple[int, ...], Any]:
+    """Sizes, steps and padding for all axes, as `lax.reduce_window` takes them."""
     axes = spatial_axes(layout)
     sizes, strides = [1] * x.ndim, [1] * x.ndim
     pads, edges = pads_of(padding, 2), [(0, 0)] * x.ndim
@@ -82,8 +81,11 @@ def _pool(
         sizes[axis], strides[axis] = windows[i], steps[i]
         if not isinstance(pads, str):
             edges[axis] = pads[i]
-    given = pads if isinstance(pads, str) else edges
-    return lax.reduce_window(x, start, reduce, tuple(sizes), tuple(strides), given)
+    return tuple(sizes), tuple(strides), pads if isinstance(pads, str) else edges
+
+
+def _pool(x: Any, start: Any, reduce: Any, *sliding: Any) -> Any:
+    return lax.reduce_window(x, start, reduce, *_windows(x, *sliding))
 
 
 def pooled(types: Types, attrs: Attrs) -> AxisMap:
@@ -142,6 +144,30 @@ def max_pool2d(
         DTypeError: `x` is complex.
     """
     return _pool(x, _smallest(x.dtype), lax.max, window, stride, padding, layout)
+
+
+@max_pool2d.vjp
+@in_float32
+def max_pool2d_vjp(
+    x: Tensor,
+    out: Tensor,
+    out_grad: Tensor,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] | None = None,
+    padding: Padding = "valid",
+    layout: str = "NCHW",
+) -> Tensor:
+    """Each cotangent goes to the first of the largest of its window."""
+    if not out.size:
+        return jnp.zeros(x.shape, out_grad.dtype)
+    sliding = window, stride, padding, layout
+    windows = Windows.of(x.shape, *_windows(x, *sliding))
+    if windows.places > MOST_PLACES:
+        _, pull = jax.vjp(lambda x: _pool(x, _smallest(x.dtype), lax.max, *sliding), x)
+        return pull(out_grad)[0]
+    first = number_of_first(x, out, windows)
+    return put_at_first(first, out_grad, windows, x.shape)
 
 
 @max_pool2d.infer
