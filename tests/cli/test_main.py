@@ -117,7 +117,15 @@ def test_a_closed_pipe_ends_quietly() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", ["show FILE", "show --json FILE", "show --text FILE", "ops", "ops tanh.vjp"]
+    "arguments",
+    [
+        "show FILE",
+        "show --json FILE",
+        "show --text FILE",
+        "show --passes FILE",
+        "ops",
+        "ops tanh.vjp",
+    ],
 )
 def test_commands_that_read_import_nothing_heavy(arguments: str, program_file: str) -> None:
     program = (

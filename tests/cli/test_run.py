@@ -134,6 +134,27 @@ def test_a_seed_draws_another_sample(
     assert said[2]["out"]["value"] == br.load_model(path).run(seed=4).tolist()
 
 
+def test_passes_of_compiled_runs_can_be_left_out(
+    text_file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran_passes: list[tuple[br.passes.Pass, ...]] = []
+    run = br.Executor.run
+
+    def noted(self: br.Executor, *given: Any, **options: Any) -> Any:
+        ran_passes.append(self.passes)
+        return run(self, *given, **options)
+
+    monkeypatch.setattr(br.Executor, "run", noted)
+    feed = ["--feed", "x=random:f32[5]"]
+    left_out = ["--without", "batch", "--without", "defer", "--against", "interpret"]
+    assert main(["run", text_file, *feed, *left_out]) == 0
+    compiled = br.passes.default.without("batch", "defer")
+    assert ran_passes == [compiled, (br.passes.eliminate,)]
+    with pytest.raises(SystemExit):
+        main(["run", text_file, "--without", "hoist"])
+    assert "compiled runs have no pass 'hoist'" in capsys.readouterr().err
+
+
 def test_against_the_other_mode_or_another_program(
     tmp_path: Path, text_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from braces.cli.command import NO, YES, Command
+from braces.cli.passing import add_without
 from braces.cli.profiling import add_profile, check_profile, profile
 from braces.cli.programs import add_file, write_bytes
 from braces.cli.running import (
@@ -62,6 +63,7 @@ def _arguments(parser: ArgumentParser) -> None:
         metavar="SECONDS",
         help="end the process when loading, compiling and running took longer",
     )
+    add_without(parser)
     add_profile(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-o", "--out", metavar="OUT.npz", help="the arrays; - is standard output")

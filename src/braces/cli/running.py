@@ -19,7 +19,7 @@ from braces.errors import FeedError, ProgramError
 from braces.ir.records import Op
 from braces.ir.walk import producers
 from braces.program import Program
-from braces.runtime.executor import Executor
+from braces.runtime.executor import PASSES, Executor
 from braces.runtime.plan import Plan
 from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
@@ -38,24 +38,32 @@ class Ready:
         scope: Its variables; a run does not change the file.
         fetches: A name to the variable that is fetched under it.
         seed: What its draws follow from; `None` for the random state of the file.
+        without: The passes of compiled runs that are left out, by name.
     """
 
     program: Program
     scope: Scope
     fetches: Mapping[str, str]
     seed: int | None = None
+    without: Sequence[str] = ()
 
     def run(self, mode: str, feeds: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
         """Run once, in a copy of the state; feeds that this program lacks are left out."""
         mine = self._mine(feeds)
-        return Executor(mode).run(self.program, self.copied(), mine, names, seed=self.seed)
+        return self._executor(mode).run(
+            self.program, self.copied(), mine, names, seed=self.seed
+        )
 
     def profile(self, mode: str, feeds: Mapping[str, Any], runs: int) -> Profile:
         """Run several times, one after the other, in a copy of the state, and measure."""
         mine, fetches = self._mine(feeds), dict(self.fetches)
-        return Executor(mode).profile(
+        return self._executor(mode).profile(
             self.program, self.copied(), mine, fetches, runs=runs, seed=self.seed
         )
+
+    def _executor(self, mode: str) -> Executor:
+        passes = PASSES[mode] if mode != COMPILE else PASSES[mode].without(*self.without)
+        return Executor(mode, passes=passes)
 
     def _mine(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in feeds.items() if name in self.program.vars}
@@ -89,7 +97,7 @@ def make_ready(file: str, options: Namespace) -> Ready:
     needed = Plan.of(program.definition, named.values()).states
     if any(name not in scope.names() for name in needed) and program.startup.updates:
         Executor(COMPILE).init(program, scope, options.seed or 0, missing_only=True)
-    return Ready(program, scope, named, options.seed)
+    return Ready(program, scope, named, options.seed, options.without or ())
 
 
 def _last(program: Program) -> str:

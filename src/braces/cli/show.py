@@ -1,4 +1,4 @@
-"""`braces show FILE`: what is in a file; `--after PASS`: what a pass makes of it.
+"""`braces show FILE`: what is in a file, what passes make of it, and what each of them does.
 
 The text form is for people here: where it grows long, plain blocks are folded unless `--unfold`
 is said, so that a transformer of twelve layers is a list of twelve. `str(prog)`, and what other
@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterator, Mapping
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import reduce
+from typing import Any, cast
 
 from braces.builder.program import Builder
 from braces.cli.command import YES, Command
 from braces.cli.files import Content, read_file
+from braces.cli.passing import add_passes, check_passes, explained, explanation_lines, plain
 from braces.cli.programs import count_ops, shown_name
 from braces.cli.terminal import Style
 from braces.cli.tree import describe, program_lines, sizes
-from braces.errors import BracesError, FileFormatError
+from braces.errors import FileFormatError
 from braces.ir import print_program
 from braces.ir.tables import columns, in_bytes
-from braces.passes.catalogue import MAKERS, PASSES, WORDS
+from braces.passes.explain import Explanation
 from braces.passes.pipeline import Pass, noting, wanted
 from braces.program import Program
 from braces.viewer.fragment import OPEN_UP_TO
@@ -31,17 +33,11 @@ from braces.viewer.fragment import OPEN_UP_TO
 _MOST_ROWS = 200
 _SHORT = 10
 """A plain block of so many operators is shown whole in a long program, too."""
-_LISTED = ", ".join((*PASSES, *(f"{name}:{words}" for name, words in WORDS.items())))
 
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a model or program; - is standard input")
-    parser.add_argument(
-        "--after",
-        type=_pass,
-        metavar="PASS",
-        help=f"the programs in the text form, after a pass: {_LISTED}",
-    )
+    add_passes(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="for programs to read")
     form.add_argument("--text", action="store_true", help="the programs in the text form")
@@ -53,25 +49,11 @@ def _arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _pass(text: str) -> Pass:
-    """A pass by its name, or by its name and the words that it needs: `segments:16`."""
-    name, _, words = text.partition(":")
-    if text in PASSES:
-        return PASSES[text]
-    if name not in MAKERS:
-        raise ArgumentTypeError(f"there is no pass {text!r}; there are {_LISTED}")
-    way_out = f"write {name}:{WORDS[name]}"
-    if not words:
-        raise ArgumentTypeError(f"{name} needs words; {way_out}")
-    given = [int(word) if word.isdecimal() else word for word in words.split(",")]
-    try:
-        return MAKERS[name](*given)
-    except BracesError as error:
-        raise ArgumentTypeError(f"{text!r} is no pass: {error.what} {way_out}") from None
-
-
 def _run(options: Namespace) -> int:
     content = read_file(options.file)
+    check_passes(options)
+    if options.passes:
+        return _explain(explained(content, options), options.json)
     if options.after is not None:
         content = _after(content, options.after)
     if options.json:
@@ -83,13 +65,21 @@ def _run(options: Namespace) -> int:
     return YES
 
 
-def _after(content: Content, one: Pass) -> Content:
-    """What a file has, with what a pass makes of its programs for what they give."""
+def _explain(found: Mapping[str, Explanation], as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({name: plain(one) for name, one in found.items()}, indent=2))
+    else:
+        print("\n".join(explanation_lines(found, Style(sys.stdout))))
+    return YES
+
+
+def _after(content: Content, passes: Iterable[Pass]) -> Content:
+    """What a file has, with what passes make of its programs for what they give."""
     if not content.programs:
         raise FileFormatError("The file has arrays, and no programs.")
     with noting() as notes:
         made = {
-            name: _passed(program, content.gives[name], one)
+            name: _passed(program, content.gives[name], passes)
             for name, program in content.programs.items()
         }
     for said in notes:
@@ -102,11 +92,11 @@ def _after(content: Content, one: Pass) -> Content:
 
 
 def _passed(
-    program: Builder, gives: Mapping[str, str], one: Pass
+    program: Builder, gives: Mapping[str, str], passes: Iterable[Pass]
 ) -> tuple[Builder, dict[str, str]]:
-    """What a pass makes of a program, and what that gives; derivatives give more."""
+    """What passes make of a program, and what that gives; derivatives give more."""
     before = wanted(program.definition, gives.values())
-    after = one(Program(before))
+    after = reduce(lambda made, one: one(made), passes, cast("Builder", Program(before)))
     more = after.results[len(before.main.results) :]
     given = dict(zip(gives, after.results, strict=False))
     return after, given | dict(zip(more, more, strict=True))
