@@ -182,6 +182,7 @@ def other(x: br.Tensor, y: br.Tensor) -> br.Tensor:
         (other, {"changes_only": "shape"}, "changes_only='shape'"),
         (kernel, {"changes_only": "size"}, "changes_only='size'"),
         (kernel, {"changes_only": "axes"}, "axes alone"),
+        (kernel, {"joins": "axis"}, "no attribute `axis`"),
     ],
 )
 def test_what_does_not_fit_the_parameters_is_refused(

@@ -21,6 +21,7 @@ def has_numbers(case: Case) -> bool:
 
 
 ADDING = [case for case in CASES if OPS.get(case.op).adds_to]
+JOINING = [case for case in CASES if OPS.get(case.op).joins]
 PRODUCTS = [case for case in CASES if OPS.get(case.op).product and has_numbers(case)]
 
 
@@ -69,3 +70,13 @@ def test_products_are_those_that_einsum_spells_by_the_axes(op: str) -> None:
     made = run_together([(sample, sample.values) for sample in samples])
     for sample, found in zip(samples, made, strict=True):
         assert same(found, einsum_of(sample)), sample
+
+
+@by_operator(JOINING)
+def test_what_is_joined_follows_one_another_along_the_axis_that_is_said(op: str) -> None:
+    samples = [sample_of(case) for case in of(op, JOINING)]
+    made = run_together([(sample, sample.values) for sample in samples])
+    for sample, found in zip(samples, made, strict=True):
+        ((_, xs),) = sample.values.items()
+        wanted = np.concatenate(xs, sample.attrs[sample.definition.joins])
+        assert same(found, {slot: [wanted] for slot in found}), sample

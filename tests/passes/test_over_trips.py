@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.walk import all_ops
+from braces.ir.walk import all_bodies, all_ops
 
 ROWS, WIDTH, CLASSES = 3, 4, 5
 MODES = ("compile", "interpret")
@@ -41,6 +41,15 @@ def gates(x: Any, memories: Sequence[Any], p: Callable[..., Any]) -> tuple[Any, 
 
     after = br.sigmoid(gate()) * c + br.sigmoid(gate()) * br.tanh(gate())
     return br.sigmoid(gate()) * br.tanh(after), after
+
+
+def put_together(x: Any, memories: Sequence[Any], p: Callable[..., Any]) -> tuple[Any, ...]:
+    """An LSTM with one weight for all, whose input and memory are put together before."""
+    h, c = memories
+    gates = br.concat([x, h], axis=-1) @ p(2 * WIDTH, 4 * WIDTH) + p(4 * WIDTH)
+    i, f, o, u = br.split(gates, 4, axis=-1)
+    after = br.sigmoid(f) * c + br.sigmoid(i) * br.tanh(u)
+    return br.sigmoid(o) * br.tanh(after), after
 
 
 def two_layers(x: Any, memories: Sequence[Any], p: Callable[..., Any]) -> tuple[Any, ...]:
@@ -91,6 +100,7 @@ CELLS: dict[str, tuple[Cell, int]] = {
     "simple": (simple, 1),
     "lstm": (lstm, 2),
     "gates": (gates, 2),
+    "put together": (put_together, 2),
     "two layers": (two_layers, 2),
     "peephole": (peephole, 2),
     "gru": (gru, 1),
@@ -190,9 +200,27 @@ def test_no_weight_is_transposed_in_a_loop(cell: str) -> None:
 
 @pytest.mark.parametrize(
     ("cell", "left"),
-    [("lstm", 2), ("gates", 2), ("peephole", 2), ("gru", 5), ("two layers", 5)],
+    [
+        ("lstm", 2),
+        ("gates", 2),
+        ("put together", 2),
+        ("peephole", 2),
+        ("gru", 5),
+        ("two layers", 5),
+    ],
 )
-def test_gates_written_one_by_one_leave_as_many_products_as_written_together(
-    cell: str, left: int
-) -> None:
+def test_however_a_cell_is_written_as_many_products_are_left(cell: str, left: int) -> None:
     assert products(*built(cell, order=1)) == left
+
+
+def test_a_product_of_what_is_put_together_leaves_only_the_memory_in_the_loop() -> None:
+    prog, fetch = built("put together", order=1)
+    main = prog.explain(fetch=fetch).program.main
+    shapes = [
+        tuple(body.vars[name].type.shape for name in op.binds())
+        for body, _ in all_bodies(main)
+        if body is not main
+        for op in body.ops
+        if op.type == "matmul"
+    ]
+    assert [[*map(str, shape)] for (shape,) in shapes] == [["b", "16"], ["b", "4"]]

@@ -133,6 +133,7 @@ def op(
     product: bool = False,
     adds_to: tuple[str, ...] = (),
     picks: tuple[str, ...] = (),
+    joins: str = "",
     operations: Operations = None,
     lists: bool = False,
     function: bool = True,
@@ -180,6 +181,8 @@ def op(
             lacks. Where the trips of a loop add up such products, they are made in one go.
         adds_to: The inputs to each of which the output adds something that the others tell.
         picks: The inputs of which no more is read than is given, as of a table of embeddings.
+        joins: The attribute that says the axis along which its inputs, all of one slot, follow
+            one another in its output; a product of that is a sum of products of the parts.
         operations: How many sums, products, comparisons and functions of numbers there are for
             each combination of the entries of its axes: 5 for a softmax, 0 where numbers only
             move. Or `rule(types, attrs)`, which gives how many there are in all, from the
@@ -242,8 +245,8 @@ def op(
             cheap=cheap or (is_elementwise(rule) and not (costly or random or lists)),
             random=random, costly=costly, commutative=commutative, neutral=neutral or {},
             uniform=uniform, changes_only=changes_only, product=product, adds_to=adds_to,
-            picks=picks, operations=operations, lists=lists, function=function,
-            examples=examples, version=version,
+            picks=picks, joins=joins, operations=operations, lists=lists,
+            function=function, examples=examples, version=version,
         )  # fmt: skip
         _check_words(definition)
         OPS.add(definition)
@@ -286,6 +289,8 @@ def _check_words(definition: OpDef) -> None:
         refuse(f"says changes_only={only!r}", f"Say one of {', '.join(CHANGES)}.")
     if only == AXES and definition.axes_rule is None:
         refuse("says that it changes the axes alone", "Say axes=, which tells their order.")
+    if definition.joins and definition.joins not in [spec.name for spec in attrs]:
+        refuse(f"has no attribute `{definition.joins}`, which joins= says", "Name an axis.")
 
 
 def _check_counts(definition: OpDef, refuse: Callable[[str, str], None]) -> None:

@@ -83,6 +83,7 @@ class OpDef:
             lacks.
         adds_to: The inputs to each of which the output adds something that others tell.
         picks: The inputs of which no more is read than is given.
+        joins: The attribute that says the axis along which its inputs follow one another.
         operations: How many operations it takes for each combination of the entries of its
             axes, or a function of types and attributes that tells how many in all; `None`
             where the axes tell. See `braces.define.counting`.
@@ -125,6 +126,7 @@ class OpDef:
     product: bool = False
     adds_to: tuple[str, ...] = ()
     picks: tuple[str, ...] = ()
+    joins: str = ""
     operations: Operations = None
     lists: bool = False
     transparent: bool = False

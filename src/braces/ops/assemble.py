@@ -46,6 +46,7 @@ KINDS["Sections"] = _sections
 
 @op(
     axes=along_axis,
+    joins="axis",
     operations=0,
     examples=(
         "xs=f32[2,3] xs=f32[1,3]",

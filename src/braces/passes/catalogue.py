@@ -19,6 +19,7 @@ from braces.passes.pipeline import Pass, Passes
 from braces.passes.prune import PRUNE
 from braces.passes.round_rows import ROUND_ROWS
 from braces.passes.segments import segments
+from braces.passes.separate import SEPARATE
 from braces.passes.share import SHARE
 from braces.passes.simplify import SIMPLIFY
 from braces.passes.verify import verified
@@ -39,13 +40,14 @@ PASSES = {
         MERGE,
         PRUNE,
         ROUND_ROWS,
+        SEPARATE,
         SHARE,
         SIMPLIFY,
         VERIFY,
     )
 }
 
-DEFAULT = Passes((MERGE, BATCH, DEFER, LAYOUT, ELIMINATE))
+DEFAULT = Passes((SEPARATE, MERGE, BATCH, DEFER, LAYOUT, ELIMINATE))
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,

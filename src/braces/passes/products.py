@@ -99,7 +99,9 @@ class Joint:
             found = infer_op(alone, joined, Unifier())[result]
         except BracesError:
             return False
-        shapes = [structure(alone, _axes(alone, each.__getitem__)) for each in (types, joined)]
+        shapes = [
+            structure(alone, axes_of(alone, each.__getitem__)) for each in (types, joined)
+        ]
         return found == wanted and shapes[0] == shapes[1]
 
     def build(self, op: Op, given: Sequence[Var], value: Callable[[str], Var]) -> Var:
@@ -134,7 +136,7 @@ class Joint:
         if not definition.product or definition.axes_rule is None or len(outputs) != 1:
             return
         try:
-            axes = _axes(op, type_of)
+            axes = axes_of(op, type_of)
         except BracesError:
             return
         (slot,) = op.outputs
@@ -162,7 +164,8 @@ def _operands(op: Op, axes: AxisMap) -> dict[str, list[Operand]]:
     }
 
 
-def _axes(op: Op, type_of: TypeOf) -> AxisMap:
+def axes_of(op: Op, type_of: TypeOf) -> AxisMap:
+    """How the axes of an operator map."""
     rule, slots = OPS.get(op.type).axes_rule, (op.outputs, op.inputs)
     assert rule is not None
     types = {s: tuple(map(type_of, names)) for given in slots for s, names in given.items()}
@@ -176,7 +179,7 @@ def turns_axes(op: Op) -> bool:
 
 def axis_before(op: Op, axis: int, type_of: TypeOf) -> int:
     """The axis of what such an operator reads that becomes an axis of its result."""
-    axes, (slot,), (out,) = _axes(op, type_of), op.inputs, op.outputs
+    axes, (slot,), (out,) = axes_of(op, type_of), op.inputs, op.outputs
     return axes.of(slot).index(axes.of_output(out)[axis])
 
 
