@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, TypeVar, final
 
 from braces.define.calling import exhausted
@@ -12,7 +13,7 @@ from braces.errors import BracesError, NaNError
 from braces.ir.records import Body, Op
 from braces.lower.attributes import Sizes, size_number
 from braces.lower.clock import Clock
-from braces.lower.kernels import Kernel, Ready
+from braces.lower.kernels import Kernel, Ready, compiled
 from braces.lower.lowerer import has_nan
 from braces.lower.memory import out_of_memory
 from braces.lower.target import Target
@@ -22,6 +23,8 @@ from braces.ops.lists import Stack
 from braces.scope import Scope
 
 T = TypeVar("T")
+NOTHING: frozenset[str] = frozenset()
+_size = attrgetter("size")
 Listener = Callable[[str, Op, Mapping[str, Any]], None]
 """Called after each operator with the path of its block, the operator, and what it bound."""
 
@@ -97,16 +100,18 @@ class Interpreter:
 
     def run(self, script: Script, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains what they bind."""
-        clock, steps = self.clock, script.steps
+        clock, steps, listeners = self.clock, script.steps, self.listeners
+        timed, check_nan = self.watch.deadline is not None, self.check_nan
         for step in steps if clock is None else clock.over(steps, path, env):
-            before = set(env) if self.listeners else set[str]()
+            before = set(env) if listeners else NOTHING
             try:
-                self.watch.check()
-                if isinstance(step, Kernel):
+                if timed:
+                    self.watch.check()
+                if type(step) is Kernel:
                     step.run(env, self.sizes, self.constants)
                 else:
                     env |= step.definition.interpret(OpFrame(self, step, env, path))
-                if self.check_nan:
+                if check_nan:
                     refuse_nan(step.op, env)
             except BracesError as error:
                 raise error.located(place(path, step.op)) from error.__cause__
@@ -114,10 +119,10 @@ class Interpreter:
                 if not exhausted(error):
                     raise
                 raise out_of_memory(str(error)).located(place(path, step.op)) from None
-            if self.listeners:
+            if listeners:
                 self._tell(path, step.op, env, before)
 
-    def _tell(self, path: str, op: Op, env: Mapping[str, Any], before: set[str]) -> None:
+    def _tell(self, path: str, op: Op, env: Mapping[str, Any], before: Collection[str]) -> None:
         bound = {name: env[name] for name in op.binds() if name not in before}
         for listener in self.listeners:
             listener(path, op, bound)
@@ -207,6 +212,12 @@ class OpFrame:
         interpreter.run(self.owner.script(label, body), env, here)
         interpreter.keep(here, env, body)
         return [env[name] for name in body.results]
+
+    def compute(self, function: Callable[..., T], *values: Any) -> T:
+        """Call a function of JAX, which is compiled for what it is given."""
+        target = self.owner.target
+        few = sum(map(_size, values)) <= target.small
+        return compiled(function, target.quickly if few else ())(*values)
 
     def set_size(self, size: Any, value: int) -> None:
         """Say what a dimension of the sub-blocks is."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, TypeAlias, final
+from typing import Any, NoReturn, TypeAlias, final
 
 import numpy as np
 
@@ -66,6 +66,8 @@ class Kernel:
         self._names = tuple(sorted(dimensions(tuple(op.attrs.values()))))
         self._small = -1 if definition.random else target.small
         self._constant = not (self.reads or definition.lists)
+        self._learns = definition.learn_rule is not None
+        self._measured = bool(self.reads) and self._small >= 0 and not definition.lists
         self._ready: dict[Any, Ready] = {}
 
     def run(
@@ -79,17 +81,35 @@ class Kernel:
             constants: What small operators that read nothing gave in this run.
         """
         values = [env[name] for name in self.reads]
-        if self._definition.learn_rule is not None:
+        if self._learns:
             self._learn(values, sizes)
         ready = self._found(values, sizes)
         if ready.check is not None and (code := int(np.asarray(ready.check(*values)))):
             raise self._definition.failure(ready.attrs, code)
+        if self._constant:
+            results = self._once(ready, constants)
+        else:
+            try:
+                results = ready.run(*values)
+            except Exception as error:
+                self._refuse(ready, values, error)
+        if len(results) == 1:  # a `zip` takes four times as long
+            (env[self.binds[0]],) = results
+        else:
+            env.update(zip(self.binds, results, strict=True))
+
+    def _once(self, ready: Ready, constants: dict[Ready, Sequence[Any]]) -> Sequence[Any]:
+        """What this operator gives, which reads nothing: where it is small, once in a run."""
         results = constants.get(ready)
         if results is None:
-            results = self._computed(ready, values)
-            if self._constant and sum(x.size for x in results) <= LARGEST_CONSTANT:
+            refuse_huge_results(self._definition, ready.attrs, tuple(self.op.outputs))
+            try:
+                results = ready.run()
+            except Exception as error:
+                self._refuse(ready, (), error)
+            if sum(x.size for x in results) <= LARGEST_CONSTANT:
                 constants[ready] = results
-        env.update(zip(self.binds, results, strict=True))
+        return results
 
     def _learn(self, values: Sequence[Any], sizes: Sizes) -> None:
         told = told_sizes(self._definition, _by_slot(self._given, values), self.op.attrs)
@@ -97,10 +117,12 @@ class Kernel:
 
     def _found(self, values: Sequence[Any], sizes: Sizes) -> Ready:
         """The operator for the sizes of this run, compiled quickly where it reads little."""
-        numbers = 0
-        for value in () if self._definition.lists else values:
-            numbers += value.size
-        quick = numbers <= self._small
+        quick = self._small >= 0
+        if self._measured:
+            numbers = 0
+            for value in values:
+                numbers += value.size
+            quick = numbers <= self._small
         key = (quick, *map(sizes.get, self._names)) if self._names else quick
         found = self._ready.get(key)
         if found is None:
@@ -121,23 +143,26 @@ class Kernel:
         check = _checker(definition, frozen, self._given, options) if checked else None
         return Ready(attrs, run, check)
 
-    def _computed(self, ready: Ready, values: Sequence[Any]) -> Sequence[Any]:
-        definition = self._definition
-        if self._constant:
-            refuse_huge_results(definition, ready.attrs, tuple(self.op.outputs))
-        try:
-            return ready.run(*values)
-        except Exception as error:
-            given = _by_slot(self._given, values)
-            refuse_inputs(
-                RunError, definition.type, definition.kernel, given, ready.attrs, error
-            )
+    def _refuse(self, ready: Ready, values: Sequence[Any], error: Exception) -> NoReturn:
+        definition, given = self._definition, _by_slot(self._given, values)
+        refuse_inputs(RunError, definition.type, definition.kernel, given, ready.attrs, error)
 
 
 def forget_kernels() -> None:
     """Let go of what was compiled to interpret single operators."""
+    compiled.cache_clear()
     _kernel.cache_clear()
     _checker.cache_clear()
+
+
+@lru_cache(MOST_KERNELS)
+def compiled(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
+    """A function that constructs share, compiled with these options for what it is given."""
+    return _jitted(function, options)
+
+
+def _jitted(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
+    return jax.jit(function, compiler_options=dict(options) or None)
 
 
 @lru_cache(MOST_KERNELS)
@@ -146,15 +171,14 @@ def _kernel(
 ) -> Callable[..., Sequence[Any]]:
     compute = _computing(definition, attrs, given, wanted)
     function = guarded(lambda values: compute(*values))
-    return jax.jit(lambda *values: function(values), compiler_options=dict(options) or None)
+    return _jitted(lambda *values: function(values), options)
 
 
 @lru_cache(MOST_KERNELS)
 def _checker(
     definition: OpDef, attrs: Attributes, given: Layout, options: XlaOptions
 ) -> Callable[..., Any]:
-    check = _checking(definition, attrs, given)
-    return jax.jit(check, compiler_options=dict(options) or None)
+    return _jitted(_checking(definition, attrs, given), options)
 
 
 def _computing(

@@ -53,6 +53,10 @@ class Frame(Protocol):
         """Run a sub-block in a scope of its own and return its results."""
         ...
 
+    def compute(self, function: Callable[..., T], *values: Value) -> T:
+        """Call a function of JAX, which is compiled for what it is given."""
+        ...
+
     def set_size(self, size: Size, value: int) -> None:
         """Say what a dimension of the sub-blocks is."""
         ...

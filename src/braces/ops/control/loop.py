@@ -150,7 +150,7 @@ class LoopOp(BlockOp):
         sliced = [frame.read(one.source) for one in view.slices]
         rows: list[list[Value]] = [[] for _ in view.rows]
         for t in self._trips(frame, view, memories):
-            index, *slices = slices_at(t, sliced)
+            index, *slices = slices_at(frame, t, sliced)
             results = frame.run("body", body, [index, *memories, *slices])
             memories[:] = results[: len(memories)]
             for values, value in zip(rows, results[len(memories) :], strict=True):

@@ -142,11 +142,12 @@ class PartitionOp(BlockOp):
         outs = len(view.outs)
         results: list[Value] | None = None
         for k, (case, body) in enumerate(zip(view.cases, bodies, strict=True)):
-            own = CaseRows(frame.read(case.mask), view.compact)
+            own = CaseRows(frame, frame.read(case.mask), view.compact)
             frame.set_size(case.count, own.seen)
             if own.number:
-                rows = [own.take(frame.read(row.source), row.linear) for row in view.rows]
-                found = frame.run(f"cases[{k}]", body, [own.valid, *rows])
+                rows = [frame.read(row.source) for row in view.rows]
+                seen = own.take(rows, [row.linear for row in view.rows])
+                found = frame.run(f"cases[{k}]", body, seen)
                 results = own.joined(found, results, outs)
             elif results is None and k == len(bodies) - 1:
                 results = no_rows(frame, body, own.total, outs)
