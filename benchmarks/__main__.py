@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks import folder
 from benchmarks.case import Row, measured, typical
+from benchmarks.library import LibraryError
 from benchmarks.report import machine, markdown, print_table
 from benchmarks.suite import BENCHMARKS, BY_NAME_ONLY, missing
 
@@ -26,20 +27,31 @@ def main(arguments: list[str] | None = None) -> int:
     about = [*machine(), *(f"Not installed, so left out: {name}." for name in missing())]
     print("\n".join(about), end="\n\n", flush=True)
     tables: list[tuple[str, list[Row]]] = []
+    failed: list[str] = []
     for name in options.names or [name for name in BENCHMARKS if name not in BY_NAME_ONLY]:
-        benchmark = BENCHMARKS[name]
-        cases = benchmark.cases(options.tiny)
-        rows = [row for case in cases for row in measured(case, options.seconds)]
-        if options.tiny:  # goals are for full sizes
-            rows = [replace(row, goal=None, typical=None) for row in rows]
-        rows += typical(rows)
-        print_table(f"{name}: {benchmark.TITLE}", rows)
+        title, rows = BENCHMARKS[name].TITLE, _rows(name, options, failed)
+        print_table(f"{name}: {title}", rows)
         tables.append((name, rows))
         if options.report:
-            folder.write(options.report, name, benchmark.TITLE, rows, about)
+            folder.write(options.report, name, title, rows, [*about, *failed])
     if options.markdown:
-        _write(options.markdown, markdown(tables, about))
-    return 0
+        _write(options.markdown, markdown(tables, [*about, *failed]))
+    return 1 if failed else 0
+
+
+def _rows(name: str, options: argparse.Namespace, failed: list[str]) -> list[Row]:
+    """What a benchmark measures; a case that a library of others ends is left out."""
+    rows: list[Row] = []
+    for case in BENCHMARKS[name].cases(options.tiny):
+        print(f"{name}: {case.label}", file=sys.stderr, flush=True)
+        try:
+            rows += measured(case, options.seconds)
+        except LibraryError as error:
+            print(error, file=sys.stderr, flush=True)
+            failed.append(f"Left out, since a library failed: {name}, {case.label}.")
+    if options.tiny:  # goals are for full sizes
+        rows = [replace(row, goal=None, typical=None) for row in rows]
+    return rows + typical(rows)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -70,6 +70,11 @@ class Case:
     family: str = ""
     at: float | None = None
 
+    @property
+    def label(self) -> str:
+        """What is measured, in full."""
+        return _label(self.family, self.what)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -90,7 +95,7 @@ class Row:
     @property
     def label(self) -> str:
         """What is measured, in full."""
-        return f"{self.family}: {self.what}" if self.family else self.what
+        return _label(self.family, self.what)
 
     @property
     def ratio(self) -> float | None:
@@ -101,6 +106,10 @@ class Row:
     def met(self) -> bool | None:
         """Whether the goal is met; `None` where there is none."""
         return None if self.goal is None else self.goal.met(self.time, self.other_time or 0.0)
+
+
+def _label(family: str, what: str) -> str:
+    return f"{family}: {what}" if family else what
 
 
 def timed(function: Callable[[], Any]) -> tuple[Any, float]:

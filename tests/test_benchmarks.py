@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import folder, report
+from benchmarks.__main__ import main
 from benchmarks.case import OURS, Case, Comparison, Goal, Row, clocked, measured, typical
 from benchmarks.library import Library, LibraryError
 from benchmarks.loop import compilations
@@ -123,6 +125,28 @@ def test_a_report_is_a_table_and_where_matplotlib_is_a_picture(tmp_path: Path) -
 
 
 # ---- libraries in interpreters of their own --------------------------------------------------
+
+
+def test_a_case_whose_library_fails_is_left_out_and_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fails() -> float:
+        raise LibraryError("it ended by itself")
+
+    def cases(tiny: bool) -> list[Case]:
+        sides = {"bad": fails}, {"good": lambda: 0.25}
+        return [
+            Case(name, side, [Comparison(name)], lambda: None)
+            for side in sides
+            for name in side
+        ]
+
+    monkeypatch.setitem(BENCHMARKS, "overhead", SimpleNamespace(TITLE="a title", cases=cases))
+    assert main(["overhead", "--seconds", "0", "--report", str(tmp_path)]) == 1
+    assert "it ended by itself" in capsys.readouterr().err
+    text = (tmp_path / "overhead.md").read_text(encoding="utf-8")
+    assert "Left out, since a library failed: overhead, bad." in text
+    assert "| good | good | 250 ms |" in text
 
 
 @pytest.fixture

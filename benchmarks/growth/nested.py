@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 
 import braces as br
-from benchmarks.growth.nested_data import RATE, values
+from benchmarks.growth.nested_data import values
+from benchmarks.recurrent.in_jax import training_step
+from benchmarks.recurrent.task import RATE
 
 
 def braces_step(shape: tuple[int, ...]) -> Callable[[], float]:
@@ -47,14 +49,4 @@ def jax_step(shape: tuple[int, ...]) -> Callable[[], float]:
     def loss(w: Any, x: Any) -> Any:
         return jnp.mean(last(x, jnp.zeros(x.shape[-2:]), w, len(shape)) ** 2)
 
-    def update(w: Any, x: Any) -> Any:
-        value, grad = jax.value_and_grad(loss)(w, x)
-        return w - RATE * grad, value
-
-    jitted, state = jax.jit(update, donate_argnums=0), [jnp.array(weight)]
-
-    def run() -> float:
-        state[0], value = jitted(state[0], given)
-        return float(jax.block_until_ready((state[0], value))[1])
-
-    return run
+    return training_step(loss, weight, given)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-RATE = 0.1
 ROWS, WIDTH = 8, 64
 
 

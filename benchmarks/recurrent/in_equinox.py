@@ -58,8 +58,7 @@ def usual(task: Task) -> Callable[[], float]:
         logits = jax.vmap(eqx.combine(p, static))(ids)
         return losses(logits, labels).mean()
 
-    feeds = {name: value.T.copy() for name, value in task.feeds().items()}
-    return training_step(loss, params, feeds)
+    return training_step(loss, params, *(value.T.copy() for value in task.feeds().values()))
 
 
 def _model(task: Task) -> Tagger:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from benchmarks.recurrent.cells import Maths, all_in, step
-from benchmarks.recurrent.task import RATE, Cell, Task, Values
+from benchmarks.recurrent.task import RATE, Cell, Task
 
 
 def norm(x: Any, scale: Any, shift: Any) -> Any:
     """Mean 0 and variance 1 along the last axis, then scaled and shifted."""
-    centred = x - x.mean(-1, keepdims=True)
-    variance = (centred * centred).mean(-1, keepdims=True)
-    return centred * jax.lax.rsqrt(variance + 1e-5) * scale + shift
+    return jax.nn.standardize(x, epsilon=1e-5) * scale + shift
 
 
 MATHS = Maths(jax.nn.sigmoid, jnp.tanh, lambda x, count: jnp.split(x, count, axis=-1), norm)
@@ -25,14 +24,12 @@ MATHS = Maths(jax.nn.sigmoid, jnp.tanh, lambda x, count: jnp.split(x, count, axi
 def everything_in_it(task: Task) -> Callable[[], float]:
     """The scan that says what the program of Braces says."""
     values = task.gate_by_gate() if task.cell.by_gate else task.values()
-    return training_step(lambda p, *feeds: _all_in(task.cell, p, *feeds), values, task.feeds())
+    return training_step(partial(_all_in, task.cell), values, *task.feeds().values())
 
 
 def as_a_good_user(task: Task) -> Callable[[], float]:
     """What does not recur is taken out of the scan, and there is one product for all gates."""
-    return training_step(
-        lambda p, *feeds: _good(task.cell, p, *feeds), task.values(), task.feeds()
-    )
+    return training_step(partial(_good, task.cell), task.values(), *task.feeds().values())
 
 
 def _all_in(cell: Cell, p: Any, ids: Any, labels: Any) -> Any:
@@ -63,18 +60,18 @@ def losses(logits: Any, labels: Any) -> Any:
     return jax.nn.logsumexp(logits, axis=-1) - picked
 
 
-def training_step(loss: Callable[..., Any], values: Any, feeds: Values) -> Callable[[], float]:
+def training_step(loss: Callable[..., Any], values: Any, *given: Any) -> Callable[[], float]:
     """Value, gradient and update in one jitted function, with donated parameters."""
 
-    def update(p: Any, ids: Any, labels: Any) -> Any:
-        value, grads = jax.value_and_grad(loss)(p, ids, labels)
+    def update(p: Any, *given: Any) -> Any:
+        value, grads = jax.value_and_grad(loss)(p, *given)
         return jax.tree.map(lambda x, g: x - RATE * g, p, grads), value
 
     jitted = jax.jit(update, donate_argnums=0)
     state = [jax.tree.map(jnp.array, values)]
 
     def run() -> float:
-        state[0], value = jitted(state[0], feeds["ids"], feeds["labels"])
+        state[0], value = jitted(state[0], *given)
         return float(jax.block_until_ready((state[0], value))[1])
 
     return run
