@@ -147,10 +147,12 @@ def values(trips: int) -> dict[str, Any]:
     return {"ids": ids.astype("int32"), "labels": labels.astype("int32")}
 
 
-def run(prog: br.Program, fetch: Any, trips: int, **options: Any) -> list[Any]:
+def run(
+    prog: br.Program, fetch: Any, trips: int, feed: Any = None, **options: Any
+) -> list[Any]:
     exe, scope = br.Executor(**options), br.Scope()
     exe.init(prog, scope, seed=1)
-    return exe.run(prog, scope, feed=values(trips), fetch=fetch)
+    return exe.run(prog, scope, feed=feed or values(trips), fetch=fetch)
 
 
 def close(found: Sequence[Any], wanted: Sequence[Any]) -> None:
@@ -183,12 +185,45 @@ def test_a_loop_that_counts_down_is_no_other(cell: str) -> None:
 
 @pytest.mark.parametrize(
     ("cell", "recurrent"),
-    [("simple", 1), ("lstm", 1), ("peephole", 3), ("gru", 3), ("highway", 4), ("attention", 3)],
+    [
+        ("simple", 1),
+        ("lstm", 1),
+        ("peephole", 3),
+        ("gru", 3),
+        ("highway", 4),
+        ("attention", 3),
+    ],
 )
 def test_only_products_of_memories_stay_in_loops(cell: str, recurrent: int) -> None:
     # once forwards, and once by the memory backwards
     passes = (br.passes.batch, br.passes.defer, br.passes.eliminate)
     assert products(*built(cell, order=1), passes) == 2 * recurrent
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_input_of_the_trip_before_is_multiplied_for_all_trips(reverse: bool) -> None:
+    with br.Program() as prog:
+        xs = br.data("xs", ["t", ROWS, WIDTH], dtype="float64")
+        w, u = (br.parameter(n, [WIDTH, WIDTH], dtype="float64") for n in ("w", "u"))
+        rnn = br.create_rnn(reverse=reverse)
+        with rnn.stepnet() as net:
+            x = net.add_input(xs)
+            h, before = (net.add_memory(shape=[ROWS, WIDTH], dtype="float64") for _ in "ab")
+            h.update(br.tanh(h @ w + before @ u))
+            before.update(x)
+            net.add_output(h * before)
+        slope = br.gradients(br.sum(rnn()), [w, u, xs])
+        curved = br.gradients(br.sum(br.sin(slope[0])), [w, xs])
+    wanted = [rnn(), *slope, *curved]
+    assert products(prog, wanted[:1], PLAIN) == 2
+    assert products(prog, wanted[:1], br.passes.default) == 1
+    for trips in (0, 1, 2, 5):
+        feed = {"xs": np.random.default_rng(trips).normal(size=(trips, ROWS, WIDTH))}
+        as_written, cut = (
+            run(prog, wanted, trips, feed=feed, passes=passes)
+            for passes in (PLAIN, br.passes.default)
+        )
+        close(cut, as_written)
 
 
 @pytest.mark.parametrize("cell", CELLS)

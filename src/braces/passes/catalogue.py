@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from braces.passes.batch import BATCH
 from braces.passes.defer import DEFER
+from braces.passes.delay import DELAY
 from braces.passes.differentiate import gradients_of, jvp_of
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
@@ -31,6 +32,7 @@ PASSES = {
     for one in (
         BATCH,
         DEFER,
+        DELAY,
         ELIMINATE,
         FOR_TEST,
         HOIST,
@@ -47,7 +49,7 @@ PASSES = {
     )
 }
 
-DEFAULT = Passes((SEPARATE, MERGE, BATCH, DEFER, LAYOUT, ELIMINATE))
+DEFAULT = Passes((SEPARATE, MERGE, DELAY, BATCH, DEFER, DELAY, LAYOUT, ELIMINATE))
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,

@@ -22,6 +22,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, view_of
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
+from braces.passes.trips import length_of
 
 FEW = 16
 """For fewer trips it does not pay: to transpose takes as long as some products."""
@@ -57,9 +58,7 @@ def _makes_many_trips(place: Place) -> bool:
     view = view_of(place.owner) if place.owner else None
     if not isinstance(view, LoopView) or not view.counted or place.outer is None:
         return False
-    trips = view.length
-    if trips is None:
-        trips = place.outer.var(view.slices[0].source).shape[0]
+    trips = length_of(view, place.outer)
     return not isinstance(trips, int) or trips >= FEW
 
 

@@ -54,10 +54,7 @@ class Trips:
     @classmethod
     def over(cls, view: LoopView, place: Place) -> Self:
         """The trips of a loop that can be taken together."""
-        length = view.length
-        if length is None:
-            length = place.var(view.slices[0].source).shape[0]
-        return cls(view, place, length)
+        return cls(view, place, length_of(view, place))
 
     def type_of(self, name: str) -> Type:
         """The type of what the body sees."""
@@ -174,6 +171,13 @@ def apart(view: LoopView) -> str | None:
     if view.recompute:
         return "its trips run again so that nothing of them is kept"
     return None
+
+
+def length_of(view: LoopView, place: Place) -> Size:
+    """How many trips a loop makes that is counted."""
+    if view.length is not None:
+        return view.length
+    return place.var(view.slices[0].source).shape[0]
 
 
 def _bytes_of(type_: Type) -> int:
