@@ -55,6 +55,11 @@ class AttrSpec:
         return self._base in BLOCK_KINDS
 
     @property
+    def sizes_axes(self) -> bool:
+        """Whether it is the shape of the first output."""
+        return self._base == "Shape" and not self.role
+
+    @property
     def _base(self) -> str:
         return self.kind.removesuffix(" | None")
 

@@ -29,6 +29,7 @@ from braces.passes.catalogue import (
     SEPARATE as separate,
     SHARE as share,
     SIMPLIFY as simplify,
+    SPLIT as split,
     VERIFY as verify,
 )
 from braces.passes.differentiate import gradients, jvp
@@ -59,6 +60,7 @@ __all__ = [
     "separate",
     "share",
     "simplify",
+    "split",
     "verify",
 ]
 

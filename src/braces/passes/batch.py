@@ -20,14 +20,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from braces.define.decorator import OPS
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.passes.pipeline import Pass
 from braces.passes.rewrite import Change, Place, rewrite_loops
-from braces.passes.stretch import Stretched
 from braces.passes.sums import Sums
-from braces.passes.trips import Trips, without
+from braces.passes.trips import ForTrips, Trips, is_costly, without
 
 
 def batched(program: ProgramDef) -> ProgramDef:
@@ -51,12 +49,12 @@ def _batch(view: LoopView, op: Op, place: Place) -> Change:
     return _around(trips, op, moved)
 
 
-def able(trips: Trips) -> dict[str, Stretched]:
+def able(trips: Trips) -> dict[str, ForTrips]:
     """The operators that need nothing of other trips, by name."""
-    known, found = set(trips.values), dict[str, Stretched]()
+    known, found = set(trips.known), dict[str, ForTrips]()
     for op in trips.body.ops:
         stretched = trips.stretched(op) if trips.varying(op) <= known else None
-        if stretched is not None:
+        if stretched is not None and not stretched.totals:
             found[op.name] = stretched
             known.update(op.binds())
     return found
@@ -67,7 +65,7 @@ def _worth_it(trips: Trips, could: Collection[str]) -> list[Op]:
     moved, needed = set[str](), set[str]()
     summed = Sums(trips).added if could else set[str]()
     for op in reversed(trips.body.ops):
-        pays = OPS.get(op.type).costly and summed.isdisjoint(op.binds())
+        pays = is_costly(op) and summed.isdisjoint(op.binds())
         if op.name in could and (pays or not needed.isdisjoint(op.binds())):
             moved.add(op.name)
             needed.update(op.reads())

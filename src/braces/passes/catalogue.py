@@ -23,6 +23,7 @@ from braces.passes.segments import segments
 from braces.passes.separate import SEPARATE
 from braces.passes.share import SHARE
 from braces.passes.simplify import SIMPLIFY
+from braces.passes.split import SPLIT
 from braces.passes.verify import verified
 
 VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
@@ -45,11 +46,12 @@ PASSES = {
         SEPARATE,
         SHARE,
         SIMPLIFY,
+        SPLIT,
         VERIFY,
     )
 }
 
-DEFAULT = Passes((SEPARATE, MERGE, DELAY, BATCH, DEFER, DELAY, LAYOUT, ELIMINATE))
+DEFAULT = Passes((SPLIT, SEPARATE, MERGE, DELAY, BATCH, DEFER, DELAY, LAYOUT, ELIMINATE))
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,

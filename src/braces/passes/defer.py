@@ -39,7 +39,7 @@ from braces.passes.pipeline import Pass
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.stretch import Stretched
 from braces.passes.sums import Link, Sum, Sums
-from braces.passes.trips import Trips, without
+from braces.passes.trips import ForTrips, Trips, is_costly, without
 
 
 def deferred(program: ProgramDef) -> ProgramDef:
@@ -96,7 +96,7 @@ class _Tail:
         sums = {link.after for link in self.sums.links.values()}
         sums |= {link.added for link in self.sums.links.values() if link.added in self.made}
         rows = {row.result for row in self.trips.view.rows}
-        return (self.made | self.needed()) - rows - sums - self.trips.values.keys()
+        return (self.made | self.needed()) - rows - sums - self.trips.known
 
     def moved_sums(self) -> list[Sum]:
         """The memories that leave the loop."""
@@ -105,14 +105,16 @@ class _Tail:
 
     # ---- what could --------------------------------------------------------------------------
 
-    def _found(self) -> dict[str, Stretched | None]:
+    def _found(self) -> dict[str, ForTrips | None]:
         """All that only rows and sums need, followed backwards."""
         sums = {found.memory.next for found in self.sums.of.values()}
         core = {memory.next for memory in self.trips.view.memories} - sums
-        able: dict[str, Stretched | None] = {}
+        able: dict[str, ForTrips | None] = {}
         for op in reversed(self.trips.body.ops):
             free = op.name not in self.sums.links and core.isdisjoint(op.binds())
             found = self.trips.stretched(op) if free else None
+            if found is not None and not found.totals <= self.sums.added:
+                found = None
             if found is not None or op.name in self.sums.links:
                 able[op.name] = found
             else:
@@ -148,27 +150,20 @@ class _Tail:
         """Whether it is worth moving for itself."""
         link, stretched = self.sums.links.get(op.name), self.able[op.name]
         if link is not None:
-            return link.added in self.trips.values
-        reading = [
-            reader.name for name in op.binds() for reader in self.trips.readers.get(name, ())
-        ]
-        adds_up = stretched is not None and stretched.adds_up
-        return OPS.get(op.type).costly or (
-            adds_up and any(n in self.sums.links for n in reading)
-        )
+            return link.added in self.trips.known
+        summed = (name for name in op.binds() if name in self.sums.added)
+        adds_up = stretched is not None and any(map(stretched.adds_up, summed))
+        return is_costly(op) or adds_up
 
     def _joins(self, op: Op) -> bool:
         """Whether it moves along with all that reads it, since that needs no further rows."""
-        if op.name in self.sums.links or not set(op.binds()).isdisjoint(
-            self.trips.body.results
-        ):
+        results = self.trips.body.results
+        if op.name in self.sums.links or not set(op.binds()).isdisjoint(results):
             return False
-        reading = [
-            reader.name for name in op.binds() for reader in self.trips.readers.get(name, ())
-        ]
+        reading = [reader.name for reader in self.trips.reading(op)]
         if not reading or not self.moved.issuperset(reading):
             return False
-        there = self.needed() | set(self.trips.values)
+        there = self.needed() | self.trips.known
         further = self.trips.varying(op) - there
         moves = OPS.get(op.type).cheap and len(further) == 1
         return not further or (moves and self.trips.bytes_of(further) <= self._freed(op))
@@ -187,7 +182,7 @@ def _built(trips: Trips, tail: _Tail, op: Op) -> Change:
     loop, infos = _shorter(trips, tail, op)
     place.keep(loop.to_op(), infos)
     stacked = {row.result: row.stacked for row in loop.rows}
-    for name in tail.needed() - trips.values.keys():
+    for name in tail.needed() - trips.known:
         trips.values[name] = place.var(stacked[name])
     memories = [found.memory for found in tail.moved_sums()]
     trips.values |= {memory.param: place.var(memory.init) for memory in memories}
@@ -208,9 +203,9 @@ def _build(trips: Trips, tail: _Tail, op: Op) -> None:
         return
     stretched = tail.able[op.name]
     assert stretched is not None
-    (name, *_) = op.binds()
-    if any(name == link.added for link in tail.sums.links.values()):
-        trips.values[name] = stretched.total(trips.value, trips.turned)
+    summed = [name for name in op.binds() if name in tail.sums.added]
+    if summed and isinstance(stretched, Stretched):
+        trips.values[summed[0]] = stretched.total(trips.value, trips.turned)
     else:
         trips.values |= stretched.build(trips.value)
 
@@ -231,7 +226,7 @@ def _shorter(trips: Trips, tail: _Tail, op: Op) -> tuple[LoopView, list[VarInfo]
     """The loop without its tail, and the rows that it stacks for that."""
     view, table = trips.view, trips.place.table
     rows = [row for row in view.rows if row.result not in tail.made]
-    there, infos = {row.result for row in rows} | trips.values.keys(), list[VarInfo]()
+    there, infos = {row.result for row in rows} | trips.known, list[VarInfo]()
     for name in sorted(tail.needed() - there):
         type_ = trips.type_of(name)
         assert isinstance(type_, TensorType)

@@ -8,7 +8,7 @@ come out as the first one of every output, entry by entry, and all other axes mu
 did. Attributes that are axes or shapes are told of the new one, and an input that has fewer
 axes than another gets some of size 1 behind it, where that makes them fit.
 
-What adds up products takes the sum over all trips in one go, too:
+What adds up products gives the sum over all trips in one go, too:
 
     total = sum over trips of matmul(x=a, y=b)
     total: f32[3,4] = einsum(xs=[as, bs]) {equation="abc,acd->bd"}
@@ -73,13 +73,18 @@ class Stretched:
         return {n: x for slot, names in slots for n, x in zip(names, made[slot], strict=True)}
 
     @property
-    def adds_up(self) -> bool:
+    def totals(self) -> frozenset[str]:
+        """What `build` gives added up over all trips: nothing."""
+        return frozenset()
+
+    def adds_up(self, name: str) -> bool:
         """Whether `total` can build it: its only output is a sum of products of axes."""
         (slot, *others), indices = self.op.outputs, self._every_index()
         whole = None not in (*indices, *self.axes.of_output(slot)) and len(indices) <= len(
             LETTERS
         )
-        return OPS.get(self.op.type).product and whole and not others
+        alone = self.op.outputs[slot] == (name,) and not others
+        return OPS.get(self.op.type).product and whole and alone
 
     def total(self, values: Values, turned: Callable[[str], Stretched | None]) -> Var:
         """Append the sum over all trips of what the operator gives.

@@ -12,7 +12,7 @@ all trips in one go, so it is never computed before the loop, and stacked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from braces.define.decorator import OPS
@@ -69,8 +69,15 @@ class Sums:
         added: What they do nothing but add.
     """
 
-    def __init__(self, trips: Trips) -> None:
+    def __init__(self, trips: Trips, given: Collection[str] = ()) -> None:
+        """Look for them.
+
+        Args:
+            trips: The loop.
+            given: What will be given added up.
+        """
         self.trips = trips
+        self._given = given
         found = list(self._sums())
         self.of = {link.op.name: one for one in found for link in one.links}
         self.links = {link.op.name: link for one in found for link in one.links}
@@ -109,8 +116,10 @@ class Sums:
         if not is_float(type_.dtype):
             return False
         if maker is None:
-            return added in trips.values
+            return added in trips.known
         if trips.readers[added] != [found.op] or added in trips.body.results:
             return False
+        if added in self._given:
+            return True
         stretched = trips.stretched(maker)
-        return stretched is not None and stretched.adds_up
+        return stretched is not None and stretched.adds_up(added)

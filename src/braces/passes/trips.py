@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Self
+from typing import Self, TypeAlias
 
 from braces.builder.append import apply
 from braces.builder.var import Var
@@ -12,12 +12,16 @@ from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import TensorType, Type
 from braces.ir.records import ARGUMENT, Body, Op
-from braces.ir.views import LoopView, Slice
-from braces.ir.walk import producers
+from braces.ir.views import LoopView, PartitionView, Slice, view_of
+from braces.ir.walk import all_ops, producers
 from braces.passes.hoist import kept_for
 from braces.passes.pipeline import note
 from braces.passes.rewrite import Place
 from braces.passes.stretch import Stretched, stretched
+from braces.passes.stretch_rows import StretchedRows, stretched_rows
+
+ForTrips: TypeAlias = "Stretched | StretchedRows"
+"""How an operator is written for all trips."""
 
 LIMIT_BYTES = 2**30
 """What is computed for all trips at once takes no more, as far as sizes are known."""
@@ -40,7 +44,7 @@ class Trips:
         self.length = length
         self.body: Body = view.body
         self.values = {one.param: place.var(one.source) for one in view.slices}
-        self._stretched: dict[tuple[str, str | None], Stretched | None] = {}
+        self._stretched: dict[tuple[str, str | None], ForTrips | None] = {}
 
     @classmethod
     def of(cls, view: LoopView, op: Op, place: Place) -> Self | None:
@@ -55,6 +59,11 @@ class Trips:
     def over(cls, view: LoopView, place: Place) -> Self:
         """The trips of a loop that can be taken together."""
         return cls(view, place, length_of(view, place))
+
+    @property
+    def known(self) -> set[str]:
+        """What is there for all trips: that, and which trip it is."""
+        return {*self.values, self.view.index}
 
     def type_of(self, name: str) -> Type:
         """The type of what the body sees."""
@@ -98,7 +107,7 @@ class Trips:
         """What an operator reads that may be another on each trip."""
         return {name for name in op.reads() if self.varies(name)}
 
-    def stretched(self, op: Op, total: str | None = None) -> Stretched | None:
+    def stretched(self, op: Op, total: str | None = None) -> ForTrips | None:
         """How an operator is written for all trips; `None` where nothing tells.
 
         Args:
@@ -106,9 +115,7 @@ class Trips:
             total: What it reads to which all trips are added.
         """
         if (op.name, total) not in self._stretched:
-            varying, into = self.varying(op) - {total}, total is not None
-            found = stretched(op, self.type_of, varying, self.length, into) if varying else None
-            self._stretched[op.name, total] = found
+            self._stretched[op.name, total] = self._found(op, total)
         return self._stretched[op.name, total]
 
     def turned(self, name: str) -> Stretched | None:
@@ -119,10 +126,21 @@ class Trips:
         maker = self.makers.get(name)
         if maker is None or OPS.get(maker.type).changes_only != "axes":
             return None
-        return self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
+        found = self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
+        return found if isinstance(found, Stretched) else None
+
+    def _found(self, op: Op, total: str | None) -> ForTrips | None:
+        varying = self.varying(op) - {total}
+        if not varying:
+            return None
+        if isinstance(view_of(op), PartitionView):
+            return stretched_rows(self.place, op, self.type_of, varying, self.length)
+        return stretched(op, self.type_of, varying, self.length, total is not None)
 
     def value(self, name: str) -> Var:
         """What stands for something of the body; what is fixed is built when asked for."""
+        if name == self.view.index and name not in self.values:
+            self.values[name] = apply("arange", {}, {"stop": self.length})["out"][0]
         if name not in self.values and name in self.fixed:
             self._build(self.makers[name])
         return self.values[name] if name in self.values else self.place.var(name)
@@ -136,7 +154,7 @@ class Trips:
 
     def bytes_of(self, names: Iterable[str]) -> int:
         """How many bytes these take in one trip; sizes that are not known count as 1."""
-        return sum(_bytes_of(self.type_of(name)) for name in names)
+        return sum(bytes_of(self.type_of(name)) for name in names)
 
     def move(self, op: Op, moved: Iterable[Op], made: Iterable[str], where: str) -> bool:
         """Say that operators leave the loop, or that they stay; whether they leave.
@@ -148,7 +166,14 @@ class Trips:
             where: Where they go.
         """
         trips = self.length if isinstance(self.length, int) else 1
-        taken, place = self.bytes_of(made) * trips, self.place.where(op)
+        moved, place = list(moved), self.place.where(op)
+        inside = (
+            info.type
+            for one in moved
+            for body in one.bodies().values()
+            for info in body.vars.values()
+        )
+        taken = (self.bytes_of(made) + sum(map(bytes_of, inside))) * trips
         if taken > LIMIT_BYTES:
             size = f"{taken / 2**30:.1f} GiB"
             note(place, f"computes all in each trip: for all at once that would take {size}")
@@ -160,6 +185,12 @@ class Trips:
     def cut(self, names: Iterable[str]) -> list[Slice]:
         """What was computed for all trips, as slices of the loop."""
         return [Slice(self.values[name].name, name) for name in names]
+
+
+def is_costly(op: Op) -> bool:
+    """Whether there is much more to compute than numbers to keep, in an operator or in it."""
+    inner = (one for body in op.bodies().values() for _, one in all_ops(body))
+    return any(OPS.get(one.type).costly for one in (op, *inner))
 
 
 def apart(view: LoopView) -> str | None:
@@ -180,7 +211,8 @@ def length_of(view: LoopView, place: Place) -> Size:
     return place.var(view.slices[0].source).shape[0]
 
 
-def _bytes_of(type_: Type) -> int:
+def bytes_of(type_: Type) -> int:
+    """How many bytes a value takes; sizes that are not known count as 1."""
     if not isinstance(type_, TensorType):
         return 0
     count = type_.dtype.itemsize

@@ -74,7 +74,7 @@ def keep_rows(
         Outputs of the forward branch as operands of the backward one, and the contents of
         backward cases that take them.
     """
-    linear = [_from_linear(view, k) for k in range(len(view.cases))]
+    linear = [from_linear(view, k) for k in range(len(view.cases))]
     shared = [
         _Shared(
             _row(d.host.type_of(out.name)),
@@ -99,7 +99,7 @@ def keep_rows(
     return [Operand(one.outer, names, one.linear) for one, names in each], contents
 
 
-def _from_linear(view: PartitionView, k: int) -> set[str]:
+def from_linear(view: PartitionView, k: int) -> set[str]:
     """What a case computes from rows that its results are linear in.
 
     Where the branch is itself a gradient, these are cotangents and what follows from them.

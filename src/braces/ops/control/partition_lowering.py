@@ -6,7 +6,8 @@ are gathered, padded with one of them, and scattered to their places. Where they
 half of all rows, they stay at their places, and those of other cases are stood in for by one
 that is selected. So they do in any case with little to compute, which is compiled just once. A
 case without rows does not run. What the cases before it gave is handed on and changed in place,
-so that nothing is copied or merged.
+so that nothing is copied or merged. A single case whose rows stay at their places, as a step
+with lengths, has none before it, and is a conditional.
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ class LoweredCase:
         """The rows of all cases."""
         return [self.lowering.read(row.source) for row in self.view.rows]
 
+    def stood_in(self) -> list[Value]:
+        """All rows at their places; one that is its own stands in for those that are not."""
+        mask = self.mask
+        return [jnp.where(along_rows(mask, x), x, first_of(x, mask)) for x in self.rows]
+
     def run(
         self, valid: Value, rows: Sequence[Value], state: State
     ) -> tuple[list[Value], State]:
@@ -103,6 +109,10 @@ def lower_cases(lowering: Lowering, view: PartitionView) -> dict[str, Value]:
 def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
     state = case.lowering.state(case.label)
     whole = _WholeCase.traced(case, state)
+    if not case.view.compact and not before:
+        results, state = _alone(case, whole, state)
+        case.lowering.leave(state)
+        return results
     results, number, least = before or whole.nothing(case), case.number, 0
     for capacity, branch in _branches(case, whole):
         if capacity > least:
@@ -154,12 +164,15 @@ class _WholeCase:
         found = extend.jaxpr_as_fun(self.code)(*flat)
         return jax.tree.unflatten(jax.tree.structure(self.made), found)
 
+    def gives(self, case: LoweredCase) -> list[tuple[tuple[int, ...], DType]]:
+        """The shapes and dtypes of the results for all rows."""
+        total, outs, (found, _) = case.mask.shape[0], len(case.view.outs), self.made
+        shapes = ((total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found))
+        return [(shape, r.dtype) for shape, r in zip(shapes, found, strict=True)]
+
     def nothing(self, case: LoweredCase) -> list[Value]:
         """Zeros of the types that the case gives."""
-        total, (found, _) = case.mask.shape[0], self.made
-        outs = len(case.view.outs)
-        shapes = [(total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found)]
-        return [_zeros(case, i, shape, found[i].dtype) for i, shape in enumerate(shapes)]
+        return [_zeros(case, i, *given) for i, given in enumerate(self.gives(case))]
 
 
 def _where(
@@ -198,6 +211,25 @@ def _gathered(case: LoweredCase, capacity: int) -> Branch:
     return branch
 
 
+def _alone(case: LoweredCase, whole: _WholeCase, state: State) -> tuple[list[Value], State]:
+    """The first case on all rows at their places, or zeros where none is its own.
+
+    There is nothing before it to hand on, which a conditional would copy.
+    """
+
+    def run(state: State) -> tuple[list[Value], State]:
+        found, state = whole.run(case.mask, case.stood_in(), state)
+        outs = len(case.view.outs)
+        rows = [jnp.where(along_rows(case.mask, x), x, jnp.zeros_like(x)) for x in found[:outs]]
+        return [*rows, *found[outs:]], state
+
+    def skip(state: State) -> tuple[list[Value], State]:
+        return [jnp.zeros(shape, dtype) for shape, dtype in whole.gives(case)], state
+
+    results, state = lax.cond(case.number > 0, run, skip, state)
+    return results, state
+
+
 def _in_place(case: LoweredCase, whole: _WholeCase) -> Branch:
     """The case on all rows at their places, those of other cases stood in for."""
     mask = case.mask
@@ -206,8 +238,7 @@ def _in_place(case: LoweredCase, whole: _WholeCase) -> Branch:
         return jnp.where(along_rows(mask, rows), rows, old)
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
-        rows = [jnp.where(along_rows(mask, x), x, first_of(x, mask)) for x in case.rows]
-        found, state = whole.run(mask, rows, state)
+        found, state = whole.run(mask, case.stood_in(), state)
         return case.joined(found, before, put), state
 
     return branch
