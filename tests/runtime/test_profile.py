@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,41 @@ def test_programs_that_differ_in_names_alone_have_their_own_names() -> None:
         prof = br.Executor().profile(prog, br.Scope(), feed, out, runs=1)
         found.append([row.name for row in prof.rows() if row.paths])
     assert found == [["first"], ["second"]]
+
+
+def test_a_run_without_operators_has_no_rows_of_any(mode: str) -> None:
+    with br.Program() as prog:
+        w = br.parameter("w", [3])
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope)
+    prof = exe.profile(prog, scope, fetch=w, runs=1)
+    assert {row.name for row in prof.rows()} <= {NO_OPERATOR}  # XLA copies what is fetched
+    assert prof.fetches.tolist() == scope.var("w").value.tolist()
+    assert str(prof).startswith("1 run, ")
+    assert "<table>" in prof._repr_html_()
+
+
+def test_a_profile_in_a_thread_beside_runs_tells_only_of_its_own(mode: str) -> None:
+    prog, loss, feed = nested()
+    exe, scopes = br.Executor(mode=mode), (br.Scope(), br.Scope())
+    for scope in scopes:
+        exe.init(prog, scope)
+    exe.run(prog, scopes[0], feed, loss)
+    done = threading.Event()
+
+    def beside() -> None:
+        while not done.is_set():
+            exe.run(prog, scopes[0], feed, loss)
+
+    other = threading.Thread(target=beside)
+    other.start()
+    try:
+        prof = exe.profile(prog, scopes[1], feed, fetch=loss, runs=RUNS)
+    finally:
+        done.set()
+        other.join()
+    (row,) = (row for row in prof.rows() if "loop_1/body/loop_0/body/wave" in row.paths)
+    assert row.calls == RUNS * TRIPS * STEPS
 
 
 # ---- what it costs, and what else it says ----------------------------------------------------

@@ -17,7 +17,7 @@ from braces.lower.clock import Clock, Placed
 from braces.runtime.profiling.accounting import Account, Compiled
 from braces.runtime.profiling.chrome import trace_of
 from braces.runtime.profiling.hlo import Code, Numbering
-from braces.runtime.profiling.tracing import Event
+from braces.runtime.profiling.tracing import Event, by_our_clock
 
 RUNS = 2
 
@@ -193,7 +193,7 @@ def account_of(*events: Event) -> tuple[Account, dict[str, tuple[int, int]]]:
     """What events come to: calls and time by the names of the operators."""
     compiled = Compiled(Code(HLO), Numbering(br.parse(PROGRAM).definition.main))
     account = Account()
-    account.add({"jit_code": compiled}, events, 1000.0)
+    account.add({"jit_code": compiled}, events)
     found = {
         " ".join(place.name for place in key): (work.calls, work.self_ns)
         for key, work in account.works.items()
@@ -286,6 +286,12 @@ def test_at_the_latest_it_ends_where_its_loop_goes_on() -> None:
         )
         assert sum(self_ns for _, self_ns in found.values()) == 100
         assert found["a b"][1] == 30 + (10 if later == "fusion.1" else 0)
+
+
+def test_the_clock_of_the_profiler_is_put_to_ours() -> None:
+    whole = Event("braces: run", "", 500, 1500, "python")
+    (event,) = by_our_clock([ran("exp.1", 750, 1000), whole], 20_000, 22_000)
+    assert (event.start_ns, event.end_ns) == (20_500, 21_000)
 
 
 def test_what_the_text_does_not_have_is_of_no_operator() -> None:

@@ -82,12 +82,12 @@ class Account:
     threads: int = 0
 
     def add(
-        self, made: Mapping[str, Compiled], events: Sequence[Event], shift_ns: float
+        self, made: Mapping[str, Compiled], events: Sequence[Event]
     ) -> tuple[int, int] | None:
-        """Enter the events of one run; `shift_ns` later they were by our clock.
+        """Enter the events of one run.
 
         Returns:
-            When the first began and the last was done, by our clock; `None` without any.
+            When the first began and the last was done; `None` without any.
         """
         tracks = _Tracks()
         for module in dict.fromkeys(event.module for event in events):
@@ -97,12 +97,12 @@ class Account:
             for ran in several:
                 ran.key = _key(compiled, ran, ran.instruction.name in entered)
             self._enter(several)
-            self._draw(several, compiled, tracks, shift_ns)
+            self._draw(several, compiled, tracks)
         self.threads = max(self.threads, len({event.thread for event in events}))
         if not events:
             return None
         first, last = min(e.start_ns for e in events), max(e.end_ns for e in events)
-        return round(first + shift_ns), round(last + shift_ns)
+        return round(first), round(last)
 
     def _enter(self, several: Iterable[_Ran]) -> None:
         calls = defaultdict[tuple[Key, str], Counter[str]](Counter)
@@ -114,9 +114,7 @@ class Account:
         for (key, _), counts in calls.items():
             self.works[key].calls += max(counts.values())
 
-    def _draw(
-        self, several: Iterable[_Ran], compiled: Compiled, tracks: _Tracks, shift_ns: float
-    ) -> None:
+    def _draw(self, several: Iterable[_Ran], compiled: Compiled, tracks: _Tracks) -> None:
         ops = dict(zip(compiled.numbering.places, compiled.numbering.ops, strict=True))
         for ran in several:
             if len(self.spans) >= MOST_SPANS:
@@ -124,7 +122,7 @@ class Account:
                 continue
             paths = ", ".join(place.path for place in ran.key)
             told = {"operators": paths, "instruction": ran.instruction.name}
-            start, end = (round(x + shift_ns) for x in (ran.event.start_ns, ran.event.end_ns))
+            start, end = round(ran.event.start_ns), round(ran.event.end_ns)
             track = tracks.find(ran)
             self.spans.append(Span(name_of(ran.key, ops), start, end, track, told))
 

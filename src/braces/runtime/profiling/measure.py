@@ -21,7 +21,7 @@ from braces.runtime.profiling.accounting import Account
 from braces.runtime.profiling.made import Maker
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.profiling.rows import SECOND, Key, Works
-from braces.runtime.profiling.tracing import FEEDS, WHOLE, annotated, traced
+from braces.runtime.profiling.tracing import WHOLE, annotated, by_our_clock, traced
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run, seeded
 from braces.scope import Scope
@@ -225,15 +225,14 @@ def _compiled(session: Session, runs: int) -> Measured:
         with traced(lambda: maker.compiled) as events:
             start = perf_counter_ns()
             with annotated(WHOLE):
-                with annotated(FEEDS):
-                    feeds = session.task.convert(session.plan)
+                feeds = session.task.convert(session.plan)
                 fed = perf_counter_ns()
                 session.run(feeds)
             end = perf_counter_ns()
-        ran = [event for event in events if event.module]
-        shift = start - min(e.start_ns for e in events if e.name == WHOLE)
-        first, last = account.add(maker.compiled, ran, shift) or (fed, end)
-        times.append(Times(start, fed, max(fed, first), min(end, last), end))
+        ran = by_our_clock(events, start, end)
+        first, last = account.add(maker.compiled, ran) or (fed, end)
+        first = min(max(fed, first), end)
+        times.append(Times(start, fed, first, max(first, min(end, last)), end))
     return _told(session, account, times)
 
 
@@ -245,7 +244,7 @@ def _told(session: Session, account: Account, times: list[Times]) -> Measured:
     notes = _left_out(account.left_out)
     if works:
         notes = [*_shared(works, ops), *_beside(account, works, times), *notes]
-    else:
+    elif ops:
         whole = sum(one.last - one.first for one in times)
         works[()] = Work(len(times), whole)
         notes.append("JAX told no times of single instructions here: the only row has all.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,8 +13,8 @@ from typing import Any
 from braces.errors import RunError
 from braces.lazy import jax
 
-WHOLE, FEEDS = "braces: run", "braces: feeds"
-"""What the profiler calls a run, and the part of it that converts feeds."""
+WHOLE = "braces: run"
+"""What the profiler calls a run."""
 
 
 @dataclass(slots=True)
@@ -72,6 +72,30 @@ def _start(folder: str) -> None:
         ) from None
 
 
+def by_our_clock(events: Iterable[Event], start_ns: int, end_ns: int) -> list[Event]:
+    """The instructions that ran, by the clock by which the run lasted from start to end.
+
+    The profiler's clock begins elsewhere, and two clocks do not run quite alike. Without the
+    run itself nothing is known of them.
+    """
+    several = list(events)
+    whole = next((event for event in several if event.name == WHOLE), None)
+    if whole is None:
+        return []
+    scale = (end_ns - start_ns) / max(whole.end_ns - whole.start_ns, 1.0)
+
+    begun_ns = whole.start_ns
+
+    def ours(time_ns: float) -> float:
+        return start_ns + (time_ns - begun_ns) * scale
+
+    return [
+        replace(event, start_ns=ours(event.start_ns), end_ns=ours(event.end_ns))
+        for event in several
+        if event.module
+    ]
+
+
 def annotated(name: str) -> Any:
     """What is inside is a span of our own."""
     return jax.profiler.TraceAnnotation(name)
@@ -88,7 +112,7 @@ def _events(data: Any, modules: set[str]) -> list[Event]:
         for line in plane.lines:
             thread = f"{plane.name} {line.name}"
             for event in line.events:
-                if event.name in (WHOLE, FEEDS):
+                if event.name == WHOLE:
                     ours.append(_event(event.name, "", event, thread))
                     continue
                 told = dict(event.stats)
