@@ -28,7 +28,13 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(
     assert "program {" in shown
 
 
-LINKED = (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md")
+LINKED = (
+    *PAGES,
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "examples/README.md",
+    "benchmarks/XLA.md",
+)
 
 
 def anchors(page: str) -> set[str]:

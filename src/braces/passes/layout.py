@@ -10,8 +10,8 @@
         …                                         …
       }                                         }
 
-XLA makes one operator of a product and the transpose that it reads, which takes a third to two
-thirds longer than the product of what lies as it is read. Outside the loop that is paid once.
+XLA makes one operator of a product and the transpose that it reads, which takes up to twice as
+long as the product of what lies as it is read. Outside the loop that is paid once.
 The gradient of a step transposes each weight that the step multiplies by.
 """
 
@@ -21,7 +21,7 @@ from braces.define.decorator import OPS
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, view_of
 from braces.passes.pipeline import Pass, note
-from braces.passes.rewrite import Change, Place, rewrite
+from braces.passes.rewrite import Change, Place, owns_blocks, rewrite
 from braces.passes.trips import length_of
 
 FEW = 16
@@ -30,7 +30,7 @@ FEW = 16
 
 def laid_out(program: ProgramDef) -> ProgramDef:
     """A program whose loops transpose nothing that is the same on each trip."""
-    return rewrite(program, _lay_out)
+    return rewrite(program, _lay_out) if owns_blocks(program) else program
 
 
 def _lay_out(op: Op, place: Place) -> Change:

@@ -146,14 +146,14 @@ def rewrite_loops(
         met.add(path)
         return rule(view, op, place)
 
-    done = rewrite(program, chosen) if _owns_blocks(program) else program
+    done = rewrite(program, chosen) if owns_blocks(program) else program
     for path in loops or ():
         if path not in met:
             note(path, "is no loop of the program")
     return done
 
 
-def _owns_blocks(program: ProgramDef) -> bool:
+def owns_blocks(program: ProgramDef) -> bool:
     """Whether an operator of the program does, which takes no walk to see."""
     types = set(map(attrgetter("type"), program.main.ops))
     return any(OPS.get(type_).owns_blocks for type_ in types)
