@@ -35,11 +35,13 @@ def trim_loop(
             break
         kept |= needed
     slices = [one for one in view.slices if one.param in read]
+    if not slices and not isinstance(view.length, int):
+        slices = view.slices[:1]  # the number of trips comes from it
     return replace(
         view,
         content=body,
         memories=tuple(memory for memory in view.memories if memory in kept),
-        slices=tuple(slices) or view.slices[:1],  # the number of trips comes from it
+        slices=tuple(slices),
         rows=tuple(rows),
         condition=cond,
     )
