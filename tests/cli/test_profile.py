@@ -45,7 +45,7 @@ def test_a_profile_is_printed_and_its_trace_written(
     said = capsys.readouterr().out
     assert said.startswith(f"3 runs, {'interpreted' if mode else 'compiled'} (cpu), ")
     assert "z" in {line.split()[0] for line in said.splitlines() if line}
-    assert "(no line)" not in said
+    assert said.splitlines()[-1].startswith(f"trace: {trace}, ")
     made = json.loads(trace.read_text())
     check_trace(made)
     runs = [one["name"] for one in tracks(made["traceEvents"])["runs"]]
@@ -74,6 +74,7 @@ def test_a_profile_for_programs_is_json_and_arrays_still_go_to_their_file(
     assert {row["type"]: row["calls"] for row in said["rows"]}["log"] == 2
     assert {phase["name"] for phase in said["phases"]} >= {"plan", "code"}
     assert main([*given, "-o", str(tmp_path / "out.npz")]) == 0
+    assert capsys.readouterr().out.startswith("2 runs, ")
     with np.load(tmp_path / "out.npz") as found:
         np.testing.assert_allclose(found["z"], np.log(np.tanh([1.0, 2.0, 3.0])), rtol=1e-5)
         assert found["more"] == 2.0

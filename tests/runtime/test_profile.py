@@ -394,6 +394,13 @@ def test_a_profile_prints_as_a_table(either: tuple[br.Program, Profile]) -> None
     assert shorter[8].startswith(f"and {len(prof.rows('type')) - 2} more")
 
 
+def test_a_path_that_is_long_shows_its_end(interpreted: tuple[br.Program, Profile]) -> None:
+    prof = interpreted[1]
+    (line,) = (x for x in prof.text(limit=99).splitlines() if x.startswith("squash "))
+    assert f"{BRANCH}/cases[1]"[-40:] in line
+    assert "…" in prof.text("line")
+
+
 def test_a_terminal_gets_colours_and_a_file_plain_text(
     interpreted: tuple[br.Program, Profile],
 ) -> None:

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from braces.cli.programs import STDOUT
 from braces.cli.running import Ready
-from braces.errors import ProgramError
+from braces.errors import ProgramError, visible
 from braces.ir.atomic import refuse_unwritable
+from braces.ir.tables import in_bytes
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.profiling.rows import GROUPINGS, OP
 
@@ -86,8 +88,13 @@ def profile(
     by = options.by or OP
     if options.json:
         print(json.dumps(_data(found, by)))
-    elif options.out != "-":
+    elif options.out != STDOUT:
         found.show(by=by)
+        if options.profile:
+            size = in_bytes(os.path.getsize(options.profile))
+            print(
+                f"trace: {visible(options.profile)}, {size}; https://ui.perfetto.dev opens it"
+            )
     return found.fetches
 
 

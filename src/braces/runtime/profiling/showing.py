@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -13,9 +14,10 @@ from braces.lazy import console, rich_table, rich_text
 from braces.runtime.profiling.made import Phase
 from braces.runtime.profiling.rows import BLOCK, LINE, NO_OPERATOR, OP, TYPE, Row, some
 
-_ROWS, _MUCH, _LITTLE = 25, 0.1, 0.005
+_ROWS, _NAME, _LONG, _MUCH, _LITTLE = 25, 20, 48, 0.1, 0.005
 _FIRST = {OP: "operator", TYPE: "type", BLOCK: "block", LINE: "line"}
 _TOLD = {OP: ("type", "block", "line"), TYPE: ("operators",), BLOCK: (), LINE: ("operators",)}
+_FOLDERS = re.compile(r"[^\s]*[/\\]")
 _NAMELESS = {OP: NO_OPERATOR, TYPE: NO_OPERATOR, BLOCK: "block 0", LINE: "(no line)"}
 _MODES = {"compile": "compiled", "interpret": "interpreted"}
 
@@ -49,7 +51,8 @@ class Facts:
         """All but the notes."""
         several = "1 run" if len(self.runs_s) == 1 else f"{len(self.runs_s)} runs"
         mean = sum(self.runs_s) / len(self.runs_s)
-        yield f"{several}, {_MODES[self.mode]} ({self.device}), {in_time(mean)} each"
+        each = f"{in_time(mean)} each; below are all together" if several != "1 run" else ""
+        yield f"{several}, {_MODES[self.mode]} ({self.device}), {each or in_time(mean)}"
         parts = (f"{name} {in_time(seconds)}" for name, seconds in self.parts.items())
         yield f"  of a run: {', '.join(parts)}"
         yield f"  before: {', '.join(map(str, self.phases))}"
@@ -90,10 +93,17 @@ class Sheet:
         """All of it as rich draws it."""
         table = rich_table.Table(box=None, header_style="bold", pad_edge=False)
         for at, name in enumerate(self._head()):
-            table.add_column(name, justify="right" if 1 <= at <= 5 else "left")
+            width = _NAME if at == 0 else None
+            number = 1 <= at <= 5
+            justify = "right" if number else "left"
+            table.add_column(name, justify=justify, no_wrap=number, min_width=width)
         for row in self._shown:
             style = "bold" if row.share >= _MUCH else "dim" if row.share < _LITTLE else ""
-            table.add_row(*map(rich_text.Text, self._cells(row)), style=style)
+            cells = (
+                rich_text.Text(cell, no_wrap=True, overflow="ellipsis")
+                for cell in self._cells(row)
+            )
+            table.add_row(*cells, style=style)
         before, after = ("\n".join(lines) for lines in (self.facts.lines(), self._after()))
         return console.Group(
             rich_text.Text(before + "\n"), table, rich_text.Text(after, style="dim")
@@ -124,7 +134,7 @@ class Sheet:
         said = {
             "type": row.type,
             "block": row.block or "0" if row.paths else "",
-            "line": row.source,
+            "line": _FOLDERS.sub("", row.source),
             "operators": some(row.paths),
         }
         name = row.name or _NAMELESS[self.by]
@@ -135,7 +145,7 @@ class Sheet:
             in_time(row.total_s),
             str(row.calls),
             in_time(row.total_s / row.calls) if row.calls else "",
-            *(said[one] for one in _TOLD[self.by]),
+            *(_short(said[one]) for one in _TOLD[self.by]),
         ]
         return list(map(visible, cells))
 
@@ -145,3 +155,8 @@ class Sheet:
             share = sum(row.share for row in rest)
             yield f"and {len(rest)} more, {share:.1%} together"
         yield from (f"note: {one}" for one in map(visible, self.facts.notes))
+
+
+def _short(text: str) -> str:
+    """The end of what is long, as `…/loop_1_grad_0/body`."""
+    return text if len(text) <= _LONG else f"…{text[1 - _LONG :]}"
