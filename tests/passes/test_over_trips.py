@@ -134,6 +134,27 @@ def test_the_input_of_the_trip_before_is_multiplied_for_all_trips(reverse: bool)
         close(cut, as_written)
 
 
+def test_a_cell_without_a_batch_is_taken_out_as_one_with_it() -> None:
+    with br.Program() as prog:
+        xs = br.data("xs", ["t", WIDTH], dtype="float64")
+        w, u, v = (br.parameter(n, [WIDTH, WIDTH], dtype="float64") for n in "wuv")
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(init=br.zeros([WIDTH], dtype="float64"))
+            h.update(br.tanh(w @ net.add_input(xs) + u @ h))
+            net.add_output(v @ h)
+        slope = br.gradients(br.sum(br.sin(rnn())), [w, u, v, xs])
+        curved = br.gradients(sum(br.sum(br.sin(one)) for one in slope), [w, u, v, xs])
+    assert products(prog, [rnn(), *slope]) == 2
+    for trips in (0, 1, 4):
+        feed = {"xs": np.random.default_rng(trips).normal(size=(trips, WIDTH))}
+        wanted = [rnn(), *slope, *curved]
+        as_written = run(prog, wanted, trips, feed=feed, mode="interpret")
+        for mode in MODES:
+            found = run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default)
+            close(found, as_written)
+
+
 @pytest.mark.parametrize("cell", CELLS)
 def test_no_weight_is_transposed_in_a_loop(cell: str) -> None:
     prog, fetch = built(cell, order=1)

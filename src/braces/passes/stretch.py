@@ -12,6 +12,12 @@ What adds up products gives the sum over all trips in one go, too:
 
     total = sum over trips of matmul(x=a, y=b)
     total: f32[3,4] = einsum(xs=[as, bs]) {equation="abc,acd->bd"}
+
+And whatever adds up products is, led by one axis more, an `einsum`, where it takes no such axis
+itself:
+
+    y: f32[4] = matmul(x=w, y=r)        in each of n trips
+    ys: f32[n,4] = einsum(xs=[w, rows]) {equation="bc,ac->ab"}
 """
 
 from __future__ import annotations
@@ -180,7 +186,41 @@ class _Stretching:
                     ranks, attrs
                 ):
                     return Stretched(self.op, self.varying, attrs, ranks, axes, trips)
-        return None
+        return None if self.into else self._product(before)
+
+    def _product(self, axes: AxisMap) -> Stretched | None:
+        """A sum of products as one that can be led by any axis."""
+        op, found = self.op, [(slot, i, name) for _, slot, i, name in _variables(self.op)]
+        *read, (slot, _, _) = found
+        every = {index for slot, i, _ in read for index in axes.of(slot, i)}
+        if (
+            not OPS.get(op.type).product
+            or len([*op.binds()]) != 1
+            or len(every) >= len(LETTERS)
+        ):
+            return None
+        ends = axes.of_output(slot)
+        if None in every or not every.issuperset(ends):
+            return None
+        first, *others = LETTERS
+        letters = dict(zip(sorted(map(str, every)), others, strict=False))
+
+        def spelled(indices: Indices, led: bool) -> str:
+            return "".join([first * led, *(letters[str(index)] for index in indices)])
+
+        terms = (spelled(axes.of(slot, i), name in self.varying) for slot, i, name in read)
+        attrs: dict[str, Attr] = {"equation": f"{','.join(terms)}->{spelled(ends, True)}"}
+        led = op.with_(
+            type="einsum",
+            inputs={"xs": tuple(op.reads())},
+            outputs={"out": tuple(op.binds())},
+            attrs=attrs,
+        )
+        asked = _Stretching(led, self.type_of, self.varying, self.trips, False)
+        mapped = asked._axes(partial(asked._longer, {}), attrs)
+        if mapped is None or not asked._gives({}, attrs):
+            return None
+        return Stretched(led, self.varying, attrs, {}, mapped, first)
 
     def _gives(self, ranks: Mapping[str, int], attrs: Mapping[str, Attr]) -> bool:
         """Whether the outputs are of the types that are wanted of them.
