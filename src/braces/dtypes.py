@@ -160,6 +160,13 @@ def bytes_of(type_: Type) -> Size:
     return 0 if isinstance(type_, ListType) else product((type_.dtype.itemsize, *type_.shape))
 
 
+def known_bytes(type_: Type) -> int:
+    """As `bytes_of`, where sizes that are not known count as 1."""
+    found = bytes_of(type_.map_sizes(lambda size: size if isinstance(size, int) else 1))
+    assert isinstance(found, int)
+    return found
+
+
 LARGEST_ARRAY = (1 << 63) - 1
 """Bytes: what an address can tell. XLA ends the process where it is asked for more."""
 

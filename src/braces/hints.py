@@ -89,6 +89,8 @@ fetch exe.run(prog, scope, fetch=[x])
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
 float br.float32
+flop_count prog.cost().operations
+flops prog.cost().operations
 floor_div br.floor_divide(x, y), or x // y
 fluid br: data, layers and control flow are in it
 fmax br.maximum(x, y)
@@ -280,6 +282,7 @@ HABITS: dict[str, dict[str, str]] = {
         "cuda": _DEVICE,
         "eval": "br.for_test(prog)",
         "fit": _TRAIN,
+        "flops": "prog.cost().operations",
         "forward": _RUN,
         "global_block": "prog.block(0)",
         "list_vars": "prog.vars",
@@ -292,7 +295,7 @@ HABITS: dict[str, dict[str, str]] = {
         "run": _RUN,
         "serialize_to_string": "prog.to_bytes()",
         "state_dict": "br.save_parameters(scope, path)",
-        "summary": "print(prog), or prog.to_html(path)",
+        "summary": "print(prog), prog.to_html(path), or prog.cost()",
         "to": _DEVICE,
         "train": _TRAIN,
         "trainable_variables": "prog.parameters",

@@ -228,8 +228,8 @@ def test_the_text_has_what_takes_most_first() -> None:
         "operations  21 FLOP·n",
         "read        72 B·n",
         "written     24 B·n",
-        "  1 matmul: 18 FLOP·n, 60 B·n",
-        "  1 add: 3 FLOP·n, 36 B·n",
+        "  1  matmul  18 FLOP·n  60 B·n",
+        "  1  add     3 FLOP·n   36 B·n",
     ]
 
 

@@ -72,6 +72,14 @@ def test_each_pass_says_what_it_did_to_each_loop_or_why_not() -> None:
     )
 
 
+def test_loops_that_passes_leave_alone_say_why() -> None:
+    batch, defer = explained(passes=(br.passes.batch, br.passes.defer)).steps
+    for step, where in ((batch, "before the first"), (defer, "after the last")):
+        for loop in step.constructs:
+            (said,) = loop.notes
+            assert said.what == f"computes all in each trip: nothing costly can be done {where}"
+
+
 def test_an_explanation_is_a_value() -> None:
     found = explained(passes=(br.passes.eliminate,))
     (step,) = found.steps

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from braces.cli.terminal import Style
-from braces.dtypes import ListType, Type
+from braces.dims import product
+from braces.dtypes import ListType, Type, bytes_of
 from braces.ir.records import BLOCK, DATA, Body, Op
 from braces.ir.walk import all_ops, free_names
 from braces.program import Program
@@ -44,9 +44,8 @@ def sizes(type_: Type) -> Tree:
     """How many numbers and bytes a variable has; nothing where its sizes are not numbers."""
     if isinstance(type_, ListType):
         return {}
-    numbers = math.prod(size for size in type_.shape if isinstance(size, int))
-    fixed = all(isinstance(size, int) for size in type_.shape)
-    return {"numbers": numbers, "bytes": numbers * type_.dtype.itemsize} if fixed else {}
+    numbers = product(type_.shape)
+    return {"numbers": numbers, "bytes": bytes_of(type_)} if isinstance(numbers, int) else {}
 
 
 def _block(label: str, body: Body, owner: Op | None) -> Tree:

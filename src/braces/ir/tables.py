@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from braces.dims import amount
+
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
     r"""Rows as lines whose cells stand below each other.
@@ -33,12 +35,7 @@ def in_bytes(count: int) -> str:
         >>> in_bytes(999), in_bytes(43_512), in_bytes(2_000_000_000)
         ('999 B', '43.5 kB', '2.0 GB')
     """
-    size = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
+    return amount(count, "B")
 
 
 def in_time(seconds: float) -> str:

@@ -40,7 +40,7 @@ def _batch(view: LoopView, op: Op, place: Place) -> Change:
     found = able(trips)
     moved = _worth_it(trips, found)
     made = [name for one in moved for name in one.binds()]
-    if not moved or not trips.move(op, moved, made, "before the first"):
+    if not trips.move(op, moved, made, "before the first"):
         return op
     with place.building():
         for one in moved:

@@ -16,7 +16,7 @@ that are not known, and what says nothing of its operations.
 from __future__ import annotations
 
 import re
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -31,6 +31,7 @@ from braces.dims import Dim, Size, amount, call, product, substitute
 from braces.dtypes import bytes_of
 from braces.errors import BracesError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
+from braces.ir.tables import columns
 from braces.ir.views import CasesView, LoopView, PartitionView, view_of
 from braces.ir.walk import all_bodies, all_ops, dimensions, resolve_body
 from braces.passes.eliminate import ELIMINATE
@@ -155,13 +156,18 @@ class ProgramCost:
             f"read        {amount(total.bytes_read, 'B')}",
             f"written     {amount(total.bytes_written, 'B')}",
         ]
-        rows = sorted(self.by_type.items(), key=lambda row: _rank(row[1]), reverse=True)
-        counts = [sum(one.type == type_ for one in self.ops) for type_, _ in rows]
-        lines += [
-            f"  {n} {type_}: {cost}"
-            for n, (type_, cost) in zip(counts, rows, strict=True)
-            if cost != Cost()
+        counts, costs = Counter(one.type for one in self.ops), self.by_type
+        ranked = sorted(costs, key=lambda name: _rank(costs[name]), reverse=True)
+        cells = [
+            [
+                str(counts[type_]),
+                type_,
+                *map(amount, (one.operations, one.bytes), ("FLOP", "B")),
+            ]
+            for type_, one in ((type_, costs[type_]) for type_ in ranked)
+            if one != Cost()
         ]
+        lines += [f"  {line}" for line in columns(cells, right=(0,))]
         if self.untold:
             lines.append(f"  one operation for each number: {', '.join(self.untold)}")
         return "\n".join(lines)

@@ -52,7 +52,7 @@ def _defer(view: LoopView, op: Op, place: Place) -> Change:
     if trips is None:
         return op
     tail = _Tail(trips)
-    if not tail.moved or not trips.move(op, tail.ops(), tail.stacked(), "after the last"):
+    if not trips.move(op, tail.ops(), tail.stacked(), "after the last"):
         return op
     return _built(trips, tail, op)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from braces.define.decorator import OPS
+from braces.dtypes import known_bytes
 from braces.ir.records import Op
 from braces.ir.views import PartitionView
 from braces.passes.batch import able
 from braces.passes.fold_rows import Folding
 from braces.passes.sums import Sums
-from braces.passes.trips import Trips, bytes_of, is_costly
+from braces.passes.trips import Trips, is_costly
 
 
 class Parts:
@@ -75,7 +76,7 @@ class Parts:
 
     def _bytes(self, names: Iterable[str]) -> int:
         """How many bytes these take in one trip."""
-        return sum(bytes_of(self.folding.types[name]) for name in names)
+        return sum(known_bytes(self.folding.types[name]) for name in names)
 
     # ---- before ------------------------------------------------------------------------------
 

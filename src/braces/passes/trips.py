@@ -10,7 +10,7 @@ from braces.builder.append import apply
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.dims import Size
-from braces.dtypes import TensorType, Type
+from braces.dtypes import Type, known_bytes
 from braces.ir.records import ARGUMENT, Body, Op
 from braces.ir.views import LoopView, PartitionView, Slice, view_of
 from braces.ir.walk import all_ops, producers
@@ -154,10 +154,10 @@ class Trips:
 
     def bytes_of(self, names: Iterable[str]) -> int:
         """How many bytes these take in one trip; sizes that are not known count as 1."""
-        return sum(bytes_of(self.type_of(name)) for name in names)
+        return sum(known_bytes(self.type_of(name)) for name in names)
 
     def move(self, op: Op, moved: Iterable[Op], made: Iterable[str], where: str) -> bool:
-        """Say that operators leave the loop, or that they stay; whether they leave.
+        """Say that operators leave the loop, or why none does; whether they leave.
 
         Args:
             op: The loop.
@@ -167,13 +167,16 @@ class Trips:
         """
         trips = self.length if isinstance(self.length, int) else 1
         moved, place = list(moved), self.place.where(op)
+        if not moved:
+            note(place, f"computes all in each trip: nothing costly can be done {where}")
+            return False
         inside = (
             info.type
             for one in moved
             for body in one.bodies().values()
             for info in body.vars.values()
         )
-        taken = (self.bytes_of(made) + sum(map(bytes_of, inside))) * trips
+        taken = (self.bytes_of(made) + sum(map(known_bytes, inside))) * trips
         if taken > LIMIT_BYTES:
             size = f"{taken / 2**30:.1f} GiB"
             note(place, f"computes all in each trip: for all at once that would take {size}")
@@ -209,16 +212,6 @@ def length_of(view: LoopView, place: Place) -> Size:
     if view.length is not None:
         return view.length
     return place.var(view.slices[0].source).shape[0]
-
-
-def bytes_of(type_: Type) -> int:
-    """How many bytes a value takes; sizes that are not known count as 1."""
-    if not isinstance(type_, TensorType):
-        return 0
-    count = type_.dtype.itemsize
-    for size in type_.shape:
-        count *= size if isinstance(size, int) else 1
-    return count
 
 
 def without(body: Body, ops: Iterable[Op], params: Iterable[str] = ()) -> Body:

@@ -210,9 +210,9 @@ class Program(Builder, hints.Hinted):
             operations  15.7 kFLOP·batch
             read        3.2 kB·batch + 31.4 kB
             written     120 B·batch
-              1 matmul: 15.7 kFLOP·batch, 3.2 kB·batch + 31.4 kB
-              1 add: 10 FLOP·batch, 80 B·batch + 40 B
-              1 tanh: 10 FLOP·batch, 80 B·batch
+              1  matmul  15.7 kFLOP·batch  3.2 kB·batch + 31.4 kB
+              1  add     10 FLOP·batch     80 B·batch + 40 B
+              1  tanh    10 FLOP·batch     80 B·batch
             >>> prog.cost().operations
             15700*batch
             >>> prog.cost(sizes={"batch": 32}).operations
