@@ -15,7 +15,7 @@ def write(
 ) -> None:
     """Write `NAME.md`, and `NAME.svg` where Matplotlib is installed; `about` is the machine."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [f"# {name}: {title}", "", *(f"{line}  " for line in about), ""]
+    lines = [f"# {name}: {title}", "", *(f"- {line}" for line in about), ""]
     if _drawn(folder / f"{name}.svg", title, rows, about):
         lines += [f"![{title}]({name}.svg)", ""]
     for family in dict.fromkeys(row.family for row in rows if row.family):

@@ -118,7 +118,7 @@ def test_a_report_is_a_table_and_where_matplotlib_is_a_picture(tmp_path: Path) -
     for name, rows in (("dots", [in_family("a", 0.7)]), ("lines", along)):
         folder.write(tmp_path / "new", name, "a title", rows, ["today", "versions"])
         text = (tmp_path / "new" / f"{name}.md").read_text(encoding="utf-8")
-        assert text.startswith(f"# {name}: a title\n\ntoday  \nversions  \n")
+        assert text.startswith(f"# {name}: a title\n\n- today\n- versions\n")
         assert "| ≤ 1.1× | met |" in text
         picture = (tmp_path / "new" / f"{name}.svg").exists()
         assert picture == installed("matplotlib") == (f"({name}.svg)" in text)

@@ -57,11 +57,16 @@ def _variables(task: Task, names: tuple[str, ...]) -> dict[str, tf.Variable]:
     return {name: tf.Variable(values[name], name=name) for name in names}
 
 
+def _dense(x: Any, w: Any, b: Any) -> Any:
+    """One product for all steps; `@` would take one for each row."""
+    return tf.nn.bias_add(tf.tensordot(x, w, 1), b)
+
+
 def _run(task: Task) -> tuple[Run, list[Any]]:
     if task.cell not in (LSTM, GRU):
         p, cell = _variables(task, ("wx", "b")), OwnCell(task)
         layer = tf.keras.layers.RNN(cell, return_sequences=True)
-        return (lambda x: layer(x @ p["wx"] + p["b"])), [*p.values(), *cell.p.values()]
+        return (lambda x: layer(_dense(x, p["wx"], p["b"]))), [*p.values(), *cell.p.values()]
     kind, order = (
         (tf.keras.layers.LSTM, "ifuo") if task.cell is LSTM else (tf.keras.layers.GRU, "zrn")
     )
@@ -95,7 +100,7 @@ def _training_step(task: Task, *, jit_compile: bool) -> Callable[[], float]:
     @tf.function(jit_compile=jit_compile)
     def one(ids: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            logits = run(tf.gather(p["emb"], ids)) @ p["wo"] + p["bo"]
+            logits = _dense(run(tf.gather(p["emb"], ids)), p["wo"], p["bo"])
             loss = tf.reduce_mean(
                 tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             )

@@ -87,7 +87,7 @@ def _own(task: Task, one_step: Callable[..., Any]) -> tuple[Run, dict[str, Any]]
 
     def run(x: Any) -> Any:
         state, hs = (x.new_zeros(s.b, s.h),) * task.cell.memories, []
-        for gates in (x @ p["wx"] + p["b"]).unbind(0):
+        for gates in functional.linear(x, p["wx"].T, p["b"]).unbind(0):
             state = one_step(gates, state, p)
             hs.append(state[0])
         return torch.stack(hs)
