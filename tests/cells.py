@@ -46,6 +46,12 @@ def put_together(x: Any, memories: Sequence[Any], p: Callable[..., Any]) -> tupl
     return br.sigmoid(o) * br.tanh(after), after
 
 
+def boxed(x: Any, memories: Sequence[Any], p: Callable[..., Any]) -> tuple[Any, ...]:
+    """A cell that is a block, as one composes them."""
+    with br.block("cell"):
+        return lstm(x, memories, p)
+
+
 def two_layers(x: Any, memories: Sequence[Any], p: Callable[..., Any]) -> tuple[Any, ...]:
     """Gates of a memory and of what the layer below gives, both of the same trip."""
     h, low = memories
@@ -95,6 +101,7 @@ CELLS: dict[str, tuple[Cell, int]] = {
     "lstm": (lstm, 2),
     "gates": (gates, 2),
     "put together": (put_together, 2),
+    "boxed": (boxed, 2),
     "two layers": (two_layers, 2),
     "peephole": (peephole, 2),
     "gru": (gru, 1),

@@ -167,6 +167,7 @@ def test_no_weight_is_transposed_in_a_loop(cell: str) -> None:
     [
         ("lstm", 2),
         ("gates", 2),
+        ("boxed", 2),
         ("put together", 2),
         ("peephole", 2),
         ("gru", 5),

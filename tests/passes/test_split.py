@@ -112,8 +112,9 @@ def test_counting_down_or_with_a_number_of_rows_is_no_other(options: dict[str, A
 
 
 @pytest.mark.parametrize("rows", ["b", ROWS])
-def test_only_products_of_memories_stay_in_loops(rows: Any) -> None:
-    prog, wanted = built("lstm", order=1, rows=rows)
+@pytest.mark.parametrize("cell", ["lstm", "boxed"])
+def test_only_products_of_memories_stay_in_loops(cell: str, rows: Any) -> None:
+    prog, wanted = built(cell, order=1, rows=rows)
     found = all_ops(prog.explain(fetch=wanted).program.main)
     inside = [path for path, op in found if op.type == "matmul" and path.startswith("loop")]
     assert len(inside) == 2  # once forwards, and once by the memory backwards

@@ -11,7 +11,7 @@ from braces.passes.differentiate import gradients_of, jvp_of
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
 from braces.passes.hoist import HOIST
-from braces.passes.inline import INLINE
+from braces.passes.inline import INLINE, OPEN_STEPS
 from braces.passes.layout import LAYOUT
 from braces.passes.lengths import lengths
 from braces.passes.mask_rows import MASK_ROWS
@@ -41,6 +41,7 @@ PASSES = {
         LAYOUT,
         MASK_ROWS,
         MERGE,
+        OPEN_STEPS,
         PRUNE,
         ROUND_ROWS,
         SEPARATE,
@@ -51,7 +52,9 @@ PASSES = {
     )
 }
 
-DEFAULT = Passes((SPLIT, SEPARATE, MERGE, DELAY, BATCH, DEFER, DELAY, LAYOUT, ELIMINATE))
+DEFAULT = Passes(
+    (OPEN_STEPS, SPLIT, SEPARATE, MERGE, DELAY, BATCH, DEFER, DELAY, LAYOUT, ELIMINATE)
+)
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,
