@@ -7,6 +7,7 @@ from typing import Protocol
 
 from benchmarks import (
     build,
+    compiling,
     conv_loop,
     first_step,
     loop,
@@ -18,7 +19,7 @@ from benchmarks import (
 from benchmarks.case import Case
 from benchmarks.growth import benchmark as growth
 from benchmarks.language import benchmark as language
-from benchmarks.nets import compiling, training
+from benchmarks.nets import training
 from benchmarks.peers import OPTIONAL, installed
 from benchmarks.recurrent import benchmark as recurrent, unrolled
 from benchmarks.trees import benchmark as trees

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 import braces as br
-from benchmarks.language.task import START, Task
+from benchmarks.anew import program_anew
+from benchmarks.language.task import START, Task, Values
 
 
 def whole_loop(task: Task) -> Callable[[], list[int]]:
@@ -17,8 +18,18 @@ def whole_loop(task: Task) -> Callable[[], list[int]]:
     exe.init(prog, scope)
     for name, value in task.values.items():
         scope.var(name).set(value)
-    feed = {"first": np.array([START], "int32"), "limit": np.array(task.limit, "int32")}
+    feed = feed_of(task)
     return lambda: exe.run(prog, scope, feed=feed, fetch=words)[:, 0].tolist()
+
+
+def compiling(task: Task) -> Callable[[], None]:
+    """From building the program to its executable."""
+    return program_anew(lambda: program(task), task.values, feed_of(task))
+
+
+def feed_of(task: Task) -> Values:
+    """What a run is told."""
+    return {"first": np.array([START], "int32"), "limit": np.array(task.limit, "int32")}
 
 
 def program(task: Task) -> tuple[br.Program, br.Var]:

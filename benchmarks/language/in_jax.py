@@ -10,13 +10,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.anew import function_anew
 from benchmarks.language.task import START, Task, Values
+
+FIRST = np.array([START], "int32")
 
 
 def whole_loop(task: Task) -> Callable[[], list[int]]:
     """A `lax.while_loop` that writes into a buffer for as many words as there may be."""
-    p = jax.tree.map(jnp.asarray, task.values)
+    jitted, p = _saying(task), jax.tree.map(jnp.asarray, task.values)
 
+    def run() -> list[int]:
+        count, said = jitted(p, FIRST)
+        return np.asarray(said)[: int(count)].tolist()
+
+    return run
+
+
+def compiling(task: Task) -> Callable[[], None]:
+    """From a new function of the whole loop to its executable."""
+    return function_anew(lambda: _saying(task), task.values, FIRST)
+
+
+def _saying(task: Task) -> Any:
     def goes_on(carry: Any) -> Any:
         count, word, _, _ = carry
         return (count < task.limit) & (word[0] != task.last_word)
@@ -31,13 +47,7 @@ def whole_loop(task: Task) -> Callable[[], list[int]]:
         count, _, _, said = jax.lax.while_loop(goes_on, body, start)
         return count, said
 
-    jitted, first = jax.jit(say), np.array([START], "int32")
-
-    def run() -> list[int]:
-        count, said = jitted(p, first)
-        return np.asarray(said)[: int(count)].tolist()
-
-    return run
+    return jax.jit(say)
 
 
 def step_loop(task: Task) -> Callable[[], list[int]]:

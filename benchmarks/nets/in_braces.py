@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import braces as br
-from benchmarks.kept_code import nothing_kept
+from benchmarks.anew import program_anew
 from benchmarks.nets.data import RATE, Cnn, Mlp, Net, Transformer, first_values
 
 
@@ -23,33 +23,18 @@ def program(net: Net) -> tuple[br.Program, br.Var]:
     return prog, loss
 
 
-def start(net: Net) -> tuple[br.Program, br.Var, br.Scope]:
-    """A training program, its loss, and the first values in a scope."""
-    prog, loss = program(net)
-    scope = br.Scope()
-    br.Executor().init(prog, scope)
-    for name, value in first_values(net).items():
-        scope.var(name).set(value)
-    return prog, loss, scope
-
-
 def train_step(net: Net) -> Callable[[], float]:
     """One step of Adam; gives the loss before it."""
-    (prog, loss, scope), exe, feed = start(net), br.Executor(), net.batch()
+    (prog, loss), exe, scope, feed = program(net), br.Executor(), br.Scope(), net.batch()
+    exe.init(prog, scope)
+    for name, value in first_values(net).items():
+        scope.var(name).set(value)
     return lambda: float(exe.run(prog, scope, feed=feed, fetch=loss))
 
 
 def compiling(net: Net) -> Callable[[], None]:
-    """From building the program to its executable; the scope has its values before."""
-    *_, scope = start(net)
-    feed = net.batch()
-
-    def run() -> None:
-        prog, loss = program(net)
-        with nothing_kept():
-            br.Executor().compile(prog, scope, feed=feed, fetch=loss)
-
-    return run
+    """From building the program to its executable."""
+    return program_anew(lambda: program(net), first_values(net), net.batch())
 
 
 # ---- nets ------------------------------------------------------------------------------------

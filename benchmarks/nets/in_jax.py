@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from benchmarks.kept_code import nothing_kept
+from benchmarks.anew import function_anew
 from benchmarks.nets.data import RATE, Arrays, Cnn, Mlp, Net, Transformer, first_values
 
 NORM_EPSILON = 1e-5
@@ -41,7 +41,7 @@ def start(net: Net) -> tuple[Callable[..., Any], Arrays, Any]:
 def train_step(net: Net) -> Callable[[], float]:
     """One step of Adam under one jit with donated buffers; gives the loss before it."""
     (step, *state), batch = start(net), net.batch()
-    jitted = jax.jit(step, donate_argnums=(0, 1))
+    jitted = _jitted(step)
 
     def run() -> float:
         *state[:], loss = jitted(*state, batch["x"], batch["y"])
@@ -51,16 +51,13 @@ def train_step(net: Net) -> Callable[[], float]:
 
 
 def compiling(net: Net) -> Callable[[], None]:
-    """From a new function, which JAX has not traced yet, to its executable."""
+    """From a new function to its executable."""
     (_, *state), batch = start(net), net.batch()
+    return function_anew(lambda: _jitted(step_function(net)[0]), *state, batch["x"], batch["y"])
 
-    def run() -> None:
-        step, _ = step_function(net)
-        with nothing_kept():
-            jitted = jax.jit(step, donate_argnums=(0, 1))
-            jitted.lower(*state, batch["x"], batch["y"]).compile()
 
-    return run
+def _jitted(step: Callable[..., Any]) -> Any:
+    return jax.jit(step, donate_argnums=(0, 1))
 
 
 # ---- nets ------------------------------------------------------------------------------------

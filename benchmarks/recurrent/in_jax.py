@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from benchmarks.anew import function_anew
 from benchmarks.recurrent.cells import Maths, all_in, step
 from benchmarks.recurrent.task import RATE, Cell, Task
 
@@ -62,16 +63,24 @@ def losses(logits: Any, labels: Any) -> Any:
 
 def training_step(loss: Callable[..., Any], values: Any, *given: Any) -> Callable[[], float]:
     """Value, gradient and update in one jitted function, with donated parameters."""
-
-    def update(p: Any, *given: Any) -> Any:
-        value, grads = jax.value_and_grad(loss)(p, *given)
-        return jax.tree.map(lambda x, g: x - RATE * g, p, grads), value
-
-    jitted = jax.jit(update, donate_argnums=0)
-    state = [jax.tree.map(jnp.array, values)]
+    jitted, state = _updating(loss), [jax.tree.map(jnp.array, values)]
 
     def run() -> float:
         state[0], value = jitted(state[0], *given)
         return float(jax.block_until_ready((state[0], value))[1])
 
     return run
+
+
+def _updating(loss: Callable[..., Any]) -> Any:
+    def update(p: Any, *given: Any) -> Any:
+        value, grads = jax.value_and_grad(loss)(p, *given)
+        return jax.tree.map(lambda x, g: x - RATE * g, p, grads), value
+
+    return jax.jit(update, donate_argnums=0)
+
+
+def compiling(task: Task) -> Callable[[], None]:
+    """From a new function, as a good user writes it, to its executable."""
+    given = task.values(), *task.feeds().values()
+    return function_anew(lambda: _updating(partial(_good, task.cell)), *given)

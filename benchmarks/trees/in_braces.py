@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import braces as br
+from benchmarks.anew import program_anew
 from benchmarks.trees.task import MOST_TRIPS, STILL, Task
 
 
@@ -17,6 +18,11 @@ def compiled(task: Task) -> Callable[[], list[Any]]:
 def interpreted(task: Task) -> Callable[[], list[Any]]:
     """The same program, operator by operator."""
     return _run(task, "interpret")
+
+
+def compiling(task: Task) -> Callable[[], None]:
+    """From building the program to its executable."""
+    return program_anew(lambda: program(task), task.values, task.feed)
 
 
 def _run(task: Task, mode: str) -> Callable[[], list[Any]]:

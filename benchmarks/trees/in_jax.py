@@ -10,20 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.anew import function_anew
 from benchmarks.trees.task import MOST_TRIPS, NOTHING, STILL, Task, Values
 
 
 def jitted(task: Task) -> Callable[[], list[Any]]:
     """The loss, its gradients, and the gradients of the sum of their squares, under one jit."""
-
-    def loss_of(p: Values, steps: Any) -> Any:
-        return jnp.sum(roots(task, p, steps) ** 2 * task.weights)
-
-    def squares(p: Values, steps: Any) -> Any:
-        loss, grads = jax.value_and_grad(loss_of)(p, steps)
-        return sum(jnp.sum(grad**2) for grad in grads.values()), (loss, grads)
-
-    both, steps = jax.jit(jax.grad(squares, has_aux=True)), task.feed["steps"]
+    both, steps = _both(task), task.feed["steps"]
     with jax.enable_x64(True):
         p = {name: jnp.asarray(value) for name, value in task.values.items()}
 
@@ -34,6 +27,28 @@ def jitted(task: Task) -> Callable[[], list[Any]]:
         return [np.asarray(value) for value in found]
 
     return run
+
+
+def compiling(task: Task) -> Callable[[], None]:
+    """From a new function to its executable."""
+    anew = function_anew(lambda: _both(task), task.values, task.feed["steps"])
+
+    def run() -> None:
+        with jax.enable_x64(True):
+            anew()
+
+    return run
+
+
+def _both(task: Task) -> Any:
+    def loss_of(p: Values, steps: Any) -> Any:
+        return jnp.sum(roots(task, p, steps) ** 2 * task.weights)
+
+    def squares(p: Values, steps: Any) -> Any:
+        loss, grads = jax.value_and_grad(loss_of)(p, steps)
+        return sum(jnp.sum(grad**2) for grad in grads.values()), (loss, grads)
+
+    return jax.jit(jax.grad(squares, has_aux=True))
 
 
 def roots(task: Task, p: Values, steps: Any) -> Any:
