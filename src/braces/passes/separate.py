@@ -219,7 +219,7 @@ class _Separating:
         """What varies and can be computed for all trips, before the loop."""
         could = able(self.trips)
         made = (op.binds() for op in self.trips.body.ops if op.name in could)
-        return set(self.trips.values).union(*made)
+        return self.trips.known.union(*made)
 
     @cached_property
     def _after(self) -> set[str]:
