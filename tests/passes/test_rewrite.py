@@ -11,7 +11,7 @@ import braces as br
 from braces.ir import print_program
 from braces.ir.records import Op, ProgramDef
 from braces.passes.pipeline import run_pass
-from braces.passes.rewrite import Change, Place, Rule, rewrite
+from braces.passes.rewrite import Change, Place, Rule, has_loops, rewrite
 from braces.passes.verify import check
 
 LOOP = """
@@ -179,3 +179,17 @@ def test_fields_of_a_later_schema_stay_with_what_is_kept() -> None:
     )
     made = rewrite(marked, squares)
     assert (made.unknown, made.main.ops[0].unknown) == (b"\x02", b"\x01")
+
+
+def test_loops_are_found_at_any_depth_and_nothing_else_is_taken_for_one() -> None:
+    with br.Program() as prog:
+        x = br.data("x", [3, 4])
+        with br.block("outer"):
+            br.tanh(x)
+    assert not has_loops(prog.definition.main)
+    with prog, br.block("around"), br.block("within"):
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            net.add_output(br.tanh(net.add_input(x)))
+        rnn()
+    assert has_loops(prog.definition.main)

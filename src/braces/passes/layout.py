@@ -21,7 +21,7 @@ from braces.define.decorator import OPS
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, view_of
 from braces.passes.pipeline import Pass, note
-from braces.passes.rewrite import Change, Place, owns_blocks, rewrite
+from braces.passes.rewrite import Change, Place, has_loops, rewrite
 from braces.passes.trips import length_of
 
 FEW = 16
@@ -30,7 +30,7 @@ FEW = 16
 
 def laid_out(program: ProgramDef) -> ProgramDef:
     """A program whose loops transpose nothing that is the same on each trip."""
-    return rewrite(program, _lay_out) if owns_blocks(program) else program
+    return rewrite(program, _lay_out) if has_loops(program.main) else program
 
 
 def _lay_out(op: Op, place: Place) -> Change:

@@ -40,7 +40,7 @@ from braces.define.decorator import OPS
 from braces.errors import ProgramError
 from braces.ir.inlining import Opened
 from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
-from braces.ir.views import LoopView, view_of
+from braces.ir.views import VIEWS, LoopView, view_of
 from braces.ir.walk import (
     all_bodies,
     map_bodies,
@@ -146,17 +146,21 @@ def rewrite_loops(
         met.add(path)
         return rule(view, op, place)
 
-    done = rewrite(program, chosen) if owns_blocks(program) else program
+    done = rewrite(program, chosen) if has_loops(program.main) else program
     for path in loops or ():
         if path not in met:
             note(path, "is no loop of the program")
     return done
 
 
-def owns_blocks(program: ProgramDef) -> bool:
-    """Whether an operator of the program does, which takes no walk to see."""
-    types = set(map(attrgetter("type"), program.main.ops))
-    return any(OPS.get(type_).owns_blocks for type_ in types)
+def has_loops(body: Body) -> bool:
+    """Whether there is a loop in a block, at any depth, which takes no walk to see."""
+    types = set(map(attrgetter("type"), body.ops))
+    if any(VIEWS.get(type_) is LoopView for type_ in types):
+        return True
+    owners = {type_ for type_ in types if OPS.get(type_).owns_blocks}
+    owning = (op for op in body.ops if op.type in owners) if owners else ()
+    return any(has_loops(inner) for op in owning for inner in op.bodies().values())
 
 
 class Place:
