@@ -20,7 +20,7 @@ from braces.runtime.plan import Plan
 from braces.runtime.profiling.accounting import Account
 from braces.runtime.profiling.made import Maker
 from braces.runtime.profiling.profile import Profile
-from braces.runtime.profiling.rows import SECOND, Key, Works
+from braces.runtime.profiling.rows import NO_OPERATOR, SECOND, Key, Works
 from braces.runtime.profiling.tracing import WHOLE, annotated, by_our_clock, traced
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run, seeded
@@ -262,6 +262,8 @@ def _shared(works: Mapping[Key, Work], ops: Mapping[Placed, Op]) -> list[str]:
     said = []
     if any(len(key) > 1 for key in works):
         said.append("XLA computes several operators as one: such a row is the time of all.")
+    if () in works:
+        said.append(f"What XLA put in by itself, as copies, is of {NO_OPERATOR[1:-1]}.")
     if without:
         said.append(
             f"{len(without)} of {len(ops)} operators take no time: XLA made constants of them, "
