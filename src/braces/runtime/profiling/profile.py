@@ -25,6 +25,28 @@ class Profile(Facts):
 
     Attributes:
         fetches: What the last run gave, as `run` gives it.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["steps", 2])
+        ...     rnn = br.create_rnn()
+        ...     with rnn.stepnet() as step:
+        ...         total = step.add_memory(shape=[2])
+        ...         total.update(br.add(total, step.add_input(x), name="more"))
+        ...     out = br.tanh(rnn.final(total), name="squash")
+        >>> exe = br.Executor(mode="interpret")
+        >>> prof = exe.profile(prog, br.Scope(), {"x": [[1.0, 2.0]] * 5}, fetch=out, runs=1)
+        >>> sorted((row.name, row.block, row.calls) for row in prof.rows() if row.calls > 1)
+        [('more', 'loop_0/body', 5)]
+        >>> sorted((row.name, row.calls) for row in prof.rows(by="block"))
+        [('', 1), ('loop_0/body', 5)]
+        >>> print(prof.text(by="type", limit=3))
+        1 run, interpreted (cpu), ...
+          of a run: feeds ...
+        type ...
+        and ... more, ...% together
+        note: Each operator is waited for, ...
     """
 
     fetches: Any
