@@ -61,6 +61,7 @@ create_parameter br.parameter(name, shape)
 cross_entropy br.softmax_cross_entropy(logits, labels)
 cumulative_prod br.cumprod(x, axis)
 cumulative_sum br.cumsum(x, axis)
+dataloader exe.feeds(prog, batches), which makes feeds ready while runs compute
 default_main_program br.default_program()
 default_startup_program br.default_program().startup
 dense br.fc(x, size)
@@ -168,6 +169,7 @@ polynomial_schedule br.optimizer.polynomial_schedule
 pool2d br.max_pool2d(x, window), or br.avg_pool2d
 positive the variable itself
 prelu br.where(x > 0.0, x, slope * x)
+prefetch exe.feeds(prog, batches), which makes feeds ready while runs compute
 print a listener of exe.run, or fetch the variable
 program_guard with br.Program() as prog
 put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add

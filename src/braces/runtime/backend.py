@@ -43,6 +43,11 @@ class Backend(Protocol):
         """
         ...
 
+    @staticmethod
+    def prepare_process() -> None:
+        """Make the settings of the process that must be there before JAX computes anything."""
+        ...
+
     def __call__(
         self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
     ) -> Runnable:

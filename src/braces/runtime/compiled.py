@@ -78,8 +78,7 @@ class CompiledPlan:
         recent: Recent,
         notice: Notice,
     ) -> None:
-        mind_forks()
-        compute_in_calling_thread()
+        self.prepare_process()
         self.plan = plan
         self.device = device
         self.target = target_of(platform_of(device))
@@ -110,6 +109,12 @@ class CompiledPlan:
         if name is not None:
             compute_in_calling_thread()
         return open_device(name)
+
+    @staticmethod
+    def prepare_process() -> None:
+        """Let a child know that it was forked, and a CPU compute in the thread that calls."""
+        mind_forks()
+        compute_in_calling_thread()
 
     def run(self, run: Run) -> list[Any]:
         """Run and commit; what updates anything, or hands a state out, waits for its turn.

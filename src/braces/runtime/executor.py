@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
@@ -17,13 +18,14 @@ from braces.lower.kernels import forget_kernels
 from braces.lower.watch import Watch
 from braces.passes.catalogue import DEFAULT, ELIMINATE
 from braces.passes.pipeline import Pass, Passes, as_passes
+from braces.runtime.ahead import Feeds, check_ahead, on_device
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
 from braces.runtime.device import forked, refuse_forked
 from braces.runtime.feeds import check_names, convert
 from braces.runtime.fetches import read_fetch
 from braces.runtime.interpreted import InterpretedPlan
-from braces.runtime.plan import Plan
+from braces.runtime.plan import Plan, declared_data
 from braces.runtime.profiling.measure import Task, check_count, profiled
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.recent import MOST_EXECUTABLES, Notice, Recent
@@ -243,6 +245,47 @@ class Executor(Hinted):
         feeds = self._feeds(runnable.plan, {} if feed is None else feed)
         runnable.compile(Run(scope, feeds, Watch(), NONE_GIVEN))
 
+    def feeds(
+        self, program: Builder, batches: Iterable[Mapping[str, Any]], *, ahead: int = 2
+    ) -> Feeds:
+        """Make feeds ready while the runs before them compute.
+
+        A thread reads the batches, brings each to the declared dtypes as a run would, and moves
+        it to the device; where there is a core for it, that takes no time of the runs. Each
+        feed is a copy: an iterator may give the same array again, with other numbers in it.
+
+        Args:
+            program: The program that is fed.
+            batches: What `run` takes as `feed`, again and again: a list, a generator, a loader
+                of another library. It is read in a thread of its own.
+            ahead: How many feeds are ready at most; one more is being made.
+
+        Returns:
+            An iterator of feeds, whose `close`, or the end of a `with` block, stops the
+            thread. What `batches` raises is raised in place of the feed that it was to give.
+
+        Raises:
+            FeedError: `batches` cannot be read one by one; from the iterator: a batch is no
+                dict, or has data that is unknown, or of another type.
+            ProgramError: `ahead` is no number from 1.
+
+        Example:
+            >>> import numpy as np
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     y = br.sum(br.data("x", ["batch"]))
+            >>> exe, scope = br.Executor(), br.Scope()
+            >>> batches = ({"x": np.ones(n)} for n in (2, 3))  # float64 becomes float32
+            >>> [float(exe.run(prog, scope, feed=x, fetch=y)) for x in exe.feeds(prog, batches)]
+            [2.0, 3.0]
+        """
+        if forked:
+            refuse_forked()
+        _check_program(program)
+        BACKENDS[self.mode].prepare_process()
+        data = declared_data(program.definition.main)
+        return Feeds(batches, partial(on_device, data, self.device), check_ahead(ahead))
+
     def profile(
         self,
         program: Builder,
@@ -398,6 +441,11 @@ def _again(
 ) -> Executor:
     """An executor with these settings."""
     return Executor(mode, device, max_executables=max_executables, passes=passes)
+
+
+def _check_program(program: Any) -> None:
+    if not isinstance(program, Builder):
+        raise ProgramError(f"{program!r:.80} is no program.", fix="exe.feeds(prog, batches).")
 
 
 def _check_order(program: Any, scope: Any) -> None:

@@ -32,7 +32,7 @@ class InterpretedPlan:
         self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
     ) -> None:
         del recent  # nothing is compiled but kernels, which all plans share
-        mind_forks()
+        self.prepare_process()
         self.plan = plan
         self.device = device
         self.check_nan = check_nan
@@ -44,6 +44,11 @@ class InterpretedPlan:
     def open(name: str | None) -> Any:
         """The device of this name, as JAX has it."""
         return open_device(name)
+
+    @staticmethod
+    def prepare_process() -> None:
+        """Let a child know that it was forked."""
+        mind_forks()
 
     @cached_property
     def script(self) -> Script:

@@ -126,5 +126,9 @@ class Plan:
     @cached_property
     def data(self) -> dict[str, VarInfo]:
         """All data variables of the program."""
-        infos = self.definition.main.vars
-        return {name: info for name, info in infos.items() if info.kind == DATA}
+        return declared_data(self.definition.main)
+
+
+def declared_data(body: Body) -> dict[str, VarInfo]:
+    """The data variables of a block."""
+    return {name: info for name, info in body.vars.items() if info.kind == DATA}

@@ -1,0 +1,165 @@
+"""Feeds are made ready by a thread while runs compute."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import FeedError, ProgramError
+
+pytestmark = pytest.mark.unoptimized
+
+
+def summing() -> tuple[br.Program, br.Var]:
+    with br.Program() as prog:
+        x, y = br.data("x", ["b", 2]), br.data("y", ["b"], dtype="float64")
+        total = br.sum(x) + br.cast(br.sum(y), "float32")
+    return prog, total
+
+
+def batches(number: int) -> Iterator[dict[str, Any]]:
+    for i in range(number):
+        yield {"x": np.full((i + 1, 2), i, "float64"), "y": np.full(i + 1, 0.5)}
+
+
+def reading() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == "braces feeds"]
+
+
+@pytest.mark.parametrize("ahead", [1, 5])
+def test_runs_on_feeds_made_ahead_give_what_runs_on_the_batches_give(
+    ahead: int, mode: str
+) -> None:
+    prog, total = summing()
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    feeds = exe.feeds(prog, batches(3), ahead=ahead)
+    ready = [exe.run(prog, scope, feed=feed, fetch=total) for feed in feeds]
+    assert ready == [exe.run(prog, scope, feed=batch, fetch=total) for batch in batches(3)]
+    assert list(feeds) == []
+    feeds.close()
+    assert not reading()
+
+
+def test_feeds_have_the_declared_dtypes_and_64_bits_are_kept() -> None:
+    prog, _ = summing()
+    with br.Executor().feeds(prog, batches(1)) as feeds:
+        feed = next(feeds)
+    assert {name: str(value.dtype) for name, value in feed.items()} == {
+        "x": "float32",
+        "y": "float64",
+    }
+
+
+def test_a_variable_may_name_what_is_fed() -> None:
+    with br.Program() as prog:
+        x = br.data("x", [2])
+    batch: Any = {x: [1, 2]}
+    assert list(next(br.Executor().feeds(prog, [batch]))) == ["x"]
+
+
+def test_an_iterator_may_fill_the_same_array_again() -> None:
+    buffer, written = np.zeros(64, "float32"), threading.Event()
+
+    def filled() -> Iterator[dict[str, Any]]:
+        for i in range(3):
+            buffer[:] = i
+            yield {"x": buffer}
+        buffer[:] = -1
+        written.set()
+
+    with br.Program() as prog:
+        out = br.sum(br.data("x", [64]))
+    exe, scope = br.Executor(), br.Scope()
+    feeds = exe.feeds(prog, filled(), ahead=4)
+    assert written.wait(60)
+    assert [exe.run(prog, scope, feed=feed, fetch=out) for feed in feeds] == [0, 64, 128]
+
+
+def test_no_more_are_ready_than_asked_for() -> None:
+    given = list[int]()
+
+    def counted() -> Iterator[dict[str, Any]]:
+        for i in range(100):
+            given.append(i)
+            yield {"x": np.zeros((1, 2)), "y": np.zeros(1)}
+
+    feeds = br.Executor().feeds(summing()[0], counted(), ahead=2)
+    for _ in range(10):
+        next(feeds)
+        assert len(given) <= 10 + 2
+    feeds.close()
+    assert len(given) <= 12
+
+
+def test_what_the_iterator_raises_comes_in_its_place_with_its_own_trace() -> None:
+    def failing() -> Iterator[dict[str, Any]]:
+        yield from batches(2)
+        raise OSError("the file ended early")
+
+    feeds = br.Executor().feeds(summing()[0], failing())
+    for _ in range(2):
+        next(feeds)
+    with pytest.raises(OSError, match="ended early") as raised:
+        next(feeds)
+    assert "in failing" in "".join(traceback.format_tb(raised.value.__traceback__))
+    assert list(feeds) == []
+
+
+@pytest.mark.parametrize(
+    ("batch", "says"),
+    [
+        ({"x": np.zeros((1, 2)), "z": 1}, "The program has no data `z`."),
+        ({"x": np.zeros((1, 2), "int32")}, "an array of integers is not one of floats"),
+        ([1, 2], "no dict"),
+    ],
+)
+def test_a_batch_that_is_wrong_is_refused_in_its_place(batch: Any, says: str) -> None:
+    feeds = br.Executor().feeds(summing()[0], [*batches(1), batch])
+    next(feeds)
+    with pytest.raises(FeedError, match=says):
+        next(feeds)
+
+
+def test_what_is_closed_gives_nothing_more_and_closes_the_generator() -> None:
+    closed = list[str]()
+
+    def endless() -> Iterator[dict[str, Any]]:
+        try:
+            while True:
+                yield from batches(1)
+        finally:
+            closed.append(threading.current_thread().name)
+
+    with br.Executor().feeds(summing()[0], endless()) as feeds:
+        next(feeds)
+    assert closed == ["braces feeds"]
+    assert list(feeds) == []
+    feeds.close()
+
+
+def test_letting_go_of_feeds_stops_their_thread() -> None:
+    feeds = br.Executor().feeds(summing()[0], batches(1000))
+    next(feeds)
+    (thread,) = reading()
+    del feeds
+    gc.collect()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_what_cannot_be_read_one_by_one_is_refused_at_once() -> None:
+    exe, prog = br.Executor(), summing()[0]
+    with pytest.raises(FeedError, match="batch by batch"):
+        exe.feeds(prog, 5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ProgramError, match="no number of batches"):
+        exe.feeds(prog, [], ahead=0)
+    with pytest.raises(ProgramError, match="is no program"):
+        exe.feeds([], prog)  # pyright: ignore[reportArgumentType]
+    assert not reading()
