@@ -155,6 +155,42 @@ def test_a_cell_without_a_batch_is_taken_out_as_one_with_it() -> None:
             close(found, as_written)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_masks_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> None:
+    with br.Program() as prog:
+        xs = br.data("xs", ["t", 3, WIDTH])
+        w, u = (br.parameter(n, [WIDTH, WIDTH]) for n in "wu")
+        rnn = br.create_rnn(reverse=reverse)
+        with rnn.stepnet() as net:
+            h, x = net.add_memory(shape=[3, WIDTH]), net.add_input(xs)
+            inner = br.create_rnn()
+            with inner.stepnet() as deep:
+                k = deep.add_memory(shape=[WIDTH])
+                part = br.dropout(deep.add_input(x), rate=0.5)
+                k.update(br.tanh(part @ w + k @ u))
+                deep.add_output(part)
+                deep.add_output(k)
+            part, rows = inner()
+            kept = br.dropout(x, rate=0.5)
+            h.update(br.tanh(kept @ w + h @ u + rows))
+            net.add_output(part)
+            net.add_output(kept)
+        slope = br.gradients(br.sum(rnn.final(h)), [xs, w])
+        curved = br.gradients(br.sum(br.sin(slope[0])), [w])
+    wanted = [*rnn(), *slope, *curved]
+    found = all_ops(prog.explain(fetch=wanted[:2]).program.main)
+    assert sorted(path for path, op in found if op.type == "dropout") == ["", "loop_1/body"]
+    for trips in (0, 1, 4):
+        feed = {"xs": np.random.default_rng(trips).normal(size=(trips, 3, WIDTH)).astype("f")}
+        as_written = run(prog, wanted, trips, feed=feed, passes=PLAIN)
+        for mode in MODES:
+            found = run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default)
+            for one, other in zip(found[:2], as_written[:2], strict=True):
+                np.testing.assert_array_equal(one, other)
+            for one, other in zip(found[2:], as_written[2:], strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("cell", CELLS)
 def test_no_weight_is_transposed_in_a_loop(cell: str) -> None:
     prog, fetch = built(cell, order=1)

@@ -5,6 +5,7 @@ Keys are those of `braces.ops.random`: each draw follows from (run, operator, tr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from braces.define.axes import (
     mapped,
     numbered,
     operated_axes,
+    shape_of,
     without,
 )
 from braces.define.counting import for_each
@@ -279,10 +281,11 @@ def infer_random_permutation(
 
 
 def dropped(types: Types, attrs: Attrs) -> AxisMap:
-    """In training, draws differ from place to place."""
-    indices = numbered(first_rank(types, "x"))
-    inputs = {"state": (("state",),), "x": (indices,)}
-    mixed = ["state", *(indices if attrs["training"] else ())]
+    """In training, draws differ from place to place, but each trip has its own."""
+    indices, trips = numbered(first_rank(types, "x")), types.get("trips", ())
+    several = [indices[:1] if shape_of(trip) else () for trip in trips]
+    inputs = {"state": (("state",),), "x": (indices,), "trips": tuple(several)}
+    mixed = ["state", *(indices[any(several) :] if attrs["training"] else ())]
     return mapped(types, inputs, {"out": (indices,)}, mixed)
 
 
@@ -299,6 +302,7 @@ def drawn_in_training(types: Types, attrs: Attrs) -> int:
     examples=(
         "state=u32[2] x=f32[2,3] rate=0.5 salt=1",
         "state=u32[2] x=f64[b,4] trips=i32[] rate=0.25 salt=2",
+        "state=u32[2] x=f32[3,4] trips=i64[] trips=i64[3] rate=0.5 salt=2",
         "state=u32[2] x=f32[] rate=0.0 salt=1",
         "state=u32[2] x=f64[5] rate=1.0 salt=1",
         "state=u32[2] x=f64[5] rate=0.5 training=False salt=1",
@@ -325,7 +329,8 @@ def dropout(
     Inputs:
         state: u32[2]. Seed and run counter.
         x: number[*shape].
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first. One of them may be
+            integer[n], where `x` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         rate: The probability of dropping; 0 drops nothing, 1 everything.
@@ -337,14 +342,22 @@ def dropout(
 
     Raises:
         ProgramError: `rate` is not between 0 and 1.
+        ShapeError: `x` has no first axis of so many trips.
     """
     x = floating(x)
     if not training or rate == 0:
         return x
     if rate == 1:
         return jnp.zeros(x.shape, x.dtype)
-    kept = _chosen(key_of(state, salt, trips), x.shape, 1 - rate)
-    return lax.select(kept, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
+
+    def of_one_trip(trips: Sequence[Any], x: Any) -> Any:
+        kept = _chosen(key_of(state, salt, trips), x.shape, 1 - rate)
+        return lax.select(kept, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
+
+    several = [0 if trip.ndim else None for trip in trips]
+    if 0 not in several:
+        return of_one_trip(trips, x)
+    return jax.vmap(of_one_trip, in_axes=(several, 0))(list(trips), x)
 
 
 @dropout.infer
@@ -359,7 +372,12 @@ def infer_dropout(
 ) -> TensorType:
     """The shape of `x`; integers give float32."""
     del attrs
-    check_key(context, state, salt, trips)
+    several = [trip for trip in trips if trip.rank == 1]
+    first = several[0].shape if len(several) == 1 and x.rank else ()
+    problem = f"{context.type} has {first} trips, and another number of {x}."
+    for size, trip in zip(first, x.shape, strict=False):
+        context.unify(size, trip, problem)
+    check_key(context, state, salt, [trip for trip in trips if not first or trip.rank != 1])
     check_probability(context, rate, "rate")
     return x.with_dtype(float_dtype(x.dtype))
 

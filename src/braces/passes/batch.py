@@ -11,8 +11,9 @@
 One large product takes less time than many small ones. So what costs much to compute moves,
 with what it is computed from; and what is computed of that alone, where it is no larger. What
 is only added up stays for `defer`, which adds it for all trips in one go. What draws random
-numbers stays, and what owns blocks, and what does not say how axes map. Results are the same up
-to the order in which products are added.
+numbers moves where it can be told of all trips, each of which draws as for itself; what owns
+blocks stays, and what does not say how axes map. Results are the same up to the order in which
+products are added.
 """
 
 from __future__ import annotations

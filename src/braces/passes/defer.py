@@ -20,8 +20,9 @@ is stacked, and the products are added in one contraction over the trips.
       }
 
 What costs much to compute moves, with all that is computed of it, and with what it is computed
-from where that needs no further rows. What draws random numbers stays, and what owns blocks,
-and what does not say how axes map. Results are the same up to the order of additions.
+from where that needs no further rows. What draws random numbers is told of all trips, or stays;
+so does what owns blocks, and what does not say how axes map. Results are the same up to the
+order of additions.
 """
 
 from __future__ import annotations

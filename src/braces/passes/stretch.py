@@ -153,7 +153,7 @@ def stretched(
         trips: How many there are.
         into: Whether its outputs are to be of all trips together, added up.
     """
-    if OPS.get(op.type).axes_rule is None or is_random(op) or op.bodies():
+    if OPS.get(op.type).axes_rule is None or op.bodies():
         return None
     if any(isinstance(type_of(name), ListType) for name in (*op.reads(), *op.binds())):
         return None
@@ -261,7 +261,14 @@ class _Stretching:
         index = found.pop() if len(found) == 1 else None
         if index is None or index in others or index in axes.mixed:
             return None
+        if is_random(self.op) and not self._tells_trips(axes, index):
+            return None
         return index if (index in axes.fills) is self.into else None
+
+    def _tells_trips(self, axes: AxisMap, index: str) -> bool:
+        """Whether what draws is told which trip each entry is of: each has draws of its own."""
+        slots = OPS.get(self.op.type).index_slots & axes.inputs.keys()
+        return any(index in indices for slot in slots for indices in axes.inputs[slot])
 
     def _longer(self, ranks: Mapping[str, int], name: str) -> Type:
         """The type of a value for all trips."""

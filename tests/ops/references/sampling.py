@@ -68,6 +68,12 @@ def dropout(
         return x
     if rate == 1:
         return np.zeros_like(x)
+    if any(map(np.ndim, trips)):
+        each = zip(
+            x, *(trip if np.ndim(trip) else [trip] * len(x) for trip in trips), strict=True
+        )
+        attrs = {"rate": rate, "training": training, "salt": salt}
+        return np.stack([dropout(state, one, *those, **attrs) for one, *those in each])
     kept = chosen(key_of(state, salt, trips), x.shape, 1 - rate)
     return np.where(kept, x / np.asarray(1 - rate, x.dtype), 0).astype(x.dtype)
 
