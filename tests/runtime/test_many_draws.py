@@ -97,6 +97,12 @@ def test_draws_of_a_kind_that_are_handed_out_make_a_group() -> None:
     assert [len(group) for group in groups(plan.body, kept, most=PIECE)] == [2, 2, 2, 2]
 
 
+def test_one_loop_draws_no_more_than_memory_is_taken_for() -> None:
+    plan = Plan.of(model(["uniform"], copies=20).startup.definition, ())
+    kept = set(plan.updates.values())
+    assert [len(group) for group in groups(plan.body, kept, most=3)] == [16, 4]
+
+
 def test_masks_of_dropout_are_drawn_where_they_are_used() -> None:
     with br.Program() as prog:
         x = br.data("x", [4, 4])

@@ -11,6 +11,7 @@ What else is drawn, a mask of dropout say, is computed where it is used, and now
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,9 @@ from typing import Any
 from braces.define.definition import Values
 from braces.ir.records import Body, Op
 from braces.ops.drawing import DRAWINGS, piece_starts
+
+LARGEST_IN_A_LOOP = 16
+"""How many of the largest arrays one loop draws at most: all are there once more meanwhile."""
 
 
 @dataclass(eq=False)
@@ -63,11 +67,14 @@ class ManyDraws:
             kept: The variables that it hands out.
             most: How many numbers an array has that is not drawn alone.
         """
-        kinds = dict[Any, Group]()
+        kinds, numbers = dict[Any, Group](), Counter[Any]()
         for op in body.ops:
-            if op.type in DRAWINGS and _is_kept(op, kept, most):
+            size = _handed_out(op, kept) if op.type in DRAWINGS else 0
+            if 0 < size <= most:
                 kind = op.type, tuple(op.reads()), DRAWINGS[op.type].kind(op.attrs)
-                kinds.setdefault(kind, Group([])).ops.append(op)
+                part = kind, numbers[kind] // (most * LARGEST_IN_A_LOOP)
+                kinds.setdefault(part, Group([])).ops.append(op)
+                numbers[kind] += size
         return ManyDraws._of([group for group in kinds.values() if len(group.ops) > 1])
 
     @staticmethod
@@ -99,11 +106,11 @@ class ManyDraws:
         return self.drawn[path]
 
 
-def _is_kept(op: Op, kept: Collection[str], most: int) -> bool:
-    """Whether an array of known size is handed out, and is not too large to be drawn so."""
+def _handed_out(op: Op, kept: Collection[str]) -> int:
+    """How many numbers it hands out as it draws them; 0 where none, or not known."""
     shape = op.attrs["shape"]
     assert isinstance(shape, tuple)
     sizes = [size for size in shape if isinstance(size, int)]
-    known = len(sizes) == len(shape) and 0 < math.prod(sizes) <= most
     alone = len(list(op.reads())) == 1  # in no loop, whose trips it would read
-    return known and alone and all(name in kept for name in op.binds())
+    whole = len(sizes) == len(shape) and alone and all(name in kept for name in op.binds())
+    return math.prod(sizes) if whole else 0
