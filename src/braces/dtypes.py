@@ -157,7 +157,7 @@ def bytes_of(type_: Type) -> Size:
         >>> bytes_of(parse_type("f64[b,4]")), bytes_of(parse_type("list<f32[2]>"))
         (32*b, 0)
     """
-    return 0 if isinstance(type_, ListType) else product((type_.dtype.itemsize, *type_.shape))
+    return 0 if isinstance(type_, ListType) else product((*type_.shape, type_.dtype.itemsize))
 
 
 def known_bytes(type_: Type) -> int:

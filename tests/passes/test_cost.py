@@ -75,6 +75,28 @@ def test_an_operator_that_tells_nothing_is_named() -> None:
     assert str(found).splitlines()[-1] == "  one operation for each number: sorted_somehow"
 
 
+@pytest.mark.parametrize(
+    ("name", "rule", "what"),
+    [
+        ("counts_nothing", lambda types, attrs: types["nothing"], "fails: KeyError"),
+        ("counts_text", lambda types, attrs: "7", "gives something else: str"),
+    ],
+)
+def test_functions_of_definitions_that_count_wrongly_are_named(
+    name: str, rule: Any, what: str
+) -> None:
+
+    def miscounted(x: br.Tensor) -> br.Tensor:
+        return x
+
+    miscounted.__name__ = name
+    made = br.op(axes="... -> ...", dtypes=lambda operator, x: x, operations=rule)(miscounted)
+    with br.Program() as prog:
+        out = made(br.data("x", ["b"]))
+    with pytest.raises(br.errors.OpDefinitionError, match=f"{name} {what}"):
+        prog.cost(out)
+
+
 @pytest.mark.parametrize("said", [{"operations": -1}, {"operations": "2"}, {"picks": ("y",)}])
 def test_definitions_that_count_wrongly_are_refused(said: Any) -> None:
     def uncounted(x: br.Tensor) -> br.Tensor:

@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 GIVES = {
     "axes=": "a notation, as '... i -> ...', or an AxisMap",
+    "operations=": "a whole number, or a size made of those of its types",
     "dtypes=": "a dtype, or a tuple with one for each output",
     "infer": "the type of each output, as TensorType(dtype, shape)",
     "resolved": "a dict of attributes by name",

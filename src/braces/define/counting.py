@@ -11,12 +11,11 @@ axes have, so the sizes of all axes are multiplied:
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from braces.define.axes import Attrs, AxisMap, Index, Types, shape_of
-from braces.dims import Size, call, product
+from braces.dims import Dim, Size, call, product, sum_of
 
 Sizes: TypeAlias = "Mapping[str, Size]"
 Operations: TypeAlias = "int | Callable[[Any, Any], Size] | None"
@@ -27,7 +26,7 @@ UNKNOWN_DEPTH = 10
 
 def space(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
     """How many combinations of entries the axes have."""
-    return product(tuple(_sizes(axes, inputs, outputs).values()))
+    return product(_sizes(axes, inputs, outputs).values())
 
 
 def of_products(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
@@ -44,8 +43,15 @@ def of_products(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
     for at, operand in enumerate(rest, 1):
         joined = held | operand
         held = joined & ends.union(*rest[at:])
-        total = _entries(joined, sizes) * (1 if held == joined else 2) + total
+        total = total + _entries(joined, sizes) * (1 if held == joined else 2)
     return total
+
+
+def size_of(found: object) -> Size:
+    """What a function of a definition gave, which must be a size."""
+    if isinstance(found, int | Dim):
+        return found
+    raise TypeError
 
 
 def comparisons(size: Size) -> int:
@@ -64,13 +70,13 @@ def for_each(slot: str, times: int | Callable[[Types, Attrs], Size] = 1) -> Oper
     def rule(types: Types, attrs: Attrs) -> Size:
         shapes = map(shape_of, types.get(slot, ()))
         once = times(types, attrs) if callable(times) else times
-        return functools.reduce(lambda total, shape: product(shape) * once + total, shapes, 0)
+        return sum_of(product((*shape, once)) for shape in shapes)
 
     return rule
 
 
 def _entries(indices: set[str], sizes: Sizes) -> Size:
-    return product(tuple(size for index, size in sizes.items() if index in indices))
+    return product(size for index, size in sizes.items() if index in indices)
 
 
 def _sizes(axes: AxisMap, inputs: Types, outputs: Types) -> dict[str, Size]:
@@ -79,7 +85,8 @@ def _sizes(axes: AxisMap, inputs: Types, outputs: Types) -> dict[str, Size]:
     for of, types in ((axes.of, inputs), (axes.of_output, outputs)):
         for pairs in _named(of, types):
             for index, size in pairs:
-                found[index] = call("max", found.get(index, 0), size)
+                if found.setdefault(index, size) != size:
+                    found[index] = call("max", found[index], size)
     return found
 
 

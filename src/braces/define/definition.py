@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from braces.define.axes import AxisRule
-from braces.define.counting import Operations, of_products, space
+from braces.define.calling import ask
+from braces.define.counting import Operations, of_products, size_of, space
 from braces.define.kinds import PLAIN, coerce_argument, normalise
 from braces.define.offence import decode_offender
 from braces.define.signature import REQUIRED, AttrSpec, Slot
@@ -214,7 +215,8 @@ class OpDef:
         Outputs that are not wanted are left out.
         """
         if callable(self.operations):
-            return self.operations({**outputs, **inputs}, attrs)
+            given = ({**outputs, **inputs}, attrs)
+            return ask(self.type, "operations=", self.operations, given, {}, size_of)
         if self.operations == 0 or (self.operations is None and self.changes_only):
             return 0
         if self.axes_rule is None:

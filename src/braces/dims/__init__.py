@@ -30,6 +30,7 @@ from braces.dims.size import (
     never_negative,
     product,
     substitute,
+    sum_of,
 )
 from braces.dims.text import LARGEST_NUMBER, LONGEST_TEXT
 from braces.dims.unifier import Unifier
@@ -50,4 +51,5 @@ __all__ = [
     "parse_size",
     "product",
     "substitute",
+    "sum_of",
 ]

@@ -10,7 +10,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from braces.dims.bounds import (
@@ -129,10 +129,7 @@ class Dim:
         return str(self)
 
     def __add__(self, other: Size) -> Size:
-        total = Terms()
-        total.add(self, 1)
-        total.add(other, 1)
-        return total.size()
+        return sum_of((self, other))
 
     def __mul__(self, other: Size) -> Size:
         total = Terms()
@@ -386,9 +383,23 @@ _SIMPLE: dict[str, Callable[[Size, Size], Size]] = {
 }
 
 
-def product(sizes: Shape) -> Size:
+def product(sizes: Iterable[Size]) -> Size:
     """The product of sizes; 1 for none."""
-    return functools.reduce(lambda a, b: a * b, sizes, 1)
+    numbers, symbols = 1, list[Dim]()
+    for size in sizes:
+        if isinstance(size, int):
+            numbers *= size
+        else:
+            symbols.append(size)
+    return functools.reduce(lambda a, b: b * a, symbols, numbers)
+
+
+def sum_of(sizes: Iterable[Size]) -> Size:
+    """The sum of sizes; 0 for none."""
+    total = Terms()
+    for size in sizes:
+        total.add(size, 1)
+    return total.size()
 
 
 def substitute(size: Size, values: Mapping[str, Size]) -> Size:

@@ -14,7 +14,8 @@ from braces.errors import ShapeError, visible_lines
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.catalogue import DEFAULT
-from braces.passes.cost import Cost, checked_sizes, cost_at
+from braces.passes.cost import Cost
+from braces.passes.count import checked_sizes, cost_at
 from braces.passes.pipeline import Note, Pass, as_passes, noting, run_pass, wanted
 from braces.passes.prune import target_names
 

@@ -15,7 +15,7 @@ from braces.ir.parser import parse_program
 from braces.ir.records import ProgramDef
 from braces.ir.walk import all_bodies
 from braces.passes.admit import admit, op_modules, op_versions
-from braces.passes.cost import cost
+from braces.passes.count import cost
 from braces.passes.explain import explain
 from braces.passes.for_test import for_test
 from braces.program.block import Block
