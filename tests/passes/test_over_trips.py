@@ -10,6 +10,7 @@ import pytest
 from tests.cells import CELLS, WIDTH
 
 import braces as br
+from braces.builder.append import call
 from braces.ir.walk import all_bodies, all_ops
 
 ROWS, CLASSES = 3, 5
@@ -153,6 +154,30 @@ def test_a_cell_without_a_batch_is_taken_out_as_one_with_it() -> None:
         for mode in MODES:
             found = run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default)
             close(found, as_written)
+
+
+def test_frames_of_all_trips_are_convolved_as_one_batch() -> None:
+    with br.Program() as prog:
+        frames = br.data("frames", ["t", "b", 2, 5, 5], dtype="float64")
+        weight = br.parameter("weight", [3, 2, 3, 3], dtype="float64")
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(init=br.zeros([frames.shape[1], 3, 3, 3], dtype="float64"))
+            seen = call("conv2d", net.add_input(frames), weight)
+            h.update(br.tanh(h + seen))
+            net.add_output(h)
+        slope = br.gradients(br.sum(br.sin(rnn())), [weight, frames])
+    wanted = [rnn(), *slope]
+    found = all_ops(prog.explain(fetch=rnn()).program.main)
+    assert [path for path, op in found if op.type == "conv2d"] == [""]
+    for trips in (0, 1, 4):
+        feed = {"frames": np.random.default_rng(trips).normal(size=(trips, ROWS, 2, 5, 5))}
+        as_written = run(prog, wanted, trips, feed=feed, mode="interpret")
+        for mode in MODES:
+            close(
+                run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default),
+                as_written,
+            )
 
 
 @pytest.mark.parametrize("reverse", [False, True])

@@ -18,9 +18,10 @@ from braces.passes.hoist import kept_for
 from braces.passes.pipeline import note
 from braces.passes.rewrite import Place
 from braces.passes.stretch import Stretched, stretched
+from braces.passes.stretch_first import StretchedFirst, stretched_first
 from braces.passes.stretch_rows import StretchedRows, stretched_rows
 
-ForTrips: TypeAlias = "Stretched | StretchedRows"
+ForTrips: TypeAlias = "Stretched | StretchedFirst | StretchedRows"
 """How an operator is written for all trips."""
 
 LIMIT_BYTES = 2**30
@@ -135,7 +136,10 @@ class Trips:
             return None
         if isinstance(view_of(op), PartitionView):
             return stretched_rows(self.place, op, self.type_of, varying, self.length)
-        return stretched(op, self.type_of, varying, self.length, total is not None)
+        found = stretched(op, self.type_of, varying, self.length, total is not None)
+        if found is not None or total is not None:
+            return found
+        return stretched_first(op, self.type_of, varying, self.length)
 
     def value(self, name: str) -> Var:
         """What stands for something of the body; what is fixed is built when asked for."""
