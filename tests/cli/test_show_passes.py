@@ -98,6 +98,7 @@ def test_json_has_what_passes_did(steps_file: str, capsys: pytest.CaptureFixture
         "operations": "24*n",
         "bytes_read": "84*n",
         "bytes_written": "36*n",
+        "text": "24 FLOP·n, 120 B·n",
     }
     (loop,) = batch["constructs"]
     assert (loop["path"], loop["type"], loop["same"]) == ("steps", "loop", False)
@@ -149,3 +150,11 @@ def test_a_file_without_programs_has_nothing_to_explain(
     save_parameters(scope, path)
     assert main(["show", "--passes", path]) == 1
     assert "has arrays, and no programs" in capsys.readouterr().err
+
+
+def test_a_program_shows_what_a_run_takes(
+    steps_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "  takes 24 FLOP·n, 120 B·n\n" in shown(capsys, steps_file)
+    takes = as_json(capsys, steps_file)["programs"]["program"]["takes"]
+    assert (takes["operations"], takes["bytes_read"]) == ("24*n", "84*n")

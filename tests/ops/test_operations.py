@@ -184,11 +184,7 @@ def fixed(sizes: Mapping[str, int]) -> Callable[[Size], Size]:
 
 
 def test_every_operator_tells_its_operations() -> None:
-    silent = [
-        d.type
-        for d in OPS.definitions.values()
-        if d.operations is None
-        and d.axes_rule is None
-        and not (d.owns_blocks or d.changes_only)
-    ]
-    assert not silent
+    ours = [d for d in OPS.definitions.values() if d.kernel.__module__.startswith("braces.")]
+    kernels = [d for d in ours if not (d.owns_blocks or d.changes_only)]
+    assert len(kernels) > 150
+    assert not [d.type for d in kernels if d.operations is None and d.axes_rule is None]

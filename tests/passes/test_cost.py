@@ -244,6 +244,11 @@ def test_a_network_takes_what_xla_counts() -> None:
     assert prog.cost(loss).operations == pytest.approx(theirs["flops"], rel=0.2)
 
 
+def test_a_page_shows_the_text() -> None:
+    found = cost("data x: f32[b]  y: f32[b] = tanh(x=x)")
+    assert found._repr_html_() == f"<pre>{found}</pre>"
+
+
 def test_the_text_has_what_takes_most_first() -> None:
     lines = str(cost(LOOP)).splitlines()
     assert lines == [

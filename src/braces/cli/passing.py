@@ -180,4 +180,5 @@ def plain_cost(cost: Cost | None) -> dict[str, int | str] | None:
         "operations": number(cost.operations),
         "bytes_read": number(cost.bytes_read),
         "bytes_written": number(cost.bytes_written),
+        "text": str(cost),
     }

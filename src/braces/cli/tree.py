@@ -6,11 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from braces.cli.passing import plain_cost
 from braces.cli.terminal import Style
 from braces.dims import product
 from braces.dtypes import ListType, Type, bytes_of
+from braces.errors import ShapeError
 from braces.ir.records import BLOCK, DATA, Body, Op
 from braces.ir.walk import all_ops, free_names
+from braces.passes.cost import Cost
+from braces.passes.count import cost
 from braces.program import Program
 
 Tree = dict[str, Any]
@@ -31,9 +35,18 @@ def describe(program: Program, gives: Mapping[str, str]) -> Tree:
         "data": {i.name: str(i.type) for i in main.vars.values() if i.kind == DATA},
         "gives": {name: str(main.vars[var].type) for name, var in gives.items()},
         "updates": len(program.updates),
+        "takes": plain_cost(_cost(program, gives)),
         "parameters": [_parameter(i.name, i.type, i.kind) for i in program.persistables],
         "blocks": _block("", main, None),
     }
+
+
+def _cost(program: Program, gives: Mapping[str, str]) -> Cost | None:
+    """What a run takes; `None` where that is longer than a text may be."""
+    try:
+        return cost(program, list(gives.values())).total
+    except ShapeError:
+        return None
 
 
 def _parameter(name: str, type_: Type, kind: str) -> Tree:
@@ -75,6 +88,8 @@ def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
         yield f"  data {data}: {style.dim(type_)}"
     for given, type_ in tree["gives"].items():
         yield f"  gives {given}: {style.dim(type_)}"
+    if tree["takes"]:
+        yield f"  takes {style.dim(tree['takes']['text'])}"
     yield f"  {{ {counted(tree['blocks']['ops'])}"
     yield from _block_lines(tree["blocks"], "    ", style)
     yield "  }"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -124,6 +125,9 @@ class ProgramCost:
     def untold(self) -> tuple[str, ...]:
         """The types of operators that do not tell how many operations they take."""
         return tuple(sorted({one.type for one in self.ops if not one.told}))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         total = self.total
