@@ -14,6 +14,7 @@ from braces.ir.walk import producers, rename_op
 from braces.passes.batch import able
 from braces.passes.defer import deferrable
 from braces.passes.draws import is_random
+from braces.passes.layout import FEW
 from braces.passes.pipeline import note
 from braces.passes.products import Joint, Key, total
 from braces.passes.rewrite import Place
@@ -22,6 +23,9 @@ from braces.passes.trips import LIMIT_BYTES, Trips, apart
 
 FEWEST = 3
 """Fewer products that are added stay: what varies in them is put together in each trip."""
+
+LARGE_BYTES = 2**18
+"""What is larger is not joined in a trip: in pieces it stays nearer to where it is computed."""
 
 BEFORE, WITHIN, AFTER = "before", "within", "after"
 """Where a product is to be made: before the loop, in each trip, or after the loop."""
@@ -268,21 +272,35 @@ class Groups:
     # ---- what does ---------------------------------------------------------------------------
 
     def _holds(self, found: Shared | Sum, place: str) -> bool:
-        """Whether it pays and fits as one, and what is joined before the loop is no larger."""
+        """Whether it fits and pays as one; why it does not pay is noted."""
         type_of, op = self.trips.type_of, found.ops[0]
         rows = (found.names,) if isinstance(found, Shared) else (found.names(0), found.names(1))
         fixed = rows[0] if isinstance(found, Shared) else rows[1 - found.varying]
-        taken, products = self.trips.bytes_of(fixed), _listed(one.name for one in found.ops)
-        if isinstance(found, Sum) and len(found.ops) < FEWEST:
-            note(place, f"makes {products} one by one: there are only {len(found.ops)} to add")
-            return False
-        if taken > LIMIT_BYTES:
-            size = f"together {_listed(fixed)} would take {taken / 2**30:.1f} GiB more"
-            note(place, f"makes {products} one by one: {size}")
-            return False
         pairs = zip(found.joint.operands, rows, strict=True)
         sizes = [total(names, operand.axis, type_of) for operand, names in pairs]
-        return found.joint.holds(op, sizes, type_of)
+        if not found.joint.holds(op, sizes, type_of):
+            return False
+        reason = self._reason(found, fixed)
+        if reason is not None:
+            products = _listed(one.name for one in found.ops)
+            note(place, f"makes {products} one by one: {reason}")
+        return reason is None
+
+    def _reason(self, found: Shared | Sum, fixed: tuple[str, ...]) -> str | None:
+        """Why products stay as they are, though they could be one."""
+        taken, trips = self.trips.bytes_of(fixed), self.trips.length
+        if isinstance(found, Sum) and len(found.ops) < FEWEST:
+            return f"there are only {len(found.ops)} to add"
+        if taken > LIMIT_BYTES:
+            return f"together {_listed(fixed)} would take {taken / 2**30:.1f} GiB more"
+        if not self.together:
+            return apart(self.trips.view)
+        if isinstance(trips, int) and trips < FEW:
+            return f"there are only {trips} trips"
+        within = isinstance(found, Shared) and self._fate(found.ops[0]) == WITHIN
+        return (
+            f"together {_listed(fixed)} are large" if within and taken > LARGE_BYTES else None
+        )
 
     def _take(self, found: Shared | Sum | Totals, place: str) -> None:
         note(place, f"makes one product of {_listed(op.name for op in found.ops)}")

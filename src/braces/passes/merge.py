@@ -7,9 +7,10 @@
         q: f32[b,4] = matmul(x=h, y=v)   ->       p, q = split(x=r) {sections=[4, 4], axis=1}
         …                                         …
 
-One product takes less time than several small ones, so a cell costs the same whether its gates
-are written one by one or together. What the products do not share is the same on each trip and
-is put together once, before the loop. The gradient of such a cell adds up products:
+One small product takes less time than several, so a cell costs the same whether its gates are
+written one by one or together. What the products do not share is the same on each trip and is
+put together once, before the loop; for few trips, or where it is large, that does not pay. The
+gradient of such a cell adds up products:
 
     a: f32[b,4] = matmul(x=d, y=u)            k: f32[b,8] = concat(xs=[d, e]) {axis=1}
     c: f32[b,4] = matmul(x=e, y=v)            g: f32[b,4] = matmul(x=k, y=j)
@@ -43,15 +44,21 @@ from braces.define.axes import shape_of
 from braces.ir.records import ARGUMENT, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Memory
 from braces.passes.groups import Groups, Shared, Sum, Totals
-from braces.passes.pipeline import Pass
+from braces.passes.pipeline import Pass, note, noting
 from braces.passes.products import Joint, axis_before, turns_axes
 from braces.passes.rewrite import Change, Place, rewrite_loops
 
 
 def merged(program: ProgramDef) -> ProgramDef:
     """A program whose loops make one product of several in each trip."""
-    while (made := rewrite_loops(program, None, _merge)) is not program:
-        program = made
+    said, before = dict[tuple[str, str], None](), None
+    while before is not program:  # what is joined may share an operand with others
+        before = program
+        with noting() as notes:
+            program = rewrite_loops(program, None, _merge)
+        said |= dict.fromkeys((one.where, one.what) for one in notes)
+    for where, what in said:
+        note(where, what)
     return program
 
 

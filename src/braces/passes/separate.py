@@ -36,6 +36,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.passes.batch import able
 from braces.passes.defer import deferrable
+from braces.passes.layout import FEW
 from braces.passes.pipeline import Pass, note
 from braces.passes.products import Joint, axes_of, resized, total
 from braces.passes.rewrite import Change, Place, rewrite_loops
@@ -162,6 +163,9 @@ class _Separating:
         if taken > LIMIT_BYTES:
             size = f"the parts of `{fixed}` would take {taken / 2**30:.1f} GiB more"
             note(place, f"keeps `{op.name}` whole: {size}")
+            return False
+        if isinstance(self.trips.length, int) and self.trips.length < FEW:
+            note(place, f"keeps `{op.name}` whole: there are only {self.trips.length} trips")
             return False
         sizes = [size for name, part in parts.items() for size in self._sizes(name, part)]
         many = len(joint.operands)
