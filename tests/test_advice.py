@@ -18,6 +18,7 @@ from braces.define import decorator
 from braces.define.decorator import OPS
 from braces.frontend import branches, rnn, while_blocks
 from braces.ir import records
+from braces.runtime.profiling import profile
 
 SRC = Path(br.__file__).parent
 PLACEHOLDERS = {"NAME"}
@@ -60,7 +61,7 @@ def options() -> frozenset[str]:
     """All that is passed by name to anything public."""
     found = {spec.name for d in OPS.definitions.values() for spec in (*d.attrs, *d.inputs)}
     modules = [br, br.layers, br.optimizer, br.init, br.random]
-    modules += [branches, decorator, records, rnn, while_blocks]
+    modules += [branches, decorator, profile, records, rnn, while_blocks]
     for thing in (thing for module in modules for thing in vars(module).values()):
         found.update(_parameters(thing))
         if inspect.isclass(thing):
