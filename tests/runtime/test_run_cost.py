@@ -56,6 +56,22 @@ def test_a_run_without_state_takes_few_calls() -> None:
     assert len(frames) <= 18
 
 
+def test_a_run_of_a_loop_of_which_the_rows_tell_the_trips_takes_few_calls() -> None:
+    with br.Program() as prog:
+        n, table = br.data("n", [], dtype="int32"), br.data("table", [9])
+        loop = br.create_while()
+        with loop.block() as body:
+            i = body.add_memory(init=br.constant(0, dtype="int32"))
+            body.set_condition(i < n)
+            i.update(i + 1)
+            body.add_output(br.take(table, i, axis=0))
+        out = loop()
+    exe, scope = br.Executor(), br.Scope()
+    feed = {"n": np.array(3, "int32"), "table": np.arange(9, dtype="float32")}
+    frames = frames_of(lambda: RUN(exe, prog, scope, feed=feed, fetch=out))
+    assert len(frames) <= 58
+
+
 def interpreted(trips: int) -> Callable[[], Any]:
     """A loop of so many trips with a row-wise branch, three operators and two constants."""
     with br.Program() as prog:

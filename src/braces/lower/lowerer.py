@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -55,13 +55,13 @@ class Site:
     op: Op
     definition: OpDef
 
-    @property
+    @cached_property
     def history(self) -> str | None:
         """The history that begins here, whose need of room it says."""
         roles = self.definition.roles
         return str(self.op.attrs[roles["History"]]) if "Capacity" in roles else None
 
-    @property
+    @cached_property
     def length(self) -> str | None:
         """The dimension of which it says the size."""
         role = self.definition.roles.get("Learned")
