@@ -211,6 +211,17 @@ def test_dropout_at_its_ends(mode: str, attrs: Any, factor: int) -> None:
     np.testing.assert_array_equal(grad, np.full(3, factor))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "message"), [([5], "told 5 trips"), ([3, 3], "must be one number")]
+)
+def test_trips_are_told_for_the_first_axis_and_once(sizes: list[int], message: str) -> None:
+    with br.Program():
+        trips = [br.data(f"trips{i}", [n], dtype="int64") for i, n in enumerate(sizes)]
+        slots = {"state": [STATE], "x": [br.data("x", [3, 4])], "trips": trips}
+        with pytest.raises(ShapeError, match=message):
+            apply("dropout", slots, {"rate": 0.5, "salt": 1})
+
+
 def test_both_modes_drop_the_same() -> None:
     x = np.ones(100, np.float64)
     first, second = (dropped(mode, x, rate=0.5)[0] for mode in MODES)

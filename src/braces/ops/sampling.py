@@ -374,9 +374,8 @@ def infer_dropout(
     del attrs
     several = [trip for trip in trips if trip.rank == 1]
     first = several[0].shape if len(several) == 1 and x.rank else ()
-    problem = f"{context.type} has {first} trips, and another number of {x}."
-    for size, trip in zip(first, x.shape, strict=False):
-        context.unify(size, trip, problem)
+    for size, found in zip(first, x.shape, strict=False):
+        context.unify(size, found, f"{context.type} is told {size} trips, and drops of {x}.")
     check_key(context, state, salt, [trip for trip in trips if not first or trip.rank != 1])
     check_probability(context, rate, "rate")
     return x.with_dtype(float_dtype(x.dtype))
