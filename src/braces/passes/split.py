@@ -61,7 +61,8 @@ def _split(op: Op, place: Place) -> Change:
     loop = view_of(owner) if owner else None
     if owner is None or place.outer is None or not isinstance(loop, LoopView):
         return op
-    as_it_was = any({*op.reads()} == {*one.reads()} for one in place.body.ops)
+    (before,) = (one for one in place.body.ops if one.name == op.name)
+    as_it_was = {*op.reads()} == {*before.reads()}  # so what the trips know of it is right
     trips = Trips.of(loop, owner, place.outer) if as_it_was else None
     if trips is None:
         return op
