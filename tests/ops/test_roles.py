@@ -236,8 +236,8 @@ def test_a_written_gradient_of_an_operator_with_an_input_called_out_grad() -> No
 
 # ---- no code looks one up by its name --------------------------------------------------------
 
-DEFINITIONS = ("ops/control/", "ir/views/", "define/axes.py")
-"""The operators that own blocks and their views, and rules that `axes=` names."""
+DEFINITIONS = ("ops/control/", "ir/views/", "define/axes.py", "ops/drawing.py")
+"""Operators that own blocks and their views, rules that `axes=` names, and how some draw."""
 BY_TYPE = {("ops/rules.py", "value")}
 """Attributes of an operator whose type is asked for first."""
 MAPS = ("attrs", "inputs", "outputs")

@@ -24,6 +24,7 @@ from test_axes import (
     sample_of,
 )
 
+from braces.define.decorator import OPS
 from braces.dtypes import TensorType
 from braces.ir.records import Op
 from braces.passes.stretch import Stretched, stretched
@@ -75,6 +76,7 @@ class Way:
     """An operator that is written for all trips, and what it and the operator are given."""
 
     sample: Sample
+    op: Op
     found: Stretched
     values: Mapping[str, np.ndarray]
 
@@ -89,8 +91,9 @@ class Way:
             whole = np.stack(trips_of(x))
             return whole.reshape(TRIPS, *(1,) * ((rank or whole.ndim) - whole.ndim), *x.shape)
 
-        longer = replace(self.sample, values={}, attrs=self.found.attrs)
-        return longer, self._inputs(given)
+        definition = OPS.get(self.found.op.type)
+        longer = replace(self.sample, definition=definition, values={}, attrs=self.found.attrs)
+        return longer, self._inputs(self.found.op, given)
 
     @property
     def each(self) -> list[tuple[Sample, Values]]:
@@ -100,10 +103,13 @@ class Way:
             x = self.values[name]
             return trips_of(x)[trip] if name in self.found.varying else x
 
-        return [(self.sample, self._inputs(partial(given, trip))) for trip in range(TRIPS)]
+        return [
+            (self.sample, self._inputs(self.op, partial(given, trip))) for trip in range(TRIPS)
+        ]
 
-    def _inputs(self, given: Callable[[str], np.ndarray]) -> Values:
-        return {slot: tuple(map(given, ns)) for slot, ns in self.found.op.inputs.items()}
+    @staticmethod
+    def _inputs(op: Op, given: Callable[[str], np.ndarray]) -> Values:
+        return {slot: tuple(map(given, names)) for slot, names in op.inputs.items()}
 
 
 def ways_of(sample: Sample) -> Iterator[Way]:
@@ -112,7 +118,7 @@ def ways_of(sample: Sample) -> Iterator[Way]:
     for varying in all_ways(op):
         found = stretched(op, types.__getitem__, varying, TRIPS)
         if found is not None:
-            yield Way(sample, found, values)
+            yield Way(sample, op, found, values)
 
 
 def check(samples: Sequence[Sample]) -> None:

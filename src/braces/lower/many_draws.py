@@ -10,7 +10,6 @@ What else is drawn, a mask of dropout say, is computed where it is used, and now
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -108,9 +107,6 @@ class ManyDraws:
 
 def _handed_out(op: Op, kept: Collection[str]) -> int:
     """How many numbers it hands out as it draws them; 0 where none, or not known."""
-    shape = op.attrs["shape"]
-    assert isinstance(shape, tuple)
-    sizes = [size for size in shape if isinstance(size, int)]
     alone = len(list(op.reads())) == 1  # in no loop, whose trips it would read
-    whole = len(sizes) == len(shape) and alone and all(name in kept for name in op.binds())
-    return math.prod(sizes) if whole else 0
+    whole = alone and all(name in kept for name in op.binds())
+    return DRAWINGS[op.type].count(op.attrs) if whole else 0

@@ -53,6 +53,11 @@ class Drawing:
         """What operators have in common that one loop draws for."""
         return attrs["dtype"], *self._fixed(attrs).values()
 
+    def count(self, attrs: Mapping[str, Any]) -> int:
+        """How many numbers an operator draws; 0 where that is not known."""
+        shape = attrs["shape"]
+        return math.prod(shape) if all(isinstance(size, int) for size in shape) else 0
+
     def many(
         self, state: Any, every: Sequence[Mapping[str, Any]], starts: Sequence[Any]
     ) -> Any:
