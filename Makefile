@@ -75,7 +75,7 @@ report: $(PEERS_READY) ## the same beside every peer, as tables and pictures (WH
 	$(PEERS)/bin/python -m benchmarks --report $(RESULTS) $(WHAT)
 
 # Several gigabytes, so they are kept apart; PyTorch by default is one for GPUs, which is larger
-# still: PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu has the other one.
+# still: its own index of packages for CPUs, as PIP_EXTRA_INDEX_URL, has the other one.
 $(PEERS_READY): $(READY) pyproject.toml
 	@echo 'Setting up $(PEERS): several minutes the first time.'
 	@$(PEERS)/bin/python -m pip --version >/dev/null 2>&1 || \

@@ -195,6 +195,23 @@ def test_against_a_program_with_another_operator_in_its_place(
     assert named in out
 
 
+def test_programs_are_compared_as_written_where_passes_take_work_out_of_loops(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with br.Program() as prog:
+        xs, w = br.data("xs", [20, 2, 3]), br.data("w", [3, 3])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(shape=[2, 3])
+            h.update(br.tanh(net.add_input(xs) @ w + h))
+            net.add_output(h)
+        out = br.identity(rnn(), name="out")
+    prog.save(path := str(tmp_path / "p.braces"))
+    feed = ["--feed", "xs=random:f32[20,2,3]", "--feed", "w=random:f32[3,3]"]
+    assert main(["run", path, *feed, "--fetch", out.name, "--against", path]) == 0
+    assert capsys.readouterr().out == "Both give the same results.\n"
+
+
 def test_arrays_go_to_standard_output_and_not_to_a_folder_that_is_not_there(
     tmp_path: Path, text_file: str, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
