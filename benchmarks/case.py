@@ -14,6 +14,7 @@ Measure: TypeAlias = Callable[[], float]
 
 OURS = "Braces"
 FEWEST, MOST = 5, 2000
+AWAKE_S, IN_A_TURN = 0.15, 3
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Case:
         unit: `"s"` for seconds, or what is counted.
         rounds: How many rounds to measure; as many as fit into the time where it is 0.
         warm: Rounds before that, not counted: compilation, and buffers that find their size.
-        again: Whether each turn begins with a call that is not counted, so that all find their
-            own data in the processor's caches, as in a training loop, and not the other side's.
+        again: Whether a turn is several calls, of which the first are not counted, so that all
+            find their own data in the processor's caches, as in a training loop.
         settle: Called after each turn; returns when no thread of that side is busy any more.
         family: What this is a case of, where there are several.
         at: Where the case stands on the axis that its family goes along, as 64 trips.
@@ -134,12 +135,25 @@ def measured(case: Case, seconds: float) -> list[Row]:
     names, start = list(case.sides), time.perf_counter()
     while _goes_on(case, len(samples[names[-1]]), time.perf_counter() - start, seconds):
         for name in names:
-            if case.again:
-                case.sides[name]()
-            samples[name].append(case.sides[name]())
+            samples[name] += _turn(case.sides[name], case.again)
             case.settle()
         names = [*names[1:], names[0]]  # nobody always follows the same one
     return [_row(case, comparison, samples) for comparison in case.comparisons]
+
+
+def _turn(measure: Measure, again: bool) -> list[float]:
+    """What one side measures in its turn.
+
+    After a third of a second in which a process sleeps, as the others take their turns, it
+    takes a virtual machine some 50 ms until a step is as fast as the step after it.
+    """
+    if not again:
+        return [measure()]
+    until = time.perf_counter() + AWAKE_S
+    measure()
+    while time.perf_counter() < until:
+        measure()
+    return [measure() for _ in range(IN_A_TURN)]
 
 
 def _goes_on(case: Case, done: int, passed: float, seconds: float) -> bool:

@@ -25,8 +25,8 @@ from benchmarks.peers import cores
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = 2
 """How many things a library keeps ready: those that take turns in one case."""
-QUIET_S = 0.3
-"""How long to wait at most for the threads of a library to fall asleep."""
+QUIET_S, MOST_S = 0.03, 1.0
+"""How long threads of a library must have been idle, and how long to wait for that at most."""
 
 
 class LibraryError(RuntimeError):
@@ -140,13 +140,18 @@ def serve(module: str) -> None:
 
 
 def _quieten() -> None:
-    """Return when no thread is busy: those of OpenMP wait a while for more to do."""
-    until = time.perf_counter() + QUIET_S
-    while time.perf_counter() < until:
-        before = time.process_time()
-        time.sleep(0.002)
-        if time.process_time() - before < 0.0005:
-            return
+    """Return when no thread has been busy for a while.
+
+    Those of OpenMP wait for more to do, some by asking again and again, and some in between
+    sleep for a few milliseconds.
+    """
+    until = time.perf_counter() + MOST_S
+    idle_since, busy = time.perf_counter(), time.process_time()
+    while idle_since + QUIET_S > time.perf_counter() < until:
+        time.sleep(0.005)
+        if time.process_time() - busy > 0.001:
+            idle_since = time.perf_counter()
+        busy = time.process_time()
 
 
 if __name__ == "__main__":
