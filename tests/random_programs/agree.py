@@ -25,6 +25,8 @@ class Disagreement(AssertionError):
 
 _TRIP = re.compile(r"(body|cases\[\d+\])\[\d+\]")
 """Which run of a block it was; only interpreted."""
+_GROUP = re.compile(r"/?(?:group(?:_\d+)?/)+body")
+"""A plain block, which an executor that compiles opens in loops; operators keep its prefix."""
 
 
 EXECUTORS = {mode: br.Executor(mode=mode) for mode in ("interpret", "compile")}
@@ -91,7 +93,8 @@ def check_refused(
             raise Disagreement(f"{mode} gives {found}, where {refused} was expected")
         if scope.names() != ["w"] or scope.var("w").value.tobytes() != feeds["w"].tobytes():
             raise Disagreement(f"{mode} failed and left {scope}")
-    if refused.said not in messages[0] or messages[0] != messages[1]:
+    same = len({_GROUP.sub("", message) for message in messages}) == 1
+    if refused.said not in messages[0] or not same:
         raise Disagreement(f"{refused} was expected; errors: {messages}")
 
 
