@@ -22,6 +22,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, view_of
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, has_loops, rewrite
+from braces.passes.stretch import turns_axes
 from braces.passes.trips import length_of
 
 FEW = 16
@@ -34,7 +35,7 @@ def laid_out(program: ProgramDef) -> ProgramDef:
 
 
 def _lay_out(op: Op, place: Place) -> Change:
-    if OPS.get(op.type).changes_only != "axes" or not _is_multiplied_by(op, place):
+    if not turns_axes(op) or not _is_multiplied_by(op, place):
         return op
     target = place
     while target.outer and _makes_many_trips(target) and not _needs(target, op):

@@ -45,8 +45,9 @@ from braces.ir.records import ARGUMENT, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Memory
 from braces.passes.groups import Groups, Shared, Sum, Totals
 from braces.passes.pipeline import Pass, note, noting
-from braces.passes.products import Joint, axis_before, turns_axes
+from braces.passes.products import Joint, axis_before
 from braces.passes.rewrite import Change, Place, rewrite_loops
+from braces.passes.stretch import turns_axes
 
 
 def merged(program: ProgramDef) -> ProgramDef:

@@ -24,15 +24,13 @@ from braces.builder.append import apply
 from braces.builder.var import Var
 from braces.define.axes import DOTS, AxisMap, shape_of
 from braces.define.decorator import OPS
-from braces.define.definition import AXES
 from braces.define.inference import infer_op
 from braces.dims import Size, Unifier
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Op
-from braces.passes.stretch import structure
+from braces.passes.stretch import TypeOf, axes_of, structure
 
-TypeOf: TypeAlias = "Callable[[str], Type]"
 Key: TypeAlias = "tuple[object, ...]"
 
 
@@ -162,19 +160,6 @@ def _operands(op: Op, axes: AxisMap) -> dict[str, list[Operand]]:
         if index not in axes.mixed
         and len({(one.slot, one.at) for one in places}) == len(places)
     }
-
-
-def axes_of(op: Op, type_of: TypeOf) -> AxisMap:
-    """How the axes of an operator map."""
-    rule, slots = OPS.get(op.type).axes_rule, (op.outputs, op.inputs)
-    assert rule is not None
-    types = {s: tuple(map(type_of, names)) for given in slots for s, names in given.items()}
-    return rule(types, op.attrs)
-
-
-def turns_axes(op: Op) -> bool:
-    """Whether an operator changes nothing but the order of axes."""
-    return OPS.get(op.type).changes_only == AXES
 
 
 def axis_before(op: Op, axis: int, type_of: TypeOf) -> int:

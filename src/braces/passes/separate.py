@@ -38,8 +38,9 @@ from braces.passes.batch import able
 from braces.passes.defer import deferrable
 from braces.passes.layout import FEW
 from braces.passes.pipeline import Pass, note
-from braces.passes.products import Joint, axes_of, resized, total
+from braces.passes.products import Joint, resized, total
 from braces.passes.rewrite import Change, Place, rewrite_loops
+from braces.passes.stretch import axes_of
 from braces.passes.trips import LIMIT_BYTES, Trips, apart
 
 FIXED, LEAVES, STAYS = range(3)

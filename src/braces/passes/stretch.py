@@ -32,6 +32,7 @@ from braces.builder.append import apply, one
 from braces.builder.var import Var
 from braces.define.axes import AxisMap, Indices, shape_of
 from braces.define.decorator import OPS
+from braces.define.definition import AXES
 from braces.define.inference import infer_op
 from braces.dims import Size, Unifier
 from braces.dtypes import ListType, TensorType, Type
@@ -239,11 +240,8 @@ class _Stretching:
 
     def _axes(self, type_of: TypeOf, attrs: Mapping[str, Attr]) -> AxisMap | None:
         """How axes map; `None` where the operator refuses such types."""
-        rule, slots = OPS.get(self.op.type).axes_rule, (self.op.outputs, self.op.inputs)
-        assert rule is not None
-        types = {s: tuple(map(type_of, names)) for given in slots for s, names in given.items()}
         try:
-            return rule(types, attrs)
+            return axes_of(self.op.with_(attrs=attrs), type_of)
         except BracesError:
             return None
 
@@ -299,6 +297,19 @@ class _Stretching:
         led = {spec.name: spec.led(attrs[spec.name], self.trips, rank) for spec in specs}
         if led != attrs:
             yield led
+
+
+def axes_of(op: Op, type_of: TypeOf) -> AxisMap:
+    """How the axes of an operator map."""
+    rule, slots = OPS.get(op.type).axes_rule, (op.outputs, op.inputs)
+    assert rule is not None
+    types = {s: tuple(map(type_of, names)) for given in slots for s, names in given.items()}
+    return rule(types, op.attrs)
+
+
+def turns_axes(op: Op) -> bool:
+    """Whether an operator changes nothing but the order of axes."""
+    return OPS.get(op.type).changes_only == AXES
 
 
 def _variables(op: Op) -> Iterator[tuple[bool, str, int, str]]:

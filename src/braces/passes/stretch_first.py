@@ -24,7 +24,7 @@ from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
 from braces.passes.draws import is_random
-from braces.passes.stretch import TypeOf, Values
+from braces.passes.stretch import TypeOf, Values, axes_of
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,7 @@ def stretched_first(
     led = {*varying, *op.binds()}
     if not all(isinstance(types[n], TensorType) and shape_of(types[n]) for n in led):
         return None
-    slots = (*op.outputs.items(), *op.inputs.items())
-    by_slot = {slot: tuple(types[n] for n in given) for slot, given in slots}
-    if not _on_its_own(op, definition.axes_rule(by_slot, op.attrs), led):
+    if not _on_its_own(op, axes_of(op, types.__getitem__), led):
         return None
     longer = {n: _longer(type_, trips) if n in led else type_ for n, type_ in types.items()}
     (out, *_) = op.binds()

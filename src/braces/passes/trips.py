@@ -17,7 +17,7 @@ from braces.ir.walk import all_ops, producers
 from braces.passes.hoist import kept_for
 from braces.passes.pipeline import note
 from braces.passes.rewrite import Place
-from braces.passes.stretch import Stretched, stretched
+from braces.passes.stretch import Stretched, stretched, turns_axes
 from braces.passes.stretch_first import StretchedFirst, stretched_first
 from braces.passes.stretch_rows import StretchedRows, stretched_rows
 
@@ -125,7 +125,7 @@ class Trips:
         `None` where nothing did, or what it was before is not there for all trips.
         """
         maker = self.makers.get(name)
-        if maker is None or OPS.get(maker.type).changes_only != "axes":
+        if maker is None or not turns_axes(maker):
             return None
         found = self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
         return found if isinstance(found, Stretched) else None
