@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from braces.lower.target import TARGETS
+from braces.target import TARGETS
 
 
 def gather_rows(monkeypatch: pytest.MonkeyPatch) -> None:

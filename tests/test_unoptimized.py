@@ -11,7 +11,7 @@ from tests.unoptimized import optimize
 
 import braces as br
 from braces.lower import kernels as single
-from braces.lower.target import CPU
+from braces.target import CPU
 
 
 def told_to_xla() -> dict[str, object]:

@@ -20,7 +20,7 @@ import jax
 from jax._src import compiler
 
 from braces.lower.kernels import forget_kernels
-from braces.lower.target import QUICKLY
+from braces.target import QUICKLY
 
 PLAIN = dict(QUICKLY)
 """What XLA is told: as of kernels that are interpreted, and so it compiles those once only."""

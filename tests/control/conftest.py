@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.gathered import gather_rows
 
-from braces.lower.target import TARGETS
+from braces.target import TARGETS
 
 sys.path.insert(0, str(Path(__file__).parent))
 

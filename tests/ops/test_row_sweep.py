@@ -23,7 +23,7 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT64, TensorType
 from braces.errors import ProgramError
-from braces.lower.target import TARGETS
+from braces.target import TARGETS
 
 pytestmark = pytest.mark.unoptimized
 

@@ -12,9 +12,9 @@ import pytest
 
 import braces as br
 from braces.lower.many_draws import ManyDraws
-from braces.lower.target import TARGETS
 from braces.ops.drawing import PIECE
 from braces.runtime.plan import Plan
+from braces.target import TARGETS
 
 
 def scaled(init: Any) -> Any:
@@ -71,7 +71,7 @@ def test_what_is_too_large_is_drawn_alone_and_the_same(
     prog = model(["cut_elsewhere"])
     together = first_values(prog, "compile")
     few = {name: replace(target, drawn=PIECE) for name, target in TARGETS.items()}
-    monkeypatch.setattr("braces.lower.target.TARGETS", few)
+    monkeypatch.setattr("braces.target.TARGETS", few)
     for name, value in first_values(prog, "compile").items():
         np.testing.assert_array_equal(value, together[name])
 

@@ -12,8 +12,8 @@ import pytest
 import braces as br
 from braces.lower.attributes import Sizes
 from braces.lower.lowerer import STOP, Lowerer, start_state
-from braces.lower.target import CPU, OTHER, TARGETS, target_of
 from braces.runtime.plan import Plan
+from braces.target import CPU, OTHER, TARGETS, target_of
 
 ROWS, FEATURES = 40, 32
 

@@ -16,11 +16,11 @@ from braces.lower.clock import Clock
 from braces.lower.kernels import Kernel, Ready, compiled
 from braces.lower.lowerer import has_nan
 from braces.lower.memory import out_of_memory
-from braces.lower.target import Target
 from braces.lower.watch import Watch
 from braces.ops.control.base import BlockOp
 from braces.ops.lists import Stack
 from braces.scope import Scope
+from braces.target import Target
 
 T = TypeVar("T")
 NOTHING: frozenset[str] = frozenset()

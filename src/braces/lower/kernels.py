@@ -18,8 +18,8 @@ from braces.ir.walk import dimensions
 from braces.lazy import jax
 from braces.lower.attributes import Sizes, concrete_attrs
 from braces.lower.huge import guarded, refuse_huge_results
-from braces.lower.target import Target, XlaOptions
 from braces.lower.telling import told_offence, told_sizes
+from braces.target import Target, XlaOptions
 
 Layout: TypeAlias = tuple[tuple[str, int], ...]
 """Slots in order, each with how many values it has."""

@@ -23,10 +23,10 @@ from braces.lower.asking import first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number
 from braces.lower.committing import Commits
 from braces.lower.many_draws import ManyDraws
-from braces.lower.target import OTHER, Target
 from braces.lower.telling import told_offence, told_sizes
 from braces.ops.control.base import BlockOp
 from braces.ops.lists import Buffer
+from braces.target import OTHER, Target
 
 NAN = "@nan"
 """The site that says whether any operator produced a NaN."""

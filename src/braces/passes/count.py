@@ -38,6 +38,7 @@ from braces.passes.cost import Cost, OpCost, ProgramCost, Sizes
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.pipeline import Pass, as_passes, optimised, wanted
 from braces.passes.prune import target_names
+from braces.passes.setting import planning
 
 Vars: TypeAlias = "Mapping[str, VarInfo]"
 View: TypeAlias = "LoopView | CasesView | PartitionView | None"
@@ -213,8 +214,11 @@ def cost(
 ) -> ProgramCost:
     """What a run of a program takes; see `Program.cost`."""
     names, whole = target_names(program.definition, fetch)
-    made = optimised(wanted(whole, names), as_passes(passes))
-    return cost_at(made, checked_sizes(made, sizes))
+    asked = wanted(whole, names)
+    told = checked_sizes(asked, sizes)
+    with planning(None, told):
+        made = optimised(asked, as_passes(passes))
+    return cost_at(made, told)
 
 
 def cost_at(program: ProgramDef, sizes: Mapping[str, int]) -> ProgramCost:

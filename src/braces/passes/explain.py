@@ -18,6 +18,7 @@ from braces.passes.cost import Cost
 from braces.passes.count import checked_sizes, cost_at
 from braces.passes.pipeline import Note, Pass, as_passes, noting, run_pass, wanted
 from braces.passes.prune import target_names
+from braces.passes.setting import planning
 
 _SHOWN = 6
 
@@ -163,11 +164,12 @@ def explain(
     given = as_passes(passes)
     names, whole = target_names(program.definition, fetch)
     asked = wanted(whole, names)
-    count = partial(_Counted.of, checked_sizes(asked, sizes))
+    told = checked_sizes(asked, sizes)
+    count = partial(_Counted.of, told)
     steps, before = list[Step](), count(asked)
     start = before.total
     for one in given:
-        with noting() as notes:
+        with noting() as notes, planning(None, told):
             made = run_pass(one, before.program)
         after = before if made is before.program else count(made)
         steps.append(_step(one, before, after, notes))

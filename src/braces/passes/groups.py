@@ -14,18 +14,15 @@ from braces.ir.walk import producers, rename_op
 from braces.passes.batch import able
 from braces.passes.defer import deferrable
 from braces.passes.draws import is_random
-from braces.passes.layout import FEW
 from braces.passes.pipeline import note
 from braces.passes.products import Joint, Key, total
 from braces.passes.rewrite import Place
+from braces.passes.setting import gibibytes, larger, setting
 from braces.passes.share import alike, key_of
-from braces.passes.trips import LIMIT_BYTES, Trips, apart
+from braces.passes.trips import Trips, apart
 
 FEWEST = 3
 """Fewer products that are added stay: what varies in them is put together in each trip."""
-
-LARGE_BYTES = 2**18
-"""What is larger is not joined in a trip: in pieces it stays nearer to where it is computed."""
 
 BEFORE, WITHIN, AFTER = "before", "within", "after"
 """Where a product is to be made: before the loop, in each trip, or after the loop."""
@@ -288,19 +285,18 @@ class Groups:
 
     def _reason(self, found: Shared | Sum, fixed: tuple[str, ...]) -> str | None:
         """Why products stay as they are, though they could be one."""
-        taken, trips = self.trips.bytes_of(fixed), self.trips.length
+        taken, trips, machine = self.trips.sizes_of(fixed), self.trips.length, setting().target
         if isinstance(found, Sum) and len(found.ops) < FEWEST:
             return f"there are only {len(found.ops)} to add"
-        if taken > LIMIT_BYTES:
-            return f"together {_listed(fixed)} would take {taken / 2**30:.1f} GiB more"
+        if larger(taken, machine.stacked_bytes):
+            return f"together {_listed(fixed)} would take {gibibytes(taken)} more"
         if not self.together:
             return apart(self.trips.view)
-        if isinstance(trips, int) and trips < FEW:
+        if isinstance(trips, int) and trips < machine.few_trips:
             return f"there are only {trips} trips"
         within = isinstance(found, Shared) and self._fate(found.ops[0]) == WITHIN
-        return (
-            f"together {_listed(fixed)} are large" if within and taken > LARGE_BYTES else None
-        )
+        large = within and larger(taken, machine.joined_bytes)
+        return f"together {_listed(fixed)} are large" if large else None
 
     def _take(self, found: Shared | Sum | Totals, place: str) -> None:
         note(place, f"makes one product of {_listed(op.name for op in found.ops)}")

@@ -22,11 +22,9 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, view_of
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, has_loops, rewrite
+from braces.passes.setting import setting
 from braces.passes.stretch import turns_axes
 from braces.passes.trips import length_of
-
-FEW = 16
-"""For fewer trips it does not pay: to transpose takes as long as some products."""
 
 
 def laid_out(program: ProgramDef) -> ProgramDef:
@@ -60,7 +58,7 @@ def _makes_many_trips(place: Place) -> bool:
     if not isinstance(view, LoopView) or not view.counted or place.outer is None:
         return False
     trips = length_of(view, place.outer)
-    return not isinstance(trips, int) or trips >= FEW
+    return not isinstance(trips, int) or trips >= setting().target.few_trips
 
 
 def _needs(place: Place, op: Op) -> bool:

@@ -36,12 +36,12 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.passes.batch import able
 from braces.passes.defer import deferrable
-from braces.passes.layout import FEW
 from braces.passes.pipeline import Pass, note
 from braces.passes.products import Joint, resized, total
 from braces.passes.rewrite import Change, Place, rewrite_loops
+from braces.passes.setting import gibibytes, larger, setting
 from braces.passes.stretch import axes_of
-from braces.passes.trips import LIMIT_BYTES, Trips, apart
+from braces.passes.trips import Trips, apart
 
 FIXED, LEAVES, STAYS = range(3)
 """Where parts are known, the first of which are added first."""
@@ -160,13 +160,14 @@ class _Separating:
         loop: Op,
     ) -> bool:
         """Whether the parts are products like the whole, and there is room for them."""
-        place, taken = self.trips.place.where(loop), self.trips.bytes_of([fixed])
-        if taken > LIMIT_BYTES:
-            size = f"the parts of `{fixed}` would take {taken / 2**30:.1f} GiB more"
+        place, taken = self.trips.place.where(loop), self.trips.sizes_of([fixed])
+        trips, machine = self.trips.length, setting().target
+        if larger(taken, machine.stacked_bytes):
+            size = f"the parts of `{fixed}` would take {gibibytes(taken)} more"
             note(place, f"keeps `{op.name}` whole: {size}")
             return False
-        if isinstance(self.trips.length, int) and self.trips.length < FEW:
-            note(place, f"keeps `{op.name}` whole: there are only {self.trips.length} trips")
+        if isinstance(trips, int) and trips < machine.few_trips:
+            note(place, f"keeps `{op.name}` whole: there are only {trips} trips")
             return False
         sizes = [size for name, part in parts.items() for size in self._sizes(name, part)]
         many = len(joint.operands)

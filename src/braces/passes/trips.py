@@ -10,22 +10,20 @@ from braces.builder.append import apply
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.dims import Size
-from braces.dtypes import Type, known_bytes
+from braces.dtypes import Type, bytes_of, known_bytes
 from braces.ir.records import ARGUMENT, Body, Op
 from braces.ir.views import LoopView, PartitionView, Slice, view_of
 from braces.ir.walk import all_ops, producers
 from braces.passes.hoist import kept_for
 from braces.passes.pipeline import note
 from braces.passes.rewrite import Place
+from braces.passes.setting import at_once, gibibytes
 from braces.passes.stretch import Stretched, stretched, turns_axes
 from braces.passes.stretch_first import StretchedFirst, stretched_first
 from braces.passes.stretch_rows import StretchedRows, stretched_rows
 
 ForTrips: TypeAlias = "Stretched | StretchedFirst | StretchedRows"
 """How an operator is written for all trips."""
-
-LIMIT_BYTES = 2**30
-"""What is computed for all trips at once takes no more, as far as sizes are known."""
 
 
 class Trips:
@@ -160,6 +158,21 @@ class Trips:
         """How many bytes these take in one trip; sizes that are not known count as 1."""
         return sum(known_bytes(self.type_of(name)) for name in names)
 
+    def sizes_of(self, names: Iterable[str]) -> list[Size]:
+        """The bytes of each of these in one trip."""
+        return [bytes_of(self.type_of(name)) for name in names]
+
+    def taken(self, moved: Iterable[Op], made: Iterable[str]) -> list[Size]:
+        """The bytes that there are then for each trip at the same time.
+
+        Args:
+            moved: What is computed for several trips at once.
+            made: What there is for several trips then and was not before.
+        """
+        bodies = (body for one in moved for body in one.bodies().values())
+        inside = (info.type for body in bodies for info in body.vars.values())
+        return [*self.sizes_of(made), *map(bytes_of, inside)]
+
     def move(self, op: Op, moved: Iterable[Op], made: Iterable[str], where: str) -> bool:
         """Say that operators leave the loop, or why none does; whether they leave.
 
@@ -169,20 +182,13 @@ class Trips:
             made: What there is for all trips then and was not before.
             where: Where they go.
         """
-        trips = self.length if isinstance(self.length, int) else 1
         moved, place = list(moved), self.place.where(op)
         if not moved:
             note(place, f"computes all in each trip: nothing costly can be done {where}")
             return False
-        inside = (
-            info.type
-            for one in moved
-            for body in one.bodies().values()
-            for info in body.vars.values()
-        )
-        taken = (self.bytes_of(made) + sum(map(known_bytes, inside))) * trips
-        if taken > LIMIT_BYTES:
-            size = f"{taken / 2**30:.1f} GiB"
+        taken = self.taken(moved, made)
+        if at_once(taken, self.length):
+            size = gibibytes(taken, self.length)
             note(place, f"computes all in each trip: for all at once that would take {size}")
             return False
         names = ", ".join(f"`{one.name}`" for one in moved)

@@ -33,7 +33,6 @@ from braces.lower.lowerer import (
 from braces.lower.many_draws import ManyDraws
 from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
-from braces.lower.target import target_of
 from braces.lower.watch import Watch
 from braces.passes.inline import inline_blocks
 from braces.passes.round_rows import round_rows
@@ -52,6 +51,7 @@ from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.rooms import Known
 from braces.runtime.states import Run, check_states, keep_on_device
+from braces.target import target_of
 
 MOST_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")

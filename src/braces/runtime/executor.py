@@ -13,6 +13,7 @@ from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.errors import FeedError, ProgramError
 from braces.hints import Hinted
+from braces.lower.attributes import Sizes
 from braces.lower.interpreter import Listener
 from braces.lower.kernels import forget_kernels
 from braces.lower.watch import Watch
@@ -21,16 +22,18 @@ from braces.passes.pipeline import Pass, Passes, as_passes
 from braces.runtime.ahead import Feeds, check_ahead, on_device
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import forked, refuse_forked
-from braces.runtime.feeds import check_names, convert
+from braces.runtime.device import forked, platform_of, refuse_forked
+from braces.runtime.feeds import check_names, check_order, check_program, convert
 from braces.runtime.fetches import read_fetch
+from braces.runtime.fitting import Fitting
 from braces.runtime.interpreted import InterpretedPlan
-from braces.runtime.plan import Plan, declared_data
+from braces.runtime.plan import NO_SIZES, Plan, declared_data
 from braces.runtime.profiling.measure import Task, check_count, profiled
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.recent import MOST_EXECUTABLES, Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
 from braces.scope import Scope
+from braces.target import target_of
 
 BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
 PASSES = {"compile": DEFAULT, "interpret": Passes((ELIMINATE,))}
@@ -112,6 +115,7 @@ class Executor(Hinted):
         self._recent = Recent(max_executables)
         self._latest = NOTHING_RUN
         self._plans: WeakKeyDictionary[Builder, Any] = WeakKeyDictionary()
+        self._fitting = Fitting()
 
     # ---- public ------------------------------------------------------------------------------
 
@@ -189,10 +193,9 @@ class Executor(Hinted):
         if forked:
             refuse_forked()
         watch = Watch() if timeout_s is None else Watch.lasting(timeout_s)
-        _check_order(program, scope)
+        check_order(program, scope)
         names, shape_up = read_fetch(fetch)
-        runnable = self._runnable(program, names, check_nan)
-        feeds = self._feeds(runnable.plan, {} if feed is None else feed)
+        runnable, feeds = self._ready(program, scope, feed, names, check_nan)
         given = NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
         kept = dict[str, Scope]() if keep_scopes else None
         results = runnable.run(Run(scope, feeds, watch, given, listeners, kept))
@@ -240,9 +243,9 @@ class Executor(Hinted):
         """
         if forked:
             refuse_forked()
-        _check_order(program, scope)
-        runnable = self._runnable(program, read_fetch(fetch)[0], check_nan)
-        feeds = self._feeds(runnable.plan, {} if feed is None else feed)
+        check_order(program, scope)
+        names, _ = read_fetch(fetch)
+        runnable, feeds = self._ready(program, scope, feed, names, check_nan)
         runnable.compile(Run(scope, feeds, Watch(), NONE_GIVEN))
 
     def feeds(
@@ -281,7 +284,7 @@ class Executor(Hinted):
         """
         if forked:
             refuse_forked()
-        _check_program(program)
+        check_program(program)
         BACKENDS[self.mode].prepare_process()
         data = declared_data(program.definition.main)
         return Feeds(batches, partial(on_device, data, self.device), check_ahead(ahead))
@@ -346,7 +349,7 @@ class Executor(Hinted):
         """
         if forked:
             refuse_forked()
-        _check_order(program, scope)
+        check_order(program, scope)
         check_count("runs", runs, 1)
         check_count("warmup", warmup, 0)
         names, shape_up = read_fetch(fetch)
@@ -380,6 +383,29 @@ class Executor(Hinted):
 
     # ---- steps -------------------------------------------------------------------------------
 
+    def _ready(
+        self, program: Builder, scope: Scope, feed: Any, names: tuple[str, ...], check_nan: bool
+    ) -> tuple[Runnable, dict[str, Any]]:
+        """The plan for what a run is given, and its feeds."""
+        feed = {} if feed is None else feed
+        first = self._runnable(program, names, check_nan)
+        feeds = self._feeds(first.plan, feed)
+        if not first.plan.answers:
+            return first, feeds
+        key = program.version, names, check_nan, self.passes
+        plans = self._plans[program][1]
+        found = self._fitting.find(
+            first,
+            feeds,
+            scope,
+            lambda: [plan for of, plan in plans.items() if of[0] == key],
+            lambda sizes: self._make(program, plans, key, sizes),
+        )
+        if found is first:
+            return first, feeds
+        found.used = self._recent.now()
+        return found, self._feeds(found.plan, feed)
+
     def _runnable(self, program: Builder, names: tuple[str, ...], check_nan: bool) -> Runnable:
         key = program.version, names, check_nan, self.passes
         known, latest, plan = self._latest
@@ -392,20 +418,29 @@ class Executor(Hinted):
 
     def _planned(self, program: Builder, key: Any) -> Runnable:
         """The plan of a program as it is, made where there is none yet."""
-        version, names, check_nan, passes = key
+        version, *_ = key
         known, plans = self._plans.get(program, (None, {}))
         if known != version:
             plans = dict[Any, Runnable]()
             self._plans[program] = (version, plans)
-        found = plans.get(key)
-        if found is None:
-            plan = Plan.of(program.definition, names, passes)
-            notice = next((other.notice for other in plans.values()), Notice())
-            self._bound_plans()
-            backend = BACKENDS[self.mode]
-            found = backend(plan, self.device, check_nan, self._recent, notice)
-            plans[key] = found
-        return found
+        return plans.get(key) or self._make(program, plans, key)
+
+    def _make(
+        self, program: Builder, plans: Any, key: Any, sizes: Sizes | None = None
+    ) -> Runnable:
+        """A plan of a program that there is not yet, for some sizes where they are known."""
+        _, names, check_nan, passes = key
+        backend = BACKENDS[self.mode]
+        backend.prepare_process()
+        target = target_of(platform_of(self.device))
+        plan = Plan.of(
+            program.definition, names, passes, target=target, sizes=sizes or NO_SIZES
+        )
+        notice = next((other.notice for other in plans.values()), Notice())
+        self._bound_plans()
+        made = backend(plan, self.device, check_nan, self._recent, notice)
+        plans[key if sizes is None else (key, tuple(plan.answers.items()))] = made
+        return made
 
     def _bound_plans(self) -> None:
         """Let the plan go that was used longest ago, where one more would be too many."""
@@ -441,20 +476,6 @@ def _again(
 ) -> Executor:
     """An executor with these settings."""
     return Executor(mode, device, max_executables=max_executables, passes=passes)
-
-
-def _check_program(program: Any) -> None:
-    if not isinstance(program, Builder):
-        raise ProgramError(f"{program!r:.80} is no program.", fix="exe.feeds(prog, batches).")
-
-
-def _check_order(program: Any, scope: Any) -> None:
-    if not isinstance(program, Builder) or not isinstance(scope, Scope):
-        raise ProgramError(
-            "A run takes a program, then a scope.",
-            given=f"{type(program).__name__}, {type(scope).__name__}",
-            fix="Write exe.run(prog, scope, feed=..., fetch=...).",
-        )
 
 
 def _value(scope: Scope, name: str) -> Any:

@@ -7,13 +7,39 @@ from typing import Any
 
 import numpy as np
 
+from braces.builder.program import Builder
 from braces.builder.scalars import converted
 from braces.dtypes import TensorType, is_float, is_integer, short_name
-from braces.errors import FeedError, array_fix, suggest
+from braces.errors import FeedError, ProgramError, array_fix, suggest
 from braces.ir.records import VarInfo
 from braces.lower.attributes import Sizes, bind_sizes
+from braces.scope import Scope
 
 PYTHON = (bool, int, float, complex, list, tuple, np.generic)
+
+
+def check_program(program: Any) -> None:
+    """Refuse what is no program.
+
+    Raises:
+        ProgramError: It is none.
+    """
+    if not isinstance(program, Builder):
+        raise ProgramError(f"{program!r:.80} is no program.", fix="exe.feeds(prog, batches).")
+
+
+def check_order(program: Any, scope: Any) -> None:
+    """Refuse what is no program, or no scope.
+
+    Raises:
+        ProgramError: One is not.
+    """
+    if not isinstance(program, Builder) or not isinstance(scope, Scope):
+        raise ProgramError(
+            "A run takes a program, then a scope.",
+            given=f"{type(program).__name__}, {type(scope).__name__}",
+            fix="Write exe.run(prog, scope, feed=..., fetch=...).",
+        )
 
 
 def check_names(

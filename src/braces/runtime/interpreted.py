@@ -16,13 +16,13 @@ from braces.lower.attributes import Sizes
 from braces.lower.interpreter import Interpreter, Script
 from braces.lower.keeping import the_keeper
 from braces.lower.signals import Uninterrupted
-from braces.lower.target import target_of
 from braces.lower.watch import Watch
 from braces.runtime.device import mind_forks, open_device, platform_of
 from braces.runtime.feeds import check_shape
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import Run, check_states
+from braces.target import target_of
 
 
 class InterpretedPlan:

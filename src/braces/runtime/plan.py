@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from braces.define.axes import shape_of
 from braces.dtypes import DType
 from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
+from braces.ir.walk import dimensions
 from braces.lower.lowerer import Site, find_sites
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.mask_rows import mask_branches
 from braces.passes.pipeline import Pass, optimised, run_pass
+from braces.passes.setting import Question, planning
+from braces.target import Target
+
+NO_SIZES: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -26,11 +32,13 @@ class Plan:
         definition: The whole program.
         body: What passes made of it; its results are the fetches, in order.
         updates: Persistable name to the variable of `body` with its next value.
+        answers: What passes asked of sizes of a run, and were told.
     """
 
     definition: ProgramDef
     body: Body
     updates: Mapping[str, str]
+    answers: Mapping[Question, int] = field(default_factory=dict[Question, int])
 
     @staticmethod
     def of(
@@ -38,11 +46,21 @@ class Plan:
         fetches: Iterable[str],
         passes: tuple[Pass, ...] = DEFAULT,
         run_one: Callable[[Pass, ProgramDef], ProgramDef] = run_pass,
+        target: Target | None = None,
+        sizes: Mapping[str, int] = NO_SIZES,
     ) -> Plan:
         """Let passes work on a program, and cut it down to what is wanted.
 
         Whatever passes there are, a run computes no more than its fetches and updates need: the
         last pass is elimination.
+
+        Args:
+            definition: The program.
+            fetches: The variables that are fetched.
+            passes: The passes.
+            run_one: Gives what one of them makes.
+            target: The machine that passes are told of.
+            sizes: The named dimensions that they are told of.
 
         Raises:
             UnknownNameError: A fetch does not exist.
@@ -59,8 +77,14 @@ class Plan:
         if passes[-1:] != (ELIMINATE,):
             passes = (*passes, ELIMINATE)
         wanted = definition.with_(main=definition.main.with_(results=names))
-        made = optimised(wanted, passes, run_one)
-        return Plan(definition, made.main, made.updates)
+        with planning(target, sizes) as answers:
+            made = optimised(wanted, passes, run_one)
+        asked = {question: told for question, told in answers.items() if question.names}
+        return Plan(definition, made.main, made.updates, asked)
+
+    def fits(self, sizes: Mapping[str, int]) -> bool:
+        """Whether passes would have made the same, had they been told of these sizes."""
+        return all(question.answer(sizes) == told for question, told in self.answers.items())
 
     @property
     def fetches(self) -> tuple[str, ...]:
@@ -114,6 +138,14 @@ class Plan:
         return tuple(dict.fromkeys(s.length for s in self.sites.values() if s.length))
 
     @cached_property
+    def telling(self) -> tuple[dict[str, VarInfo], dict[str, VarInfo]]:
+        """Data, and what the run reads from the scope, with dimensions that passes asked of."""
+        if not self.answers:
+            return {}, {}
+        asked = set[str]().union(*(question.names for question in self.answers))
+        return _with_names(self.data, asked), _with_names(self.states, asked)
+
+    @cached_property
     def random_states(self) -> set[str]:
         """The persistable variables that draws follow from."""
         return random_states(self.body)
@@ -127,6 +159,15 @@ class Plan:
     def data(self) -> dict[str, VarInfo]:
         """All data variables of the program."""
         return declared_data(self.definition.main)
+
+
+def _with_names(infos: Mapping[str, VarInfo], names: Set[str]) -> dict[str, VarInfo]:
+    """The variables whose sizes have some of these names in them."""
+    return {
+        name: info
+        for name, info in infos.items()
+        if not names.isdisjoint(dimensions(shape_of(info.type)))
+    }
 
 
 def declared_data(body: Body) -> dict[str, VarInfo]:

@@ -16,7 +16,8 @@ from braces.lower.watch import Watch
 from braces.passes.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.device import platform_of
-from braces.runtime.plan import Plan
+from braces.runtime.fitting import sizes_of
+from braces.runtime.plan import NO_SIZES, Plan
 from braces.runtime.profiling.accounting import Account
 from braces.runtime.profiling.made import Maker
 from braces.runtime.profiling.profile import Profile
@@ -25,6 +26,7 @@ from braces.runtime.profiling.tracing import WHOLE, annotated, by_our_clock, tra
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run, seeded
 from braces.scope import Scope
+from braces.target import target_of
 
 if sys.platform != "win32":
     import resource
@@ -114,13 +116,23 @@ class Session:
     def __init__(self, task: Task) -> None:
         self.task, self.maker, self.results = task, Maker(), list[Any]()
         with self.maker.phase("plan"):
-            plan = Plan.of(task.definition, task.names, task.passes, self.maker.run_pass)
-        self.plan, feeds = plan, task.convert(plan)
+            plan = self._plan(NO_SIZES)
+            feeds = task.convert(plan)
+            sizes = sizes_of(plan, feeds, task.scope)
+            if not plan.fits(sizes):
+                plan = self._plan(sizes)
+                feeds = task.convert(plan)
+        self.plan = plan
         with self.maker.phase("code"):
             self.runnable: Runnable = task.backend(
                 plan, task.device, task.check_nan, Recent(), Notice()
             )
             self.runnable.compile(self._run(feeds))
+
+    def _plan(self, sizes: Mapping[str, int]) -> Plan:
+        task, target = self.task, target_of(platform_of(self.task.device))
+        run_pass = self.maker.run_pass
+        return Plan.of(task.definition, task.names, task.passes, run_pass, target, sizes)
 
     def _run(self, feeds: Mapping[str, Any], clock: Clock | None = None) -> Run:
         task = self.task

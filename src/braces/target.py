@@ -1,8 +1,9 @@
 """What depends on the machine: the numbers and abilities of each, in one table.
 
-No program knows any of it, saved or not. Code is made for a target, and the same program gives
-the same on each. The ways in which operators compute, where a machine has its own, are tables
-by platform too (`braces.ops.convolution_ways`); JAX looks them up when it makes the code.
+No program knows any of it, saved or not. Code is made for a target, passes of a run are told
+of it (`braces.passes.setting`), and the same program gives the same on each. The ways in which
+operators compute, where a machine has its own, are tables by platform too
+(`braces.ops.convolution_ways`); JAX looks them up when it makes the code.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ class Target:
             for these alone: to compile it for fewer takes longer than they are computed.
         drawn: Arrays of no more random numbers are drawn piece by piece, many in one loop: that
             takes no longer than to compile a draw more.
+        stacked_bytes: What passes compute for all trips of a loop at once takes no more; where
+            it would, they do so for some of the trips at a time.
+        few_trips: For fewer trips it does not pay to put together or to transpose before a loop
+            what each of them reads: that takes as long as some products.
+        joined_bytes: Larger weights are not put together for the products of a trip: in pieces
+            they stay nearer to where it is computed.
     """
 
     shares: tuple[int, ...]
@@ -39,6 +46,9 @@ class Target:
     quickly: XlaOptions = ()
     little: int = 2**15
     drawn: int = 2**22
+    stacked_bytes: int = 2**30
+    few_trips: int = 16
+    joined_bytes: int = 2**18
 
     def capacities(self, rows: int) -> list[int]:
         """Numbers of rows below all, from few to many, that a case is compiled for."""
