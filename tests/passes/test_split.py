@@ -120,6 +120,21 @@ def test_only_products_of_memories_stay_in_loops(cell: str, rows: Any) -> None:
     assert len(inside) == 2  # once forwards, and once by the memory backwards
 
 
+@pytest.mark.parametrize("rows", ["b", ROWS])
+@pytest.mark.parametrize("cell", ["lstm", "boxed", "put together"])
+def test_the_gradient_computes_no_product_of_the_step_again(cell: str, rows: Any) -> None:
+    prog, _ = built(cell, order=1, rows=rows)
+    forward, backward = (
+        sum(op.type == "matmul" for _, op in all_ops(loop))
+        for loop in (
+            next(iter(op.bodies().values()))
+            for op in prog.definition.main.ops
+            if op.type == "loop"
+        )
+    )
+    assert backward == 2 * forward  # by what it reads, and by the weights
+
+
 def test_what_is_wrong_in_a_row_that_runs_is_told() -> None:
     prog, wanted = built("simple", order=1)
     feed = values(4)

@@ -21,19 +21,22 @@ what is not costly, what has no rows, and loops whose histories the gradient rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from braces.builder.table import SymbolTable
+from braces.define.axes import shape_of
 from braces.define.decorator import OPS
-from braces.dims import Dim, Size
+from braces.dims import Size
 from braces.dtypes import TensorType, Type
+from braces.errors import BracesError
 from braces.ir.inside import bound_inside, with_shown
 from braces.ir.records import ARGUMENT, Body, Op, VarInfo
 from braces.ir.views import Operand, Output, PartitionView
 from braces.ir.walk import producers, rename_slots
 from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.keeping import plan_keeping
+from braces.ops.control.rows import follow_rows
 from braces.ops.rules import zeros_of
 
 
@@ -108,14 +111,14 @@ def from_linear(view: PartitionView, k: int) -> set[str]:
     return _computed_from({row.params[k] for row in view.rows if row.linear}, view.bodies[k])
 
 
-def _computed_from(names: set[str], body: Body, count: Dim | None = None) -> set[str]:
-    """Some names and what follows from them; with a count, only as long as it has rows."""
+def _computed_from(
+    names: set[str], body: Body, among: Collection[str] | None = None
+) -> set[str]:
+    """Some names and what follows from them, as long as it is among others."""
     found = set(names)
     for op in body.ops:
         if not found.isdisjoint(op.reads()):
-            found.update(
-                n for n in op.binds() if count is None or _has_rows(body.vars[n].type, count)
-            )
+            found.update(n for n in op.binds() if among is None or n in among)
     return found
 
 
@@ -162,41 +165,51 @@ def _worth_keeping(
 ) -> list[str]:
     """The values with rows that the gradient reads and that only costly operators make.
 
-    Rows that stay at their places have the same size as what is no row of theirs, so there
-    nothing is kept. Nor is what was masked: a kept row of padding is the copy of a real one.
+    What was masked is not kept: a kept row of padding is the copy of a real one.
 
         m = where(valid, x @ w, -inf)   max(m)   ->   m is made again from valid and x
     """
-    count = view.cases[k].count
-    if not view.compact or not isinstance(count, Dim):
-        return []
     forward = SymbolTable(parent=d.host).thaw(body)
+    rows = _rows_in(forward, view.cases[k].count)
     made = producers(after.ops)
     own = [op for op in after.ops if not any(n in body.vars for n in op.binds())]
     read = [*(n for op in own for n in op.reads()), *after.results]
     plan = plan_keeping(forward, read, set(body.params), _may_run_again)
     case = PartitionView.of(d.op).bodies[k]
     bound = {*case.vars, *bound_inside(case)}  # not what got a new name as it was inlined
-    masked = _computed_from({body.params[0]}, body, count)
-    rows = [
-        n for n in plan.values if _has_rows(body.vars[n].type, count) and n in bound - masked
-    ]
-    others = {*plan.values, *plan.lists} - set(rows)
+    masked = _computed_from({body.params[0]}, body, rows.keys())
+    could = [n for n in plan.values if n in bound - masked and rows.get(n) == {0}]
+    others = {*plan.values, *plan.lists} - set(could)
     others |= {n for n in read if n in made and made[n] not in own and n not in body.vars}
     again = {id(made[n]) for n in others if n in made}
-    return [n for n in rows if id(made[n]) not in again]
+    return [n for n in could if id(made[n]) not in again]
 
 
 def _may_run_again(op: Op) -> bool:
     return not op.bodies() and not OPS.get(op.type).costly
 
 
-def _has_rows(type_: Type, count: Dim) -> bool:
-    """Whether the leading axis, and no other, are the rows of the case."""
-    if not isinstance(type_, TensorType) or not type_.shape or type_.shape[0] != count:
-        return False
-    named = (size.names() for size in type_.shape[1:] if isinstance(size, Dim))
-    return not any(count.names() & names for names in named)
+def _rows_in(forward: SymbolTable, count: Size) -> dict[str, set[int]]:
+    """The axes of the values of a case that are rows, or may be; of others nothing is said.
+
+    A repetition that is as long as there are rows is theirs where it meets them.
+    """
+    count = forward.unifier.resolve(count)
+    try:
+        known = follow_rows(forward, count, dict.fromkeys(forward.params, (0,)))
+    except BracesError:  # nothing tells where they are
+        return {}
+    found = dict[str, set[int]]()
+    for name, whats in known.items():
+        sizes = zip(whats, shape_of(forward.type_of(name)), strict=False)
+        axes = {
+            axis
+            for axis, (what, size) in enumerate(sizes)
+            if what == "rows" or (what == "same" and forward.unifier.resolve(size) == count)
+        }
+        if "rows" in whats:
+            found[name] = axes
+    return found
 
 
 # ---- both branches ---------------------------------------------------------------------------
