@@ -37,6 +37,8 @@ class Target:
             what each of them reads: that takes as long as some products.
         joined_bytes: Larger weights are not put together for the products of a trip: in pieces
             they stay nearer to where it is computed.
+        drawn_bytes: What draws more in a trip of a loop does not leave it for that alone: to make
+            keys takes little of its time, and its numbers are in the cache where they are used.
     """
 
     shares: tuple[int, ...]
@@ -49,6 +51,7 @@ class Target:
     stacked_bytes: int = 2**30
     few_trips: int = 16
     joined_bytes: int = 2**18
+    drawn_bytes: int = 2**16
 
     def capacities(self, rows: int) -> list[int]:
         """Numbers of rows below all, from few to many, that a case is compiled for."""

@@ -214,9 +214,10 @@ WITH_MOMENTS = [case for case in RANDOM if moments_of(case) is not None]
 @pytest.mark.unoptimized
 @pytest.mark.parametrize("case", WITH_MOMENTS, ids=str)
 def test_draws_have_the_moments_of_their_distribution(case: Case) -> None:
-    attrs = case.attrs | {"shape": (200, 200)}
+    values = case.values(case.sizes())
+    told = [n for trip in values.get("trips", ()) for n in trip.shape]
+    attrs = case.attrs | {"shape": (*told, 200, 200)}
     with jax.enable_x64(True):
-        values = case.values(case.sizes())
         (out,) = case.definition.compute(values, attrs, ("out",))["out"]
     drawn = np.asarray(out, np.float64)
     mean, deviation = moments_of(case)

@@ -212,14 +212,73 @@ def test_dropout_at_its_ends(mode: str, attrs: Any, factor: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "message"), [([5], "told 5 trips"), ([3, 3], "must be one number")]
+    ("shapes", "message"),
+    [
+        ([[5]], "told 5 trips for axis 0"),
+        ([[3], [3]], "told 3 trips for axis 1"),
+        ([[3], [], [4], [2]], "told 2 trips for axis 2"),
+        ([[3, 4]], "must be one number, or one for each"),
+    ],
 )
-def test_trips_are_told_for_the_first_axis_and_once(sizes: list[int], message: str) -> None:
+def test_trips_are_told_for_the_first_axes(shapes: list[list[int]], message: str) -> None:
     with br.Program():
-        trips = [br.data(f"trips{i}", [n], dtype="int64") for i, n in enumerate(sizes)]
-        slots = {"state": [STATE], "x": [br.data("x", [3, 4])], "trips": trips}
+        trips = [br.data(f"trips{i}", n, dtype="int64") for i, n in enumerate(shapes)]
+        x = br.data("x", [3, 4])
         with pytest.raises(ShapeError, match=message):
-            apply("dropout", slots, {"rate": 0.5, "salt": 1})
+            apply(
+                "dropout",
+                {"state": [STATE], "x": [x], "trips": trips},
+                {"rate": 0.5, "salt": 1},
+            )
+        with pytest.raises(ShapeError, match=message):
+            apply(
+                "random_normal",
+                {"state": [STATE], "trips": trips},
+                {"shape": (3, 4), "salt": 1},
+            )
+
+
+@pytest.mark.parametrize(
+    ("op", "shape"),
+    [
+        ("random_uniform", (5,)),
+        ("random_normal", (3, 7)),
+        ("random_truncated_normal", (33,)),
+        ("random_orthogonal", (4, 3)),
+        ("random_bernoulli", (5,)),
+        ("random_randint", (5,)),
+        ("random_permutation", ()),
+        ("random_categorical", (6, 4)),
+        ("dropout", (6, 4)),
+    ],
+)
+def test_all_trips_at_once_draw_the_bits_of_each(op: str, shape: Any, mode: str) -> None:
+    """Two loops around an operator, and no, one or both of them told as a whole."""
+    attrs: dict[str, Any] = {"salt": 4}
+    attrs |= {"high": 1000} if op == "random_randint" else {}
+    attrs |= {"rate": 0.3} if op == "dropout" else {}
+    attrs |= {"size": 9} if op == "random_permutation" else {}
+    rows = np.random.default_rng(0).normal(size=(2, 3, *shape)).astype(np.float32)
+    takes_rows = op in ("random_categorical", "dropout")
+    outer, inner = np.arange(2), np.arange(3)
+
+    def drawn(i: Any, j: Any, x: Any, *led: int) -> Any:
+        own = {} if takes_rows or op == "random_permutation" else {"shape": (*led, *shape)}
+        return draw(op, *([x] if takes_rows else []), i, j, mode=mode, **attrs, **own)
+
+    each = [[drawn(i, j, rows[i, j]) for j in inner] for i in outer]
+    np.testing.assert_array_equal(drawn(outer, inner, rows, 2, 3), each)
+    for i in outer:
+        np.testing.assert_array_equal(drawn(i, inner, rows[i], 3), each[i])
+    for j in inner:
+        np.testing.assert_array_equal(drawn(outer, j, rows[:, j], 2), [row[j] for row in each])
+
+
+def test_classes_are_not_drawn_along_trips() -> None:
+    with br.Program():
+        slots = {"state": [STATE], "logits": [br.data("x", [3])], "trips": [np.arange(3)]}
+        with pytest.raises(ShapeError, match="has trips along axis -1"):
+            apply("random_categorical", slots, {"salt": 1})
 
 
 def test_both_modes_drop_the_same() -> None:
@@ -263,7 +322,7 @@ def test_states_and_trips_must_be_what_they_are() -> None:
             pytest.raises((DTypeError, ShapeError), match=r"random state u32\[2\]"),
         ):
             call("random_uniform", state, shape=(2,), salt=1)
-    for trip in (np.float32(1), np.zeros(1, np.int32)):
+    for trip in (np.float32(1), np.zeros((1, 1), np.int32)):
         with br.Program(), pytest.raises((DTypeError, ShapeError), match="A trip of"):
             call("random_uniform", STATE, trip, shape=(2,), salt=1)
     for rate in (-0.1, 1.1):

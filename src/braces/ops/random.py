@@ -1,16 +1,12 @@
 """Random numbers without state: each draw follows from (run, operator, trip) alone.
 
-    key  = threefry key (seed, run counter), which is `random_state`
-    key  = fold_in(key, salt)              the operator's own number
-    key  = fold_in(key, trip)              for each loop around the operator, outermost first
-
 So nothing that is pruned, repeated or moved changes what another operator draws, and a gradient
 draws the mask of its dropout again in place of keeping it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,18 +16,17 @@ from braces.define.counting import for_each
 from braces.define.decorator import Indices, Salt, Tensor, op
 from braces.define.inference import Context
 from braces.dims import Shape, Size, call, product
-from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
+from braces.dtypes import FLOAT32, DType, TensorType, is_float
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp
-from braces.ops.drawing import DRAWINGS, run_key
-
-STATE = np.dtype(np.uint32)
-SALTS = 2**32
+from braces.ops.drawing import DRAWINGS
+from braces.ops.keys import STATE, check_key, check_shape, each_trip, of_one_trip, trips_of
 
 DRAWS = (
     "state=u32[2] shape=(2,3) salt=1",
     "state=u32[2] shape=(b,4) salt=1",
     "state=u32[2] trips=i32[] trips=i64[] shape=(4,) salt=4000000000",
+    "state=u32[2] trips=i32[2] trips=i64[] trips=i64[b] shape=(2,b,3) salt=5",
     "state=u32[2] shape=(0,3) salt=2",
     "state=u32[2] shape=() salt=3",
 )
@@ -40,54 +35,6 @@ WIDE_DRAWS = (*DRAWS, "state=u32[2] shape=(5,) salt=1 dtype=f64")
 
 
 # ---- shared ----------------------------------------------------------------------------------
-
-
-def key_of(state: Any, salt: int, trips: Sequence[Any]) -> Any:
-    """The key of one operator in one trip of one run; for kernels."""
-    key = jax.random.fold_in(run_key(state), np.uint32(salt))
-    for trip in trips:
-        key = jax.random.fold_in(key, trip.astype(np.uint32))
-    return key
-
-
-def concrete(shape: Shape) -> Any:
-    """A shape in a kernel: there, all sizes are numbers."""
-    return shape
-
-
-def check_key(
-    context: Context, state: TensorType, salt: int, trips: Sequence[TensorType]
-) -> None:
-    """Refuse what a key cannot be made of.
-
-    Raises:
-        ShapeError: `state` is not two numbers, or a trip is not one.
-        DTypeError: Their dtypes are others.
-        ProgramError: The salt does not fit into 32 bits.
-    """
-    if state.dtype != STATE:
-        raise DTypeError(f"{context.type} needs a random state u32[2], not {state}.")
-    if state.shape != (2,):
-        raise ShapeError(f"{context.type} needs a random state u32[2], not {state}.")
-    if not 0 <= salt < SALTS:
-        raise ProgramError(f"{context.type} has salt={salt}.", fix="A salt has 32 bits.")
-    for trip in trips:
-        if not is_integer(trip.dtype):
-            raise DTypeError(f"A trip of {context.type} must be an integer, not {trip}.")
-        if trip.rank:
-            raise ShapeError(f"A trip of {context.type} must be one number, not {trip}.")
-
-
-def check_shape(context: Context, shape: Shape) -> None:
-    """Refuse sizes below zero.
-
-    Raises:
-        ShapeError: There is one.
-    """
-    if any(isinstance(size, int) and size < 0 for size in shape):
-        raise ShapeError(
-            f"{context.type} cannot draw the shape {shape}.", fix="Sizes count from 0."
-        )
 
 
 def check_bounds(context: Context, low: float, high: float) -> None:
@@ -111,7 +58,7 @@ def drawn(
 ) -> TensorType:
     """Inference: an array of real numbers of the given shape and dtype."""
     del attrs
-    check_key(context, state, salt, trips)
+    check_key(context, state, salt, trips, shape)
     check_shape(context, shape)
     if not is_float(dtype) or dtype.kind == "c":
         raise DTypeError(
@@ -162,10 +109,20 @@ def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -
 # ---- arrays of real numbers ------------------------------------------------------------------
 
 
+def _real_numbers(
+    type: str, state: Any, salt: int, trips: Sequence[Any], attrs: Mapping[str, Any]
+) -> Any:
+    """What an operator of these attributes draws, for kernels."""
+    own = {**attrs, "shape": of_one_trip(attrs["shape"], trips)}
+    return each_trip(lambda key: DRAWINGS[type].one(key, own), state, salt, trips)
+
+
 def drawn_places(types: Types, attrs: Attrs) -> AxisMap:
-    """Draws differ from place to place, and with the number of places."""
+    """Draws differ from place to place, and with their number, but each trip has its own."""
     indices = numbered(len(tuple_of(attrs["shape"])))
-    return mapped(types, {"state": (("state",),)}, {"out": (indices,)}, ["state", *indices])
+    trips, drawn = trips_of(types, indices)
+    inputs = {"state": (("state",),), "trips": trips}
+    return mapped(types, inputs, {"out": (indices,)}, ["state", *drawn])
 
 
 @op(
@@ -188,7 +145,8 @@ def random_uniform(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         shape: Of the result.
@@ -205,7 +163,7 @@ def random_uniform(
         ProgramError: `low` is above `high`.
     """
     attrs = {"shape": shape, "low": low, "high": high, "dtype": dtype}
-    return DRAWINGS["random_uniform"].one(key_of(state, salt, trips), attrs)
+    return _real_numbers("random_uniform", state, salt, trips, attrs)
 
 
 @random_uniform.infer
@@ -245,7 +203,8 @@ def random_normal(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         shape: Of the result.
@@ -261,7 +220,7 @@ def random_normal(
         DTypeError: `dtype` is not a real floating dtype.
     """
     attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
-    return DRAWINGS["random_normal"].one(key_of(state, salt, trips), attrs)
+    return _real_numbers("random_normal", state, salt, trips, attrs)
 
 
 @op(
@@ -291,7 +250,8 @@ def random_truncated_normal(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         shape: Of the result.
@@ -311,7 +271,7 @@ def random_truncated_normal(
     """
     attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
     attrs |= {"low": low, "high": high}
-    return DRAWINGS["random_truncated_normal"].one(key_of(state, salt, trips), attrs)
+    return _real_numbers("random_truncated_normal", state, salt, trips, attrs)
 
 
 random_truncated_normal.infer(infer_random_uniform)
@@ -353,7 +313,8 @@ def random_orthogonal(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         shape: Of the result; two axes or more.
@@ -371,15 +332,15 @@ def random_orthogonal(
     if 0 in shape:
         return jnp.zeros(shape, dtype)
     wider = np.promote_types(dtype, FLOAT32)  # QR knows no 16-bit numbers
-    draw = jax.nn.initializers.orthogonal(scale)
-    return draw(key_of(state, salt, trips), shape, wider).astype(dtype)
+    draw, own = jax.nn.initializers.orthogonal(scale), of_one_trip(shape, trips)
+    return each_trip(lambda key: draw(key, own, wider), state, salt, trips).astype(dtype)
 
 
 @random_orthogonal.infer
 def infer_random_orthogonal(
     context: Context, state: TensorType, *trips: TensorType, shape: Shape, **attrs: Any
 ) -> TensorType:
-    """As given; a matrix at least."""
-    if len(shape) < 2:
+    """As given; a matrix at least, in each trip."""
+    if len(shape) < 2 + sum(trip.rank for trip in trips):
         raise ShapeError(f"random_orthogonal needs two axes or more, not the shape {shape}.")
     return drawn(context, state, *trips, shape=shape, **attrs)

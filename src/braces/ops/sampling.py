@@ -1,11 +1,10 @@
 """Random choices: bools, integers, classes, orders, and dropout.
 
-Keys are those of `braces.ops.random`: each draw follows from (run, operator, trip) alone.
+Keys are those of `braces.ops.keys`: each draw follows from (run, operator, trip) alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,16 +29,9 @@ from braces.dims import Shape, Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp, lax
+from braces.ops.keys import check_key, check_shape, each_trip, of_one_trip, trips_of
 from braces.ops.precision import wide
-from braces.ops.random import (
-    DRAWS,
-    check_key,
-    check_shape,
-    concrete,
-    drawn,
-    drawn_places,
-    key_of,
-)
+from braces.ops.random import DRAWS, drawn, drawn_places
 from braces.ops.rules import Backward, axis_index, float_dtype, floating, real_numbers
 
 
@@ -69,7 +61,8 @@ def random_bernoulli(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         shape: Of the result.
@@ -82,7 +75,8 @@ def random_bernoulli(
     Raises:
         ProgramError: `probability` is not between 0 and 1.
     """
-    return _chosen(key_of(state, salt, trips), shape, probability)
+    own = of_one_trip(shape, trips)
+    return each_trip(lambda key: _chosen(key, own, probability), state, salt, trips)
 
 
 def _chosen(key: Any, shape: Any, probability: float) -> Any:
@@ -127,7 +121,8 @@ def random_randint(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         shape: Of the result.
@@ -144,7 +139,10 @@ def random_randint(
         DTypeError: `dtype` is not an integer dtype.
     """
     bounds = np.asarray(low, dtype), np.asarray(high, dtype)
-    return jax.random.randint(key_of(state, salt, trips), concrete(shape), *bounds, dtype)
+    own = of_one_trip(shape, trips)
+    return each_trip(
+        lambda key: jax.random.randint(key, own, *bounds, dtype), state, salt, trips
+    )
 
 
 @random_randint.infer
@@ -159,7 +157,7 @@ def infer_random_randint(
     salt: int,
 ) -> TensorType:
     """Integers of the given shape and dtype."""
-    check_key(context, state, salt, trips)
+    check_key(context, state, salt, trips, shape)
     check_shape(context, shape)
     if not is_integer(dtype):
         raise DTypeError(f"random_randint draws integers, not {dtype}.")
@@ -173,11 +171,12 @@ def infer_random_randint(
 
 
 def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
-    """Draws differ from place to place."""
+    """Draws differ from place to place, but each trip has its own."""
     indices = numbered(first_rank(types, "logits"))
     left = without(indices, operated_axes(attrs["axis"], len(indices)))
-    inputs = {"state": (("state",),), "logits": (indices,)}
-    return mapped(types, inputs, {"out": (left,)}, ["state", *indices])
+    trips, drawn = trips_of(types, indices)
+    inputs = {"state": (("state",),), "logits": (indices,), "trips": trips}
+    return mapped(types, inputs, {"out": (left,)}, ["state", *drawn])
 
 
 @op(
@@ -189,6 +188,7 @@ def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
         "state=u32[2] logits=f32[4,3] salt=1",
         "state=u32[2] logits=f64[b,5] salt=1",
         "state=u32[2] logits=f32[2,3,t] trips=i64[] axis=1 salt=1",
+        "state=u32[2] logits=f32[2,3,b] trips=i64[2] trips=i64[] axis=1 salt=1",
         "state=u32[2] logits=f32[3] salt=1",
         "state=u32[2] logits=f32[0,3] salt=1",
     ),
@@ -201,7 +201,8 @@ def random_categorical(
     Inputs:
         state: u32[2]. Seed and run counter.
         logits: number[*shape], with an axis of classes.
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `logits` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         axis: The axis of classes.
@@ -211,10 +212,14 @@ def random_categorical(
         out: i64[*shape without `axis`].
 
     Raises:
-        ShapeError: There is no such axis, or there are no classes.
+        ShapeError: There is no such axis, it is one of trips, or there are no classes.
     """
-    key = key_of(state, salt, trips)
-    return jax.random.categorical(key, wide(logits), axis, mode="high").astype(INT64)
+    at = axis % logits.ndim - logits.ndim  # from the end, which is the same in one trip
+
+    def draw(key: Any, logits: Any) -> Any:
+        return jax.random.categorical(key, logits, at, mode="high")
+
+    return each_trip(draw, state, salt, trips, wide(logits)).astype(INT64)
 
 
 @random_categorical.infer
@@ -227,22 +232,34 @@ def infer_random_categorical(
     salt: int,
 ) -> TensorType:
     """One class number for each row."""
-    check_key(context, state, salt, trips)
+    check_key(context, state, salt, trips, logits.shape)
     at = axis_index(axis, logits.rank, "random_categorical")
+    if at < sum(trip.rank for trip in trips):
+        raise ShapeError(f"random_categorical has trips along axis {axis}, and no classes.")
     real_numbers(context.type, logits.dtype)
     if logits.shape[at] == 0:
         raise ShapeError(f"random_categorical needs at least one class along axis {axis}.")
     return TensorType(INT64, logits.shape[:at] + logits.shape[at + 1 :])
 
 
+def reordered(types: Types, attrs: Attrs) -> AxisMap:
+    """Each trip has an order of its own."""
+    del attrs
+    told = numbered(sum(len(shape_of(trip)) for trip in types.get("trips", ())), "trip")
+    trips, _ = trips_of(types, told)
+    inputs = {"state": (("state",),), "trips": trips}
+    return mapped(types, inputs, {"out": ((*told, "place"),)}, ["state", "place"])
+
+
 @op(
-    axes="i!, -> j!",
+    axes=reordered,
     random=True,
     differentiable=False,
     operations=24,
     examples=(
         "state=u32[2] size=5 salt=1",
         "state=u32[2] trips=i32[] size=100 salt=2",
+        "state=u32[2] trips=i32[] trips=i32[3] size=5 salt=2",
         "state=u32[2] size=0 salt=1",
     ),
 )
@@ -251,30 +268,31 @@ def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: Salt) -
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] gives a
+            first axis of so many trips: each draws as for itself.
 
     Attributes:
         size: How many numbers.
         salt: What tells this operator from others, in 32 bits.
 
     Outputs:
-        out: i64[size]. Each number once.
+        out: i64[*trips, size]. Each number once.
 
     Raises:
         ShapeError: `size` is below 0.
     """
     numbers = jnp.arange(size, dtype=INT64)
-    return jax.random.permutation(key_of(state, salt, trips), numbers)
+    return each_trip(lambda key: jax.random.permutation(key, numbers), state, salt, trips)
 
 
 @random_permutation.infer
 def infer_random_permutation(
     context: Context, state: TensorType, *trips: TensorType, size: Size, salt: int
 ) -> TensorType:
-    """As many numbers as asked for."""
+    """As many numbers as asked for, in each trip."""
     check_key(context, state, salt, trips)
     check_shape(context, (size,))
-    return TensorType(INT64, (size,))
+    return TensorType(INT64, (*(n for trip in trips for n in trip.shape), size))
 
 
 # ---- dropout ---------------------------------------------------------------------------------
@@ -282,10 +300,10 @@ def infer_random_permutation(
 
 def dropped(types: Types, attrs: Attrs) -> AxisMap:
     """In training, draws differ from place to place, but each trip has its own."""
-    indices, trips = numbered(first_rank(types, "x")), types.get("trips", ())
-    several = [indices[:1] if shape_of(trip) else () for trip in trips]
-    inputs = {"state": (("state",),), "x": (indices,), "trips": tuple(several)}
-    mixed = ["state", *(indices[any(several) :] if attrs["training"] else ())]
+    indices = numbered(first_rank(types, "x"))
+    trips, drawn = trips_of(types, indices)
+    inputs = {"state": (("state",),), "x": (indices,), "trips": trips}
+    mixed = ["state", *(drawn if attrs["training"] else ())]
     return mapped(types, inputs, {"out": (indices,)}, mixed)
 
 
@@ -329,8 +347,8 @@ def dropout(
     Inputs:
         state: u32[2]. Seed and run counter.
         x: number[*shape].
-        trips: integer[]. The trip of each loop around this, outermost first. One of them may be
-            integer[n], where `x` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `x` has a first axis of so many trips: each draws as for itself.
 
     Attributes:
         rate: The probability of dropping; 0 drops nothing, 1 everything.
@@ -350,14 +368,11 @@ def dropout(
     if rate == 1:
         return jnp.zeros(x.shape, x.dtype)
 
-    def of_one_trip(trips: Sequence[Any], x: Any) -> Any:
-        kept = _chosen(key_of(state, salt, trips), x.shape, 1 - rate)
+    def draw(key: Any, x: Any) -> Any:
+        kept = _chosen(key, x.shape, 1 - rate)
         return lax.select(kept, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
 
-    several = [0 if trip.ndim else None for trip in trips]
-    if 0 not in several:
-        return of_one_trip(trips, x)
-    return jax.vmap(of_one_trip, in_axes=(several, 0))(list(trips), x)
+    return each_trip(draw, state, salt, trips, x)
 
 
 @dropout.infer
@@ -372,11 +387,7 @@ def infer_dropout(
 ) -> TensorType:
     """The shape of `x`; integers give float32."""
     del attrs
-    several = [trip for trip in trips if trip.rank == 1]
-    first = several[0].shape if len(several) == 1 and x.rank else ()
-    for size, found in zip(first, x.shape, strict=False):
-        context.unify(size, found, f"{context.type} is told {size} trips, and drops of {x}.")
-    check_key(context, state, salt, [trip for trip in trips if not first or trip.rank != 1])
+    check_key(context, state, salt, trips, x.shape)
     check_probability(context, rate, "rate")
     return x.with_dtype(float_dtype(x.dtype))
 

@@ -11,9 +11,9 @@
 One large product takes less time than many small ones. So what costs much to compute moves,
 with what it is computed from; and what is computed of that alone, where it is no larger. What
 is only added up stays for `defer`, which adds it for all trips in one go. What draws random
-numbers moves where it can be told of all trips, each of which draws as for itself; what owns
-blocks stays, and what does not say how axes map. Results are the same up to the order in which
-products are added.
+numbers is told of all trips, each of which draws as for itself; what owns blocks stays, and
+what does not say how axes map. Results are the same up to the order in which products are
+added.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from dataclasses import replace
 
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
+from braces.passes.draws import is_calm, is_random
 from braces.passes.pipeline import Pass
 from braces.passes.rewrite import Change, Place, rewrite_loops
+from braces.passes.setting import larger, setting
 from braces.passes.sums import Sums
 from braces.passes.trips import ForTrips, Trips, is_costly, without
 
@@ -66,8 +68,10 @@ def _worth_it(trips: Trips, could: Collection[str]) -> list[Op]:
     moved, needed = set[str](), set[str]()
     summed = Sums(trips).added if could else set[str]()
     for op in reversed(trips.body.ops):
-        pays = is_costly(op) and summed.isdisjoint(op.binds())
-        if op.name in could and (pays or not needed.isdisjoint(op.binds())):
+        if op.name not in could:
+            continue
+        needs = not needed.isdisjoint(op.binds())
+        if needs or (summed.isdisjoint(op.binds()) and _pays(trips, op)):
             moved.add(op.name)
             needed.update(op.reads())
     made = {n for op in trips.body.ops if op.name in moved for n in op.binds()}
@@ -77,6 +81,13 @@ def _worth_it(trips: Trips, could: Collection[str]) -> list[Op]:
             moved.add(op.name)
             made.update(op.binds())
     return [op for op in trips.body.ops if op.name in moved]
+
+
+def _pays(trips: Trips, op: Op) -> bool:
+    """Whether it is worth moving for itself: it is costly, or draws a few numbers a trip."""
+    if is_random(op) and not is_calm(op):
+        return not larger(trips.sizes_of(op.binds()), setting().target.drawn_bytes)
+    return is_costly(op)
 
 
 def _is_no_larger(trips: Trips, op: Op) -> bool:

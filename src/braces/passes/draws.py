@@ -17,7 +17,7 @@ def random_states(body: Body, *, drawing: bool = False) -> set[str]:
     read = {
         name
         for _, op in all_ops(body)
-        if is_random(op) and not (drawing and _is_calm(op))
+        if is_random(op) and not (drawing and is_calm(op))
         for name in _state(op)
     }
     found = ancestors(body.ops, read) & body.vars.keys()
@@ -29,7 +29,7 @@ def is_random(op: Op) -> bool:
     return OPS.get(op.type.partition(".")[0]).random
 
 
-def _is_calm(op: Op) -> bool:
+def is_calm(op: Op) -> bool:
     """Whether this operator is out of training, where it does something else in it."""
     role = OPS.get(op.type).roles.get("Training")
     return role is not None and op.attrs.get(role) is False

@@ -61,6 +61,25 @@ def bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
     return (high ^ low).astype(f"uint{width}")
 
 
+def in_each_trip(draw: Any, rows: int = 0) -> Any:
+    """A reference that may be told of all trips, as one that is told of one after the other."""
+
+    def drawn(state: Array, *given: Array, **attrs: Any) -> Array:
+        at = next((i for i, x in enumerate(given[rows:], rows) if np.ndim(x)), None)
+        if at is None:
+            return draw(state, *given, **attrs)
+        alone = attrs | ({"shape": attrs["shape"][1:]} if "shape" in attrs else {})
+        if "axis" in attrs:
+            alone["axis"] = attrs["axis"] % given[0].ndim - given[0].ndim
+        each = (
+            [x[n] if i < rows or i == at else x for i, x in enumerate(given)]
+            for n in range(len(given[at]))
+        )
+        return np.stack([drawn(state, *one, **alone) for one in each])
+
+    return drawn
+
+
 # ---- real numbers ----------------------------------------------------------------------------
 
 
@@ -150,10 +169,17 @@ def of_truncated(attrs: Any) -> tuple[float, float]:
 
 REFERENCES = {
     "next_random_state": Reference(next_random_state, smooth=False),
-    "random_uniform": Reference(random_uniform, smooth=False, moments=of_uniform),
-    "random_normal": Reference(random_normal, smooth=False, moments=of_normal, tolerance=1e-4),
-    "random_truncated_normal": Reference(
-        random_truncated_normal, smooth=False, moments=of_truncated, tolerance=1e-4
+    "random_uniform": Reference(in_each_trip(random_uniform), smooth=False, moments=of_uniform),
+    "random_normal": Reference(
+        in_each_trip(random_normal), smooth=False, moments=of_normal, tolerance=1e-4
     ),
-    "random_orthogonal": Reference(random_orthogonal, smooth=False, tolerance=1e-4),
+    "random_truncated_normal": Reference(
+        in_each_trip(random_truncated_normal),
+        smooth=False,
+        moments=of_truncated,
+        tolerance=1e-4,
+    ),
+    "random_orthogonal": Reference(
+        in_each_trip(random_orthogonal), smooth=False, tolerance=1e-4
+    ),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from references import Array, Reference, floating
-from references.random import bits, key_of, split, uniform
+from references.random import bits, in_each_trip, key_of, split, uniform
 
 
 def chosen(key: Array, shape: Any, probability: float) -> Array:
@@ -68,12 +68,6 @@ def dropout(
         return x
     if rate == 1:
         return np.zeros_like(x)
-    if any(map(np.ndim, trips)):
-        each = zip(
-            x, *(trip if np.ndim(trip) else [trip] * len(x) for trip in trips), strict=True
-        )
-        attrs = {"rate": rate, "training": training, "salt": salt}
-        return np.stack([dropout(state, one, *those, **attrs) for one, *those in each])
     kept = chosen(key_of(state, salt, trips), x.shape, 1 - rate)
     return np.where(kept, x / np.asarray(1 - rate, x.dtype), 0).astype(x.dtype)
 
@@ -89,9 +83,13 @@ def of_integers(attrs: Any) -> tuple[float, float]:
 
 
 REFERENCES = {
-    "random_bernoulli": Reference(random_bernoulli, smooth=False, moments=of_bernoulli),
-    "random_randint": Reference(random_randint, smooth=False, moments=of_integers),
-    "random_categorical": Reference(random_categorical, smooth=False),
-    "random_permutation": Reference(random_permutation, smooth=False),
-    "dropout": Reference(dropout),
+    "random_bernoulli": Reference(
+        in_each_trip(random_bernoulli), smooth=False, moments=of_bernoulli
+    ),
+    "random_randint": Reference(
+        in_each_trip(random_randint), smooth=False, moments=of_integers
+    ),
+    "random_categorical": Reference(in_each_trip(random_categorical, rows=1), smooth=False),
+    "random_permutation": Reference(in_each_trip(random_permutation), smooth=False),
+    "dropout": Reference(in_each_trip(dropout, rows=1)),
 }
