@@ -37,8 +37,8 @@ class Target:
             what each of them reads: that takes as long as some products.
         joined_bytes: Larger weights are not put together for the products of a trip: in pieces
             they stay nearer to where it is computed.
-        drawn_bytes: What draws more in a trip of a loop does not leave it for that alone: to make
-            keys takes little of its time, and its numbers are in the cache where they are used.
+        drawn_bytes: What draws more in a trip of a loop does not leave it for that alone: keys
+            take little of its time, and its numbers are in the cache where they are used.
     """
 
     shares: tuple[int, ...]
