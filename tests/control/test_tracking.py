@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ops.control.tracking import Tracker
+from braces.ir.walk import all_ops
+from braces.ops.control.tracking import Tracker, is_by_row
 
 pytestmark = pytest.mark.unoptimized
 
@@ -68,3 +70,29 @@ def test_rows_that_a_deep_loop_sums_are_masked() -> None:
         for mode in ("compile", "interpret")
     ]
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("step", "alone"),
+    [
+        (lambda x, w: br.tanh(x @ w), True),
+        (lambda x, w: br.softmax(x @ w, axis=-1), True),
+        (lambda x, w: x @ w + br.sum(x, axis=0), False),
+        (lambda x, w: x @ (br.matrix_transpose(x) @ x) @ w, False),
+    ],
+)
+def test_a_row_is_on_its_own_where_no_other_reaches_it(
+    step: Callable[[Any, Any], Any], alone: bool
+) -> None:
+    with br.Program() as program:
+        xs, lengths = br.data("xs", [5, 4, 3]), br.data("lengths", [4], dtype="int32")
+        w = br.data("w", [3, 3])
+        rnn = br.create_rnn(lengths=lengths)
+        with rnn.stepnet() as net:
+            net.add_output(step(net.add_input(xs), w))
+        rnn()
+    (branch,) = (op for _, op in all_ops(program.definition.main) if op.type == "partition")
+    (body,) = branch.bodies().values()
+    visible = {**program.definition.main.vars, **body.vars}
+    types = {name: info.type for name, info in visible.items()}
+    assert is_by_row(body, types, 4) == alone

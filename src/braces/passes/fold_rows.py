@@ -26,7 +26,7 @@ from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op
 from braces.ir.views import PartitionView
 from braces.ir.walk import producers
-from braces.ops.control.tracking import Known, Site, Tracked, Tracker, What
+from braces.ops.control.tracking import Known, Site, Tracked, Tracker, led_by_rows
 from braces.ops.rules import gives_zeros
 from braces.passes.draws import is_random
 
@@ -56,7 +56,7 @@ class Folding:
         self.masked = {case.valid}
         self._makers = producers(self.body.ops)
         self._tracker = Tracker(case.count, lambda size: size)
-        self._known: Known = {n: ("rows", *_others(self.types[n])) for n in self.body.params}
+        self._known: Known = {n: led_by_rows(self.types[n]) for n in self.body.params}
         self._met: dict[str, set[int]] = {}  # axes of repetitions that meet rows
         self._follow()
 
@@ -175,7 +175,3 @@ class Folding:
             for i, (what, size) in enumerate(zip(whats, shape, strict=False))
             if what == "rows" or (what == "same" and (i in met or size == named))
         )
-
-
-def _others(type_: Type) -> tuple[What, ...]:
-    return ("other",) * (len(shape_of(type_)) - 1)

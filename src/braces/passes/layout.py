@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from braces.define.decorator import OPS
 from braces.ir.records import Op, ProgramDef
-from braces.ir.views import LoopView, view_of
+from braces.ir.views import LoopView, PartitionView, view_of
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, has_loops, rewrite
 from braces.passes.setting import setting
 from braces.passes.stretch import turns_axes
+from braces.passes.stretch_rows import in_place
 from braces.passes.trips import length_of
 
 
@@ -35,9 +36,7 @@ def laid_out(program: ProgramDef) -> ProgramDef:
 def _lay_out(op: Op, place: Place) -> Change:
     if not turns_axes(op) or not _is_multiplied_by(op, place):
         return op
-    target = place
-    while target.outer and _makes_many_trips(target) and not _needs(target, op):
-        target = target.outer
+    target = _before(op, place)
     if target is place:
         return op
     note(place.where(op), "is what products of each trip read, and runs once before the loop")
@@ -52,12 +51,27 @@ def _is_multiplied_by(op: Op, place: Place) -> bool:
     )
 
 
-def _makes_many_trips(place: Place) -> bool:
-    """Whether this is the step of a loop that makes some trips, as far as is known."""
-    view = view_of(place.owner) if place.owner else None
-    if not isinstance(view, LoopView) or not view.counted or place.outer is None:
-        return False
-    trips = length_of(view, place.outer)
+def _before(op: Op, place: Place) -> Place:
+    """In front of all loops around that read nothing else on each trip.
+
+    Rows of a step may have a block of their own in it.
+    """
+    found = at = place
+    while at.outer is not None and at.owner is not None and not _needs(at, op):
+        view = view_of(at.owner)
+        if isinstance(view, LoopView):
+            if not _makes_many_trips(view, at.outer):
+                break
+            found = at.outer
+        elif not isinstance(view, PartitionView) or not in_place(view):
+            break
+        at = at.outer
+    return found
+
+
+def _makes_many_trips(view: LoopView, place: Place) -> bool:
+    """Whether a loop makes some trips, as far as is known."""
+    trips = length_of(view, place) if view.counted else 0
     return not isinstance(trips, int) or trips >= setting().target.few_trips
 
 

@@ -8,22 +8,27 @@ that is selected. So they do in any case with little to compute, which is compil
 case without rows does not run. What the cases before it gave is handed on and changed in place,
 so that nothing is copied or merged. A single case whose rows stay at their places, as a step
 with lengths, has none before it, and is a conditional.
+
+Where each row of a case is computed on its own and nothing can be told of it, no row needs to
+stand in for another: what is made of rows of other cases is left out at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
 from braces.dims import Dim
-from braces.dtypes import DType
+from braces.dtypes import DType, TensorType
 from braces.ir.records import Body
 from braces.ir.views import PartitionView
 from braces.ir.walk import producers
 from braces.lazy import extend, jax, jnp, lax
 from braces.ops.control.base import Lowering, State, Value
+from braces.ops.control.tracking import is_by_row
 from braces.ops.control.work import work_of
 from braces.ops.rules import gives_zeros
 
@@ -71,13 +76,27 @@ class LoweredCase:
         mask = self.mask
         return [jnp.where(along_rows(mask, x), x, first_of(x, mask)) for x in self.rows]
 
+    @cached_property
+    def by_row(self) -> bool:
+        """Whether nothing is added up, and each row of the results needs one row alone."""
+        size = self.lowering.size
+        if self.view.compact or self.view.sums or any(op.bodies() for op in self.body.ops):
+            return False
+        types = {n: info.type.map_sizes(size) for n, info in self.body.vars.items()}
+        for name in self.view.captures:
+            value = self.lowering.read(name)
+            if not hasattr(value, "dtype"):
+                return False
+            types[name] = TensorType(value.dtype, value.shape)
+        return is_by_row(self.body, types, self.mask.shape[0])
+
     def run(
         self, valid: Value, rows: Sequence[Value], state: State
     ) -> tuple[list[Value], State]:
         """Run the block on as many rows as `valid` has."""
         count = self.view.cases[self.k].count
         sizes = {str(count): valid.shape[0]} if isinstance(count, Dim) else None
-        rows = without_stand_ins(self.view, rows, valid)
+        rows = rows if self.by_row else without_stand_ins(self.view, rows, valid)
         return self.lowering.run(self.label, self.body, [valid, *rows], state, sizes)
 
     def joined(
@@ -164,6 +183,14 @@ class _WholeCase:
         found = extend.jaxpr_as_fun(self.code)(*flat)
         return jax.tree.unflatten(jax.tree.structure(self.made), found)
 
+    @property
+    def tells(self) -> bool:
+        """Whether something of it may be told: that it fails, or has a NaN."""
+        _, state = self.made
+        number, code = len(jax.tree.leaves(state)), self.code.jaxpr
+        pairs = zip(code.outvars[-number:], code.invars[-number:], strict=True)
+        return number > 0 and any(after is not before for after, before in pairs)
+
     def gives(self, case: LoweredCase) -> list[tuple[tuple[int, ...], DType]]:
         """The shapes and dtypes of the results for all rows."""
         total, outs, (found, _) = case.mask.shape[0], len(case.view.outs), self.made
@@ -218,10 +245,11 @@ def _alone(case: LoweredCase, whole: _WholeCase, state: State) -> tuple[list[Val
     """
 
     def run(state: State) -> tuple[list[Value], State]:
-        found, state = whole.run(case.mask, case.stood_in(), state)
+        rows = case.rows if case.by_row and not whole.tells else case.stood_in()
+        found, state = whole.run(case.mask, rows, state)
         outs = len(case.view.outs)
-        rows = [jnp.where(along_rows(case.mask, x), x, jnp.zeros_like(x)) for x in found[:outs]]
-        return [*rows, *found[outs:]], state
+        made = [jnp.where(along_rows(case.mask, x), x, jnp.zeros_like(x)) for x in found[:outs]]
+        return [*made, *found[outs:]], state
 
     def skip(state: State) -> tuple[list[Value], State]:
         return [jnp.zeros(shape, dtype) for shape, dtype in whole.gives(case)], state

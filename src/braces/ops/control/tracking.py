@@ -17,6 +17,7 @@ from braces.define.axes import AxisMap, Index, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Dim, Size
 from braces.dtypes import Type
+from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op
 from braces.ops.control.links import Link, links_of
 from braces.ops.row_rules import ADVICE, OUTSIDE, RowView, counts_rows, refused, undeclared
@@ -100,6 +101,29 @@ class Site:
     ends: dict[str, Known]
     sites: dict[str, Sites]
     followed: tuple[Known, dict[str, Known]] | None = None
+
+
+def led_by_rows(type_: Type) -> tuple[What, ...]:
+    """What the axes of something are whose first one alone is rows."""
+    others: tuple[What, ...] = ("other",) * (len(shape_of(type_)) - 1)
+    return ("rows", *others)
+
+
+def is_by_row(body: Body, types: Types, rows: Size) -> bool:
+    """Whether each row of what a block computes needs one row of its parameters alone.
+
+    Args:
+        body: The block; its parameters have rows on their first axis.
+        types: Of all that is visible in it.
+        rows: How many rows there are.
+    """
+    tracker, sites = Tracker(rows, lambda size: size), dict[str, Site]()
+    known: Known = {name: led_by_rows(types[name]) for name in body.params}
+    try:
+        found = [tracker.step(op, types, known, sites) for op in body.ops]
+    except BracesError:  # something mixes them, or may do so
+        return False
+    return not any(one.reduced() for one in found)
 
 
 @dataclass
