@@ -205,8 +205,8 @@ def never_negative(size: Size) -> bool:
 
     Example:
         >>> b = Dim.named("b")
-        >>> never_negative((b - 1) // 2 + 1), never_negative(b - 1)
-        (True, False)
+        >>> [never_negative(size) for size in ((b - 1) // 2 + 1, b - 1, b - b // 4 * 4)]
+        [True, False, True]
     """
     return _bounds(size)[0] >= 0
 
@@ -216,7 +216,25 @@ def _bounds(size: Size) -> Bounds:
 
 
 def _sum_bounds(terms: tuple[tuple[Monomial, int], ...]) -> Bounds:
-    return sum_bounds((factor, product_bounds(map(_atom_bounds, m))) for m, factor in terms)
+    found = sum_bounds((factor, product_bounds(map(_atom_bounds, m))) for m, factor in terms)
+    other = _unrounded_bounds(terms)
+    return found if other is None else (max(found[0], other[0]), min(found[1], other[1]))
+
+
+def _unrounded_bounds(terms: tuple[tuple[Monomial, int], ...]) -> Bounds | None:
+    """Where multiples of quotients were `k * floordiv(x, k)`, which is x without its rest.
+
+    So `t - 4 * floordiv(t, 4)` lies between 0 and 3. `None` where there are none.
+    """
+    exact, rests = Terms(), list[tuple[int, Bounds]]()
+    for monomial, factor in terms:
+        match monomial:
+            case (Call(name="floordiv", arguments=(inner, int(by))),) if factor % by == 0:
+                exact.add(inner, factor // by)
+                rests.append((-factor // by, (0, by - 1)))
+            case _:
+                exact.count(monomial, factor)
+    return sum_bounds([(1, _bounds(exact.size())), *rests]) if rests else None
 
 
 def _atom_bounds(atom: Atom) -> Bounds:

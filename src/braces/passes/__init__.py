@@ -14,6 +14,7 @@ Attributes:
 
 from braces.passes.catalogue import (
     BATCH as batch,
+    CHUNK as chunk,
     DEFAULT as default,
     DEFER as defer,
     DELAY as delay,
@@ -41,6 +42,7 @@ from braces.passes.segments import segments
 __all__ = [
     "Pass",
     "batch",
+    "chunk",
     "default",
     "defer",
     "delay",

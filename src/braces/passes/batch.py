@@ -18,9 +18,10 @@ added.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.passes.draws import is_calm, is_random
@@ -42,14 +43,19 @@ def _batch(view: LoopView, op: Op, place: Place) -> Change:
         return op
     found = able(trips)
     moved = _worth_it(trips, found)
-    made = [name for one in moved for name in one.binds()]
-    if not trips.move(op, moved, made, "before the first"):
+    if not trips.move(op, moved, _made(moved), "before the first"):
         return op
     with place.building():
         for one in moved:
             with place.program.at(one.source):
                 trips.values |= found[one.name].build(trips.value)
     return _around(trips, op, moved)
+
+
+def bytes_before(trips: Trips) -> list[Size]:
+    """The bytes of a trip that there would be for all of them before a loop."""
+    moved = _worth_it(trips, able(trips))
+    return trips.taken(moved, _made(moved))
 
 
 def able(trips: Trips) -> dict[str, ForTrips]:
@@ -90,6 +96,10 @@ def _pays(trips: Trips, op: Op) -> bool:
     return is_costly(op)
 
 
+def _made(ops: Iterable[Op]) -> list[str]:
+    return [name for one in ops for name in one.binds()]
+
+
 def _is_no_larger(trips: Trips, op: Op) -> bool:
     """Whether it makes no more than it reads, in one piece: each of several would be copied."""
     if len([*op.binds()]) > 1:
@@ -99,7 +109,7 @@ def _is_no_larger(trips: Trips, op: Op) -> bool:
 
 def _around(trips: Trips, op: Op, moved: list[Op]) -> Change:
     """The loop without what moved."""
-    view, made = trips.view, [n for one in moved for n in one.binds()]
+    view, made = trips.view, _made(moved)
     gone = {one.name for one in moved}
     read = {n for one in trips.body.ops if one.name not in gone for n in one.reads()}
     read.update(memory.next for memory in view.memories)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from braces.passes.batch import BATCH
+from braces.passes.chunk import CHUNK
 from braces.passes.defer import DEFER
 from braces.passes.delay import DELAY
 from braces.passes.differentiate import gradients_of, jvp_of
@@ -32,6 +33,7 @@ PASSES = {
     one.name: one
     for one in (
         BATCH,
+        CHUNK,
         DEFER,
         DELAY,
         ELIMINATE,
@@ -53,7 +55,7 @@ PASSES = {
 }
 
 DEFAULT = Passes(
-    (OPEN_STEPS, SPLIT, SEPARATE, MERGE, DELAY, BATCH, DEFER, DELAY, LAYOUT, ELIMINATE)
+    (OPEN_STEPS, SPLIT, SEPARATE, MERGE, DELAY, CHUNK, BATCH, DEFER, DELAY, LAYOUT, ELIMINATE)
 )
 
 MAKERS: dict[str, Callable[..., Pass]] = {

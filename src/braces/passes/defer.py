@@ -33,6 +33,7 @@ from dataclasses import replace
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.decorator import OPS
+from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.ir.records import Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Row
@@ -61,6 +62,12 @@ def _defer(view: LoopView, op: Op, place: Place) -> Change:
 def deferrable(trips: Trips) -> Collection[str]:
     """The operators that could move behind a loop, by name."""
     return _Tail(trips).able
+
+
+def bytes_after(trips: Trips) -> list[Size]:
+    """The bytes of a trip that there would be for all of them after a loop, and are not now."""
+    tail = _Tail(trips)
+    return trips.taken(tail.ops(), tail.stacked())
 
 
 class _Tail:

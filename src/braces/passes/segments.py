@@ -38,7 +38,7 @@ After, with segments of four trips; `one` and `four` are constants:
       cond (p: f32[]) { more: bool[] = less(x=p, y=x)  return more }
 
 A loop whose trips are known needs no counting: its slices are folded into whole segments, and
-one more loop makes the trips that are left over.
+one more loop makes the trips that are left over, if there may be some.
 """
 
 from __future__ import annotations
@@ -72,12 +72,14 @@ class Segments:
         loop: The loop, without memories and slices.
         memories: Its memories.
         every: Trips in one segment.
+        recompute: Whether the gradient runs each segment again.
     """
 
     program: Builder
     loop: LoopView
     memories: Sequence[Carried]
     every: int
+    recompute: bool = True
 
     def counted(self, slices: Sequence[Cut]) -> tuple[Sequence[Var], list[Var]]:
         """A loop whose trips are known: final memories and stacked rows."""
@@ -85,6 +87,9 @@ class Segments:
         assert length is not None
         done = length // self.every * self.every
         whole = [Cut(self._folded(cut.source[:done], done), cut.param) for cut in slices]
+        if done == length:
+            made = self._whole(self.memories, whole, done)
+            return made.finals, [*made.rows]
         rest = [Cut(cut.source[done:], cut.param) for cut in slices]
         if self.loop.reverse:
             after = self._rest(self.memories, rest, done)
@@ -144,7 +149,7 @@ class Segments:
     def _outer(self, table: SymbolTable, segment: Var) -> LoopView:
         """The loop over segments, whose body is complete."""
         content = table.freeze()
-        return replace(self.loop, index=segment.name, content=content, recompute=True)
+        return replace(self.loop, index=segment.name, content=content, recompute=self.recompute)
 
     def _param(self, table: SymbolTable, stem: str, type_: Type) -> Var:
         name = table.add_param(table.names.unique(stem), type_).name
@@ -242,7 +247,7 @@ def segments(every: int, *loops: str) -> Pass:
         ...         h.update(br.tanh(h + net.add_input(x)))
         ...     last = rnn.final(h)
         >>> len(prog.blocks), len(br.passes.segments(10)(prog).blocks)
-        (2, 4)
+        (2, 3)
     """
     check_trips(every, "every")
 
@@ -253,7 +258,7 @@ def segments(every: int, *loops: str) -> Pass:
             return op
         note(place.where(op), f"is cut into segments of {every} trips")
         with place.building():
-            return _segmented(view, place, every)
+            return segmented(view, place, every)
 
     def run(program: ProgramDef) -> ProgramDef:
         return rewrite_loops(program, loops or None, rule)
@@ -278,12 +283,17 @@ def _whole_for(view: LoopView, place: Place, every: int) -> str | None:
         return "its trips are limited"
     if view.count is not None:
         return "a value tells how many trips it makes"
-    if any(isinstance(place.info(memory.init).type, ListType) for memory in view.memories):
+    if carries_lists(view, place):
         return "it carries lists"
     length = _length(view, place)
     if length is not None and (length == every or length // every == 0):
         return "it has no more trips than a segment"
     return None
+
+
+def carries_lists(view: LoopView, place: Place) -> bool:
+    """Whether a memory of a loop is a history."""
+    return any(isinstance(place.info(memory.init).type, ListType) for memory in view.memories)
 
 
 def _runs_again(op: Op) -> bool:
@@ -299,8 +309,17 @@ def _length(view: LoopView, place: Place) -> Size | None:
     return place.var(view.slices[0].source).shape[0]
 
 
-def _segmented(view: LoopView, place: Place, every: int) -> dict[str, str]:
-    """Build the segments of a loop; what its outputs are called from then on."""
+def segmented(
+    view: LoopView, place: Place, every: int, *, recompute: bool = True
+) -> dict[str, str]:
+    """Build the segments of a loop; what its outputs are called from then on.
+
+    Args:
+        view: The loop.
+        place: Where it stands.
+        every: Trips in one segment.
+        recompute: Whether the gradient runs each segment again.
+    """
     loop = LoopView(
         view.index,
         view.content,
@@ -310,7 +329,7 @@ def _segmented(view: LoopView, place: Place, every: int) -> dict[str, str]:
         reverse=view.reverse,
     )
     memories = [Carried(place.var(m.init), m.param, m.next) for m in view.memories]
-    cut, rows = Segments(place.program, loop, memories, every), list[Var]()
+    cut, rows = Segments(place.program, loop, memories, every, recompute), list[Var]()
     if view.condition is not None:
         finals, trips = cut.conditional()
     else:

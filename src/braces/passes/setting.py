@@ -1,6 +1,6 @@
 """What passes are told of a run: the machine, and sizes; and what they decided by that.
 
-    asked = at_once(each=(24*b, 4*b), trips=t)        # in a pass: how many trips fit
+    every = at_once(each=(24*b, 4*b), trips=t)        # in a pass: how many trips fit
     with planning(target, {"b": 32, "t": 64}) as answers: …   # in what runs passes
 
 A program has names for sizes, and is planned before any of them is fed. So what a pass decides
@@ -11,10 +11,11 @@ as 1.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from braces.dims import Dim, Size, substitute
@@ -26,27 +27,29 @@ Answers: TypeAlias = "dict[Question, int]"
 
 @dataclass(frozen=True)
 class Question:
-    """How many times what takes so many bytes fits.
+    """Whether what takes so many bytes fits so many times.
 
     Attributes:
         each: Bytes that it takes, which are added.
         times: How often it is wanted.
         limit: How many bytes there may be.
+        counted: Whether it is asked how often it fits, where that is less.
     """
 
     each: tuple[Size, ...]
     times: Size
     limit: int
+    counted: bool = False
 
     def answer(self, sizes: Mapping[str, int]) -> int:
-        """All times, as 0, where they fit; else a power of two of them, from 1.
+        """0 where it fits; else a power of two of times that do, or 1 where that is not asked.
 
         So there are few answers, however many sizes there are.
         """
         if self.taken(sizes) <= self.limit:
             return 0
         each = sum(_number(size, sizes) for size in self.each)
-        return 1 << max(0, (self.limit // each).bit_length() - 1)
+        return 1 << max(0, (self.limit // each).bit_length() - 1) if self.counted else 1
 
     def taken(self, sizes: Mapping[str, int]) -> int:
         """The bytes of all times."""
@@ -104,12 +107,23 @@ def planning(target: Target | None, sizes: Mapping[str, int]) -> Generator[Answe
 
 def at_once(each: Iterable[Size], trips: Size) -> int:
     """How many trips at once fit, each of which takes such bytes; 0 for all of them."""
-    return _ask(_of_trips(each, trips))
+    return _ask(replace(_of_trips(each, trips), counted=True))
+
+
+def too_many(each: Iterable[Size], trips: Size) -> bool:
+    """Whether all trips at once do not fit, each of which takes such bytes."""
+    return _ask(_of_trips(each, trips)) != 0
+
+
+def surely_fit(most: Iterable[Size], trips: Size) -> bool:
+    """As `not too_many`, with more bytes than a trip takes; who is told no has to ask on."""
+    question, told = _of_trips(most, trips), setting()
+    return not question.answer(told.sizes) and not _ask(question)
 
 
 def larger(each: Iterable[Size], limit: int) -> bool:
     """Whether these bytes are more than so many."""
-    return _ask(Question(tuple(each), 1, limit)) != 0
+    return _ask(Question(_added(each), 1, limit)) != 0
 
 
 def gibibytes(each: Iterable[Size], trips: Size = 1) -> str:
@@ -118,7 +132,12 @@ def gibibytes(each: Iterable[Size], trips: Size = 1) -> str:
 
 
 def _of_trips(each: Iterable[Size], trips: Size) -> Question:
-    return Question(tuple(each), trips, setting().target.stacked_bytes)
+    return Question(_added(each), trips, setting().target.stacked_bytes)
+
+
+def _added(sizes: Iterable[Size]) -> tuple[Size, ...]:
+    """The same, with each symbol once: one polynomial could have more terms than a size may."""
+    return tuple(size * count for size, count in Counter(sizes).items())
 
 
 def _ask(question: Question) -> int:

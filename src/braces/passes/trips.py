@@ -17,7 +17,7 @@ from braces.ir.walk import all_ops, producers
 from braces.passes.hoist import kept_for
 from braces.passes.pipeline import note
 from braces.passes.rewrite import Place
-from braces.passes.setting import at_once, gibibytes
+from braces.passes.setting import gibibytes, too_many
 from braces.passes.stretch import Stretched, stretched, turns_axes
 from braces.passes.stretch_first import StretchedFirst, stretched_first
 from braces.passes.stretch_rows import StretchedRows, stretched_rows
@@ -187,7 +187,7 @@ class Trips:
             note(place, f"computes all in each trip: nothing costly can be done {where}")
             return False
         taken = self.taken(moved, made)
-        if at_once(taken, self.length):
+        if too_many(taken, self.length):
             size = gibibytes(taken, self.length)
             note(place, f"computes all in each trip: for all at once that would take {size}")
             return False

@@ -1,0 +1,126 @@
+"""Where all trips at once would take too much, some of them are computed at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.passes.test_over_trips import MODES, PLAIN, ROWS, built, close, run, values
+
+import braces as br
+from braces.ir.records import Body
+from braces.ir.walk import all_ops
+from braces.target import CPU
+
+Limit = Callable[[int], None]
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> Limit:
+    """Sets how many bytes may be computed for all trips at once."""
+
+    def set_it(size_bytes: int) -> None:
+        monkeypatch.setattr(
+            "braces.target.TARGETS", {"cpu": replace(CPU, stacked_bytes=size_bytes)}
+        )
+
+    return set_it
+
+
+def loops(body: Body) -> int:
+    return sum(op.type == "loop" for _, op in all_ops(body))
+
+
+def planned(prog: br.Program, fetch: Any, trips: int) -> Body:
+    sizes = {"t": trips, "b": ROWS}
+    return prog.explain(fetch=fetch, sizes=sizes).program.main
+
+
+@pytest.mark.parametrize("cell", ["simple", "lstm", "attention"])
+@pytest.mark.unoptimized
+def test_chunks_give_the_values_and_gradients_of_the_loop(cell: str, limit: Limit) -> None:
+    prog, wanted = built(cell, order=2)
+    whole = loops(planned(prog, wanted, 19))
+    limit(2**12)
+    assert loops(planned(prog, wanted, 19)) > whole
+    for trips in (0, 1, 16, 19):
+        as_written = run(prog, wanted, trips, mode="interpret")
+        for mode in MODES:
+            close(run(prog, wanted, trips, mode=mode, passes=br.passes.default), as_written)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_chunks_count_as_the_loop_does(reverse: bool, limit: Limit) -> None:
+    prog, wanted = built("lstm", order=1, reverse=reverse)
+    limit(2**12)
+    for trips in (32, 37):
+        as_written = run(prog, wanted, trips, passes=PLAIN)
+        for mode in MODES:
+            close(run(prog, wanted, trips, mode=mode, passes=br.passes.default), as_written)
+
+
+@pytest.mark.parametrize("trips", [32, 35])
+def test_sizes_that_are_declared_have_chunks_too(trips: int, limit: Limit) -> None:
+    with br.Program() as prog:
+        xs = br.data("xs", [trips, ROWS, 4], dtype="float64")
+        w, u = (br.parameter(n, [4, 4], dtype="float64") for n in "wu")
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(init=br.zeros([ROWS, 4], dtype="float64"))
+            kept = br.dropout(net.add_input(xs), 0.5)
+            h.update(br.tanh(kept @ w + h))
+            net.add_output(br.logsumexp(h @ u, axis=-1))
+        slopes = br.gradients(br.sum(rnn()), [w, u, xs])
+    wanted = [rnn(), rnn.final(h), *slopes]
+    feed = {"xs": np.random.default_rng(0).normal(size=(trips, ROWS, 4))}
+    limit(2**12)
+    assert loops(prog.explain(fetch=wanted).program.main) > 2
+    for mode in MODES:
+        made, as_written = (
+            run(prog, wanted, trips, feed, mode=mode, passes=passes)
+            for passes in (br.passes.default, PLAIN)
+        )
+        close(made, as_written)
+
+
+def test_what_is_large_never_exists_for_all_trips(limit: Limit) -> None:
+    classes, trips, rows = 4096, 64, 8
+    with br.Program() as prog:
+        xs, labels = br.data("xs", ["t", "b", 16]), br.data("labels", ["t", "b"], dtype="int32")
+        w, u = br.parameter("w", [16, 16]), br.parameter("u", [16, classes])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(init=br.zeros([xs.shape[1], 16]))
+            h.update(br.tanh(net.add_input(xs) + h @ w))
+            logits = h @ u
+            net.add_output(br.softmax_cross_entropy(logits, net.add_input(labels)))
+        loss = br.mean(rnn())
+    rng = np.random.default_rng(0)
+    feed = {
+        "xs": rng.normal(size=(trips, rows, 16)).astype("float32"),
+        "labels": rng.integers(0, classes, (trips, rows)).astype("int32"),
+    }
+    whole = 4 * trips * rows * classes
+    limit(whole // 8)
+    exe, scope = br.Executor(), br.Scope()
+    exe.init(prog, scope, seed=1)
+    found = exe.run(prog, scope, feed, fetch=loss)
+    plans = [one for one in exe._plans[prog][1].values() if one.executables]
+    (code,) = [found for one in plans for found in one.executables.values()]
+    assert code.code.memory_analysis().temp_size_in_bytes < whole // 2
+    np.testing.assert_allclose(
+        found, br.Executor(passes=PLAIN).run(prog, scope, feed, fetch=loss), rtol=1e-6
+    )
+
+
+def test_plans_are_by_the_number_of_trips_that_fit(limit: Limit) -> None:
+    prog, wanted = built("simple", order=1)
+    limit(2**12)
+    exe, scope = br.Executor(), br.Scope()
+    exe.init(prog, scope, seed=1)
+    for trips in (1, 60, 61, 70, 64, 1, 80):
+        exe.run(prog, scope, feed=values(trips), fetch=wanted)
+    assert len(exe._plans[prog][1]) == 2
