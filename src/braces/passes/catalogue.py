@@ -19,6 +19,7 @@ from braces.passes.mask_rows import MASK_ROWS
 from braces.passes.merge import MERGE
 from braces.passes.pipeline import Pass, Passes
 from braces.passes.prune import PRUNE
+from braces.passes.recompute import RECOMPUTE
 from braces.passes.round_rows import ROUND_ROWS
 from braces.passes.segments import segments
 from braces.passes.separate import SEPARATE
@@ -45,6 +46,7 @@ PASSES = {
         MERGE,
         OPEN_STEPS,
         PRUNE,
+        RECOMPUTE,
         ROUND_ROWS,
         SEPARATE,
         SHARE,
@@ -55,7 +57,20 @@ PASSES = {
 }
 
 DEFAULT = Passes(
-    (OPEN_STEPS, SPLIT, SEPARATE, MERGE, DELAY, CHUNK, BATCH, DEFER, DELAY, LAYOUT, ELIMINATE)
+    (
+        OPEN_STEPS,
+        SPLIT,
+        SEPARATE,
+        MERGE,
+        DELAY,
+        RECOMPUTE,
+        CHUNK,
+        BATCH,
+        DEFER,
+        DELAY,
+        LAYOUT,
+        ELIMINATE,
+    )
 )
 
 MAKERS: dict[str, Callable[..., Pass]] = {
