@@ -112,7 +112,7 @@ def test_counting_down_or_with_a_number_of_rows_is_no_other(options: dict[str, A
 
 
 @pytest.mark.parametrize("rows", ["b", ROWS])
-@pytest.mark.parametrize("cell", ["lstm", "boxed"])
+@pytest.mark.parametrize("cell", ["lstm", "boxed", "gates", "put together"])
 def test_only_products_of_memories_stay_in_loops(cell: str, rows: Any) -> None:
     prog, wanted = built(cell, order=1, rows=rows)
     found = all_ops(prog.explain(fetch=wanted).program.main)
@@ -133,6 +133,39 @@ def test_the_gradient_computes_no_product_of_the_step_again(cell: str, rows: Any
         )
     )
     assert backward == 2 * forward  # by what it reads, and by the weights
+
+
+def stopping() -> tuple[br.Program, list[Any]]:
+    """Rows that stop by what they read, with derivatives of derivatives."""
+    with br.Program() as prog:
+        xs = br.data("xs", ["t", "b", WIDTH], dtype="float64")
+        w, u, v = (br.parameter(n, [WIDTH, WIDTH], dtype="float64") for n in "wuv")
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(init=br.zeros([xs.shape[1], WIDTH], dtype="float64"))
+            after = br.tanh(net.add_input(xs) @ w + h.pre(1) @ u)
+            h.update(after)
+            net.add_output(after @ v)
+            net.stop_when(after[:, 0] > 0.5)
+        loss = br.sum(br.sin(rnn())) + br.sum(rnn.final(h) ** 2)
+        wanted = br.gradients(loss, [w, u, v, xs])
+        curved = sum((br.sum(br.sin(g)) for g in wanted), start=loss)
+        return prog, [loss, *wanted, *br.gradients(curved, [w, u, v, xs])]
+
+
+@pytest.mark.unoptimized
+def test_of_rows_that_stop_only_products_that_wait_for_it_stay() -> None:
+    prog, wanted = stopping()
+    for trips in (0, 1, 5):
+        feed = {"xs": np.random.default_rng(trips).normal(size=(trips, ROWS, WIDTH))}
+        as_written = run(prog, wanted, feed, mode="interpret")
+        for mode in MODES:
+            close(run(prog, wanted, feed, mode=mode, passes=br.passes.default), as_written)
+    explained = prog.explain(fetch=wanted[:4])
+    found = all_ops(explained.program.main)
+    inside = [path for path, op in found if op.type == "matmul" and path.startswith("loop")]
+    assert len(inside) == 3  # of the slice and the memory, and once by the memory backwards
+    assert "though it needs slices alone: which rows run is not known before" in str(explained)
 
 
 def test_what_is_wrong_in_a_row_that_runs_is_told() -> None:

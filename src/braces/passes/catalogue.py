@@ -59,9 +59,9 @@ PASSES = {
 DEFAULT = Passes(
     (
         OPEN_STEPS,
-        SPLIT,
         SEPARATE,
         MERGE,
+        SPLIT,
         DELAY,
         RECOMPUTE,
         CHUNK,

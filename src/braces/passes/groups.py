@@ -9,17 +9,15 @@ from itertools import product
 
 from braces.define.decorator import OPS
 from braces.ir.records import Op
-from braces.ir.views import LoopView, Memory, names_read
+from braces.ir.views import Memory, names_read
 from braces.ir.walk import producers, rename_op
-from braces.passes.batch import able
-from braces.passes.defer import deferrable
 from braces.passes.draws import is_random
+from braces.passes.each_trip import EachTrip
 from braces.passes.pipeline import note
 from braces.passes.products import Joint, Key, total
-from braces.passes.rewrite import Place
 from braces.passes.setting import gibibytes, larger, setting
 from braces.passes.share import alike, key_of
-from braces.passes.trips import Trips, apart
+from braces.passes.trips import apart
 
 FEWEST = 3
 """Fewer products that are added stay: what varies in them is put together in each trip."""
@@ -117,25 +115,22 @@ class Groups:
     """The products of a body that become one, and what goes for them.
 
     Attributes:
-        trips: The loop; where its trips cannot be taken together, of one trip.
+        block: The block; where trips cannot be taken together, of one trip.
+        trips: The loop around it, or whose body it is.
         at: What is built at an operator, by its name.
         gone: The operators that go.
     """
 
-    def __init__(self, view: LoopView, place: Place) -> None:
-        self.together = apart(view) is None
-        self.trips = Trips.over(view, place) if self.together else Trips(view, place, 1)
+    def __init__(self, block: EachTrip) -> None:
+        self.block = block
+        self.trips = block.trips
         self.ops = _named_alike(self.trips.body.ops)
         self.at: dict[str, Shared | Sum | Totals] = {}
         self.gone = set[str]()
 
-    def choose(self, op: Op) -> bool:
-        """Choose what is joined, the largest groups first; whether anything is.
-
-        Args:
-            op: The loop.
-        """
-        place, used = self.trips.place.where(op), set[str]()
+    def choose(self) -> bool:
+        """Choose what is joined, the largest groups first; whether anything is."""
+        place, used = self.block.where, set[str]()
         found = [*self._shared(), *self._sums()]
         for one in sorted(found, key=lambda group: -len(group.ops)):
             left = one.without(used)
@@ -143,7 +138,7 @@ class Groups:
                 used.update(product.name for product in left.ops)
                 used.update([left.root.name] if isinstance(left, Sum) else [])
                 self._take(left, place)
-        for each in self._totals():
+        for each in self._totals() if self.block.is_body else ():
             self._take(each, place)
         return bool(self.at)
 
@@ -151,13 +146,9 @@ class Groups:
 
     def _fate(self, op: Op) -> str:
         """Where a product is made in the end, as far as other passes move it."""
-        if op.name in self._moved[0]:
+        if op.name in self.block.before:
             return BEFORE
-        return AFTER if op.name in self._moved[1] else WITHIN
-
-    @cached_property
-    def _moved(self) -> tuple[Collection[str], Collection[str]]:
-        return (able(self.trips), deferrable(self.trips)) if self.together else ((), ())
+        return AFTER if op.name in self.block.after else WITHIN
 
     @cached_property
     def _joints(self) -> list[tuple[Op, Joint]]:
@@ -290,7 +281,7 @@ class Groups:
             return f"there are only {len(found.ops)} to add"
         if larger(taken, machine.stacked_bytes):
             return f"together {_listed(fixed)} would take {gibibytes(taken)} more"
-        if not self.together:
+        if not self.block.together:
             return apart(self.trips.view)
         if isinstance(trips, int) and trips < machine.few_trips:
             return f"there are only {trips} trips"

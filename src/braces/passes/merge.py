@@ -29,7 +29,8 @@ share become one, which is taken apart after the loop:
         return m2, n2                         us, vs = split(x=s) {sections=[4, 4], axis=1}
       }
 
-What `batch` and `defer` take out of the loop is joined with nothing that stays. Results are the
+What `batch` and `defer` take out of the loop is joined with nothing that stays. Products in a
+row-wise branch of the step are joined like those beside it. Results are the
 same up to the order of additions.
 """
 
@@ -43,6 +44,7 @@ from braces.builder.var import Var
 from braces.define.axes import shape_of
 from braces.ir.records import ARGUMENT, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Memory
+from braces.passes.each_trip import EachTrip
 from braces.passes.groups import Groups, Shared, Sum, Totals
 from braces.passes.pipeline import Pass, note, noting
 from braces.passes.products import Joint, axis_before
@@ -64,8 +66,10 @@ def merged(program: ProgramDef) -> ProgramDef:
 
 
 def _merge(view: LoopView, op: Op, place: Place) -> Change:
-    groups = Groups(view, place)
-    return _Merging(groups, op).built() if groups.choose(op) else op
+    for groups in map(Groups, EachTrip.of(view, op, place)):
+        if groups.choose():
+            return _Merging(groups, op).built()  # and the next time what else there is
+    return op
 
 
 class _Merging:
@@ -84,7 +88,7 @@ class _Merging:
         self.groups = groups
         self.op = op
         self.place = groups.trips.place
-        self.path = f"{self.place.where(op)}/body"
+        self.path = groups.block.path
         self.memories: dict[Totals, Memory] = {}
         self.joined: dict[tuple[tuple[str, ...], int], Var] = {}
         self.parts: dict[Shared, dict[str, Var]] = {}

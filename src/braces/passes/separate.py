@@ -16,15 +16,16 @@ trip needs; `defer` takes the rest.
     p: f32[b,3] = getitem(x=y) {…}       ->   q: f32[b,4] = matmul(x=d, y=v1)
     q: f32[b,4] = getitem(x=y) {…}
 
+In a row-wise branch of the step, `split` then makes a branch of its own of what leaves.
+
 What a product is multiplied by must be the same on each trip, and where nothing could leave the
 loop, nothing is taken apart. Results are the same up to the order of additions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 
 from braces.builder.append import apply, call, one
@@ -34,14 +35,13 @@ from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
-from braces.passes.batch import able
-from braces.passes.defer import deferrable
+from braces.passes.each_trip import EachTrip
 from braces.passes.pipeline import Pass, note
 from braces.passes.products import Joint, resized, total
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.setting import gibibytes, larger, setting
 from braces.passes.stretch import axes_of
-from braces.passes.trips import Trips, apart
+from braces.passes.trips import apart
 
 FIXED, LEAVES, STAYS = range(3)
 """Where parts are known, the first of which are added first."""
@@ -55,8 +55,14 @@ def separated(program: ProgramDef) -> ProgramDef:
 def _separate(view: LoopView, op: Op, place: Place) -> Change:
     if apart(view) is not None:
         return op
-    found = _Separating(Trips.over(view, place), op)
-    return place.within(op, found) if found.at else op
+    found = {block.path: _Separating(block) for block in EachTrip.of(view, op, place)}
+    if not any(each.at for each in found.values()):
+        return op
+
+    def rule(inside: Op, inner: Place) -> Change:
+        return found[inner.path](inside, inner) if inner.path in found else inside
+
+    return place.within(op, rule)
 
 
 @dataclass(frozen=True)
@@ -91,15 +97,15 @@ class _Separating:
     """The rule by which the body of one loop is written anew.
 
     Attributes:
-        trips: The loop.
-        path: Of its body.
+        block: The block.
+        trips: The loop around it, or whose body it is.
         at: What becomes of operators, by their names.
         gone: The products of which all is cut.
     """
 
-    def __init__(self, trips: Trips, op: Op) -> None:
-        self.trips = trips
-        self.path = f"{trips.place.where(op)}/body"
+    def __init__(self, block: EachTrip) -> None:
+        self.block = block
+        self.trips = trips = block.trips
         self.at: dict[str, _Joined | _Cut] = {}
         self.gone = set[str]()
         for product in trips.body.ops:
@@ -109,13 +115,13 @@ class _Separating:
                 if len(fixed) != 1 or product.name in {*self.at, *self.gone}:
                     continue
                 parts = dict(self._parts(product, joint))
-                if parts and self._fits(product, joint, fixed[0], parts, op):
+                if parts and self._fits(product, joint, fixed[0], parts):
                     self.at |= parts
 
     def __call__(self, op: Op, inner: Place) -> Change:
-        """What becomes of an operator of the body."""
-        found = self.at.get(op.name) if inner.path == self.path else None
-        if inner.path == self.path and op.name in self.gone:
+        """What becomes of an operator of the block."""
+        found = self.at.get(op.name)
+        if op.name in self.gone:
             return None
         if found is None:
             return op
@@ -133,7 +139,7 @@ class _Separating:
         """What becomes of a product, or of all that cuts it, where that frees some of it."""
         if joint.out is not None:
             cuts = self._cuts(op, joint)
-            freed = {cut.name for cut in cuts} & self._after if cuts else set[str]()
+            freed = [cut for cut in cuts if cut.name in self.block.after]
             if freed and len(freed) < len(cuts):
                 yield from ((cut.name, _Cut(op, joint)) for cut in cuts)
             return
@@ -141,7 +147,7 @@ class _Separating:
         operand = joint.operands[varying]
         names = self._joined(operand.name(op), operand.axis)
         stays = [self._rank(name) == STAYS for name in names]
-        if any(stays) and not all(stays) and op.name not in self._after:
+        if any(stays) and not all(stays) and op.name not in self.block.after:
             runs = groupby(names, key=self._rank)
             yield op.name, _Joined(joint, varying, tuple(tuple(run) for _, run in runs))
 
@@ -149,7 +155,7 @@ class _Separating:
         """Where something is known: outside, for all trips before the loop, or in its trip."""
         if not self.trips.varies(name):
             return FIXED
-        return LEAVES if name in self._before else STAYS
+        return LEAVES if name in self.block.known else STAYS
 
     def _fits(
         self,
@@ -157,10 +163,9 @@ class _Separating:
         joint: Joint,
         fixed: str,
         parts: dict[str, _Joined | _Cut],
-        loop: Op,
     ) -> bool:
         """Whether the parts are products like the whole, and there is room for them."""
-        place, taken = self.trips.place.where(loop), self.trips.sizes_of([fixed])
+        place, taken = self.block.where, self.trips.sizes_of([fixed])
         trips, machine = self.trips.length, setting().target
         if larger(taken, machine.stacked_bytes):
             size = f"the parts of `{fixed}` would take {gibibytes(taken)} more"
@@ -219,18 +224,6 @@ class _Separating:
         return len(before) == len(after) and all(
             before[i] == after[i] and before[i] not in axes.mixed for i in others
         )
-
-    @cached_property
-    def _before(self) -> Collection[str]:
-        """What varies and can be computed for all trips, before the loop."""
-        could = able(self.trips)
-        made = (op.binds() for op in self.trips.body.ops if op.name in could)
-        return self.trips.known.union(*made)
-
-    @cached_property
-    def _after(self) -> set[str]:
-        """The operators that can move behind the loop, by name."""
-        return {*deferrable(self.trips)}
 
     # ---- building ----------------------------------------------------------------------------
 

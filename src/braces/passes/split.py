@@ -25,6 +25,9 @@ So are steps with `lengths`, and their gradients. The first branch reads slices 
 `defer` computes it after the loop, what it adds up included. All rows run the same operators
 on the same numbers as before, and rows that do not run still run none.
 
+Where a row stops by itself, which rows run is not known before its trip: what needs slices
+alone waits for that, since no row that does not run is computed. Its gradient knows.
+
 A branch is split where that takes something costly out of what recurs. Nothing is handed on
 that is not one a row; what is the same for all rows is computed where it is read.
 """
@@ -67,6 +70,9 @@ def _split(op: Op, place: Place) -> Change:
     if trips is None:
         return op
     parts = Parts(view, trips)
+    if parts.waiting:
+        why = "though it needs slices alone: which rows run is not known before"
+        note(place.where(op), f"computes {_named(parts.waiting)} in each trip, {why}")
     each = (parts.before, parts.others(), parts.after)
     if sum(map(bool, each)) < 2:
         return op
@@ -81,8 +87,11 @@ def _say(where: str, parts: Parts) -> None:
         (parts.after, "no later trip needs"),
     ):
         if ops:
-            names = ", ".join(f"`{op.name}`" for op in ops)
-            note(where, f"has what {why} in a branch of its own: {names}")
+            note(where, f"has what {why} in a branch of its own: {_named(ops)}")
+
+
+def _named(ops: Iterable[Op]) -> str:
+    return ", ".join(f"`{op.name}`" for op in ops)
 
 
 def _built(place: Place, parts: Parts, each: Sequence[Sequence[Op]]) -> dict[str, str]:

@@ -24,8 +24,12 @@ class Parts:
         trips: The loop around it.
         body: Its case.
         folding: The case, for all trips at once.
-        before: The operators that need what is there before the loop, and nothing else.
-        after: Those that no later trip needs.
+        known: What can be there for all trips before the loop.
+        waiting: Costly operators that wait for nothing but which rows run.
+        able_before: The operators that need what is known, and nothing else, by name.
+        before: Those of them that move.
+        able_after: Those that no later trip needs, by name.
+        after: Those of them that move.
         late: The outputs that no later trip needs.
     """
 
@@ -38,9 +42,12 @@ class Parts:
         self._ops = self.body.ops
         self._moving = {row.params[0] for row in view.rows if trips.varies(row.source)}
         self._shared = set(self._same_for_all_rows())
-        self.before = self._before()
+        self.known, self.waiting = set[str](), list[Op]()
+        self.able_before = self._able_before()
+        self.before = self._handed_on(self._worth_it(self.able_before))
         self.late = self._late()
-        self.after = self._after()
+        self.able_after = self._able_after()
+        self.after = self._closed(self._chosen(self.able_after))
 
     def others(self) -> list[Op]:
         """The operators in no part, those aside that are the same for all rows."""
@@ -80,10 +87,8 @@ class Parts:
 
     # ---- before ------------------------------------------------------------------------------
 
-    def _before(self) -> list[Op]:
+    def _able_before(self) -> dict[str, Op]:
         there = self.trips.known.union(*(op.binds() for op in self._early_ops()))
-        if self.case.mask not in there:
-            return []
         given = {row.params[0] for row in self.view.rows if row.source in there}
         could, known = dict[str, Op](), (given & self._moving) | self._shared
         for op in self._ops:
@@ -91,7 +96,11 @@ class Parts:
             if self._may_leave(op) and self._own(op) <= known and not sums:
                 could[op.name] = op
                 known.update(op.binds())
-        return self._handed_on(self._worth_it(could))
+        if self.case.mask not in there:
+            self.waiting = [op for op in could.values() if is_costly(op)]
+            return {}
+        self.known = known
+        return could
 
     def _early_ops(self) -> list[Op]:
         """The operators around the branch that need nothing of other trips."""
@@ -144,7 +153,7 @@ class Parts:
         rows = {out.name for out in self.view.outs} - core
         return rows | ({out.name for out in self.view.sums} & sums.added)
 
-    def _after(self) -> list[Op]:
+    def _able_after(self) -> dict[str, Op]:
         results = {out.name: out.results[0] for out in self.view.outputs}
         core = {result for name, result in results.items() if name not in self.late}
         could, early = dict[str, Op](), {op.name for op in self.before}
@@ -155,8 +164,7 @@ class Parts:
                 could[op.name] = op
             else:
                 core.update(op.reads())
-        could = dict(reversed(could.items()))
-        return self._closed(self._chosen(could))
+        return dict(reversed(could.items()))
 
     def _chosen(self, could: dict[str, Op]) -> dict[str, Op]:
         """The costly ones, what follows, and what comes before where it needs nothing else."""

@@ -43,6 +43,7 @@ class Trips:
         self.length = length
         self.body: Body = view.body
         self.values = {one.param: place.var(one.source) for one in view.slices}
+        self._around: tuple[Op, ...] = ()
         self._stretched: dict[tuple[str, str | None], ForTrips | None] = {}
 
     @classmethod
@@ -59,6 +60,21 @@ class Trips:
         """The trips of a loop that can be taken together."""
         return cls(view, place, length_of(view, place))
 
+    def inside(self, body: Body) -> Self:
+        """The same trips, each of which runs a block that stands in theirs.
+
+        What the one binds hides what the other does by that name.
+        """
+        found = type(self)(self.view, self.place, self.length)
+        found.body = body.with_(vars={**self.body.vars, **body.vars})
+        found.values = {n: x for n, x in self.values.items() if n not in body.vars}
+        found._around = tuple(
+            op
+            for op in self.body.ops
+            if self.fixed.issuperset(op.binds()) and body.vars.keys().isdisjoint(op.binds())
+        )
+        return found
+
     @property
     def known(self) -> set[str]:
         """What is there for all trips: that, and which trip it is."""
@@ -72,7 +88,7 @@ class Trips:
     @cached_property
     def makers(self) -> Mapping[str, Op]:
         """The operator that binds a name, in the body."""
-        return producers(self.body.ops)
+        return producers((*self._around, *self.body.ops))
 
     @cached_property
     def readers(self) -> dict[str, list[Op]]:
@@ -91,7 +107,7 @@ class Trips:
     def fixed(self) -> set[str]:
         """What the body binds that is the same on each trip."""
         found = set[str]()
-        for op in self.body.ops:
+        for op in (*self._around, *self.body.ops):
             if any(self.varies(name, found) for name in op.reads()):
                 continue
             if kept_for(op, self.type_of) is None:
