@@ -98,7 +98,8 @@ class _Again:
 
 
 def _too_large(maker: LoopView, name: str, place: Place) -> bool:
-    return too_many([bytes_of(maker.content.vars[name].type)], length_of(maker, place))
+    info = maker.content.vars.get(name) or place.info(name)
+    return too_many([bytes_of(info.type)], length_of(maker, place))
 
 
 def _only_cuts(source: str, place: Place) -> Iterator[bool]:
@@ -113,7 +114,11 @@ def _only_cuts(source: str, place: Place) -> Iterator[bool]:
 
 def _given(maker: LoopView, place: Place) -> dict[str, str]:
     """What a loop cuts, or stacks and is small, by the name in it: all of it outside."""
-    rows = (row for row in maker.rows if not _too_large(maker, row.result, place))
+    rows = (
+        row
+        for row in maker.rows
+        if row.result in maker.content.vars and not _too_large(maker, row.result, place)
+    )
     return {row.result: row.stacked for row in rows} | {
         one.param: one.source for one in maker.slices
     }
