@@ -24,6 +24,9 @@ KEEP_ALL = {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 """What JAX is told, which else keeps only what took it a second."""
+LEFT_OUT = JAX_FOLDER, "PYTHONDONTWRITEBYTECODE"
+"""What interpreters are not told: where Python keeps no bytecode, a checkout is compiled from
+its sources each time, and an installed peer is not."""
 
 
 def folder_for_now() -> str:
@@ -41,7 +44,7 @@ def fresh(script: str, kept: Mapping[str, str] = MappingProxyType({})) -> Measur
         kept: Names the folder of compiled code; where it does not, nothing is read that an
             earlier interpreter compiled.
     """
-    outside = {name: value for name, value in os.environ.items() if name != JAX_FOLDER}
+    outside = {name: value for name, value in os.environ.items() if name not in LEFT_OUT}
 
     def measure() -> float:
         command = [sys.executable, "-c", script]

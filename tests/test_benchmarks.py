@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import folder, report
 from benchmarks.__main__ import main
 from benchmarks.case import OURS, Case, Comparison, Goal, Row, clocked, measured, typical
+from benchmarks.fresh import fresh
 from benchmarks.library import Library, LibraryError
 from benchmarks.loop import compilations
 from benchmarks.peers import installed
@@ -45,6 +46,11 @@ def test_a_benchmark_measures_in_a_fresh_interpreter(name: str) -> None:
     case = BENCHMARKS[name].cases(True)[0]
     for measure in case.sides.values():
         assert measure() > 0
+
+
+def test_a_fresh_interpreter_keeps_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert fresh("import sys; print(1 - sys.dont_write_bytecode)")() == 1
 
 
 def test_compilations_are_counted() -> None:
