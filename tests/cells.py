@@ -1,13 +1,18 @@
-"""Cells of recurrent networks, written as users do: one step in terms of memories."""
+"""Cells of recurrent networks, written as users do: one step in terms of memories.
+
+`tagger` makes a net of one, with everything in its step, and `ran` runs such a net.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 import braces as br
 
-WIDTH = 4
+WIDTH, IDS, CLASSES = 4, 9, 5
 
 Cell = Callable[[Any, Sequence[Any], Callable[..., Any]], tuple[Any, ...]]
 """From the step's input, the memories, and what gives parameters, to the next memories."""
@@ -108,3 +113,80 @@ CELLS: dict[str, tuple[Cell, int]] = {
     "highway": (highway, 1),
     "attention": (attention, 1),
 }
+
+
+def tagger(
+    cell: str, order: int, *, rows: Any = "b", padded: bool = False, **options: Any
+) -> tuple[br.Program, list[Any]]:
+    """A net with everything in the step: ids and labels in; the loss, what steps give, slopes.
+
+    Args:
+        cell: Which one.
+        order: How many times the loss is differentiated.
+        rows: How many there are.
+        padded: Whether there are lengths; and a scale, which has no logarithm where it is
+            padding.
+        options: Of the RNN.
+    """
+    parameters, scales = list[Any](), list[Any]()
+
+    def parameter(*shape: int) -> Any:
+        parameters.append(br.parameter(f"p{len(parameters)}", shape, dtype="float64"))
+        return parameters[-1]
+
+    with br.Program() as prog:
+        ids, labels = (br.data(n, ["t", rows], dtype="int32") for n in ("ids", "labels"))
+        if padded:
+            scales.append(br.data("scale", ["t", rows, WIDTH], dtype="float64"))
+            options["lengths"] = br.data("lengths", [rows], dtype="int32")
+        rnn = br.create_rnn(**options)
+        table = parameter(IDS, WIDTH)
+        with rnn.stepnet() as net:
+            x = br.embedding(net.add_input(ids), table)
+            for scale in scales:
+                x = x * br.log(net.add_input(scale))
+            kept, nexts = recurring(net, cell, x, ids.shape[1], parameter)
+            logits = nexts[0] @ parameter(WIDTH, CLASSES) + parameter(CLASSES)
+            net.add_output(br.softmax_cross_entropy(logits, net.add_input(labels)))
+            net.add_output(nexts[0])
+        losses, states = rnn()
+        loss = br.sum(losses) + br.sum(br.sin(rnn.final(kept[0])))
+        return prog, [loss, losses, states, *slopes(loss, [*parameters, *scales], order)]
+
+
+def recurring(
+    net: Any, cell: str, x: Any, rows: Any, parameter: Callable[..., Any]
+) -> tuple[list[Any], tuple[Any, ...]]:
+    """The memories of a cell in a step, and their next values."""
+    step, memories = CELLS[cell]
+    first = [br.zeros([rows, WIDTH], dtype="float64") for _ in range(memories)]
+    kept = [net.add_memory(init=one) for one in first]
+    nexts = step(x, kept, parameter)
+    for memory, after in zip(kept, nexts, strict=True):
+        memory.update(after)
+    return kept, nexts
+
+
+def slopes(loss: Any, by: Sequence[Any], order: int) -> list[Any]:
+    """The gradients of a loss, and those of what bends with it and them."""
+    found = br.gradients(loss, by)
+    if order == 1:
+        return found
+    curved = sum((br.sum(br.sin(slope)) for slope in found), start=br.sum(br.sin(loss)))
+    return found + br.gradients(curved, by)
+
+
+def ran(
+    prog: br.Program, fetch: Any, feeds: Iterable[dict[str, Any]], **options: Any
+) -> list[list[Any]]:
+    """What one executor gives for each feed."""
+    exe, scope = br.Executor(**options), br.Scope()
+    exe.init(prog, scope, seed=1)
+    return [exe.run(prog, scope, feed=feed, fetch=fetch) for feed in feeds]
+
+
+def close(found: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]]) -> None:
+    """Whether the runs of two executors gave the same, but for the order of sums."""
+    for run, other in zip(found, wanted, strict=True):
+        for one, two in zip(run, other, strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-11)

@@ -10,6 +10,8 @@ import pytest
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 Array = np.ndarray[Any, Any]
 X = np.array([[0.4, -0.3], [-0.2, 0.5], [0.7, 0.15], [0.3, 0.25]], "float64")
 

@@ -16,6 +16,8 @@ from braces.define.axes import AxisMap
 from braces.dtypes import TensorType
 from braces.errors import OpDefinitionError, RunError
 
+pytestmark = pytest.mark.unoptimized
+
 NUMBERS = itertools.count()
 THREE = np.ones((3, 2), "float32")
 

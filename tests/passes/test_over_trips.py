@@ -7,66 +7,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cells import CELLS, WIDTH
+from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, ran, tagger
 
 import braces as br
 from braces.builder.append import call
 from braces.ir.walk import all_bodies, all_ops
 
-ROWS, CLASSES = 3, 5
+ROWS = 3
 MODES = ("compile", "interpret")
 PLAIN = (br.passes.eliminate,)
 
 
-def built(cell: str, order: int, reverse: bool = False) -> tuple[br.Program, list[Any]]:
-    """A tagger with everything in the step: ids in, losses out; the loss and derivatives."""
-    step, memories = CELLS[cell]
-    parameters = list[Any]()
-
-    def parameter(*shape: int) -> Any:
-        parameters.append(br.parameter(f"p{len(parameters)}", shape, dtype="float64"))
-        return parameters[-1]
-
-    with br.Program() as prog:
-        ids, labels = (br.data(n, ["t", "b"], dtype="int32") for n in ("ids", "labels"))
-        table = parameter(9, WIDTH)
-        rnn = br.create_rnn(reverse=reverse)
-        with rnn.stepnet() as net:
-            x = br.embedding(net.add_input(ids), table)
-            kept = [
-                net.add_memory(init=br.zeros([ids.shape[1], WIDTH], dtype="float64"))
-                for _ in range(memories)
-            ]
-            nexts = step(x, kept, parameter)
-            for memory, after in zip(kept, nexts, strict=True):
-                memory.update(after)
-            logits = nexts[0] @ parameter(WIDTH, CLASSES) + parameter(CLASSES)
-            net.add_output(br.softmax_cross_entropy(logits, net.add_input(labels)))
-        loss = br.sum(rnn())
-        wanted = [loss, *br.gradients(loss, parameters)]
-        if order == 2:
-            curved = sum((br.sum(br.sin(g)) for g in wanted[1:]), start=br.sum(br.sin(loss)))
-            wanted += br.gradients(curved, parameters)
-    return prog, wanted
-
-
 def values(trips: int) -> dict[str, Any]:
     rng = np.random.default_rng(trips)
-    ids, labels = rng.integers(0, 9, (trips, ROWS)), rng.integers(0, CLASSES, (trips, ROWS))
+    ids, labels = rng.integers(0, IDS, (trips, ROWS)), rng.integers(0, CLASSES, (trips, ROWS))
     return {"ids": ids.astype("int32"), "labels": labels.astype("int32")}
 
 
-def run(
-    prog: br.Program, fetch: Any, trips: int, feed: Any = None, **options: Any
-) -> list[Any]:
-    exe, scope = br.Executor(**options), br.Scope()
-    exe.init(prog, scope, seed=1)
-    return exe.run(prog, scope, feed=feed or values(trips), fetch=fetch)
-
-
-def close(found: Sequence[Any], wanted: Sequence[Any]) -> None:
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
+def fed(name: str, trips: Sequence[int], *shape: int, dtype: str = "f8") -> list[Any]:
+    """A feed for each number of trips."""
+    rngs = map(np.random.default_rng, trips)
+    rows = (rng.normal(size=(n, *shape)) for n, rng in zip(trips, rngs, strict=True))
+    return [{name: array.astype(dtype)} for array in rows]
 
 
 def products(prog: br.Program, fetch: Any, passes: Any = br.passes.default) -> int:
@@ -78,18 +40,19 @@ def products(prog: br.Program, fetch: Any, passes: Any = br.passes.default) -> i
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.unoptimized
 def test_values_and_gradients_are_those_of_the_loops_as_written(cell: str) -> None:
-    prog, wanted = built(cell, order=2)
-    for trips in (0, 1, 4):
-        as_written = run(prog, wanted, trips, mode="interpret")
-        for mode in MODES:
-            close(run(prog, wanted, trips, mode=mode, passes=br.passes.default), as_written)
+    prog, wanted = tagger(cell, order=2)
+    feeds = [values(trips) for trips in (0, 1, 4)]
+    as_written = ran(prog, wanted, feeds, mode="interpret")
+    for mode in MODES:
+        close(ran(prog, wanted, feeds, mode=mode, passes=br.passes.default), as_written)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "highway"])
+@pytest.mark.unoptimized
 def test_a_loop_that_counts_down_is_no_other(cell: str) -> None:
-    prog, wanted = built(cell, order=1, reverse=True)
-    as_written = run(prog, wanted, 4, passes=PLAIN)
-    close(run(prog, wanted, 4), as_written)
+    prog, wanted = tagger(cell, order=1, reverse=True)
+    as_written = ran(prog, wanted, [values(4)], passes=PLAIN)
+    close(ran(prog, wanted, [values(4)]), as_written)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +69,11 @@ def test_a_loop_that_counts_down_is_no_other(cell: str) -> None:
 def test_only_products_of_memories_stay_in_loops(cell: str, recurrent: int) -> None:
     # once forwards, and once by the memory backwards
     passes = (br.passes.batch, br.passes.defer, br.passes.eliminate)
-    assert products(*built(cell, order=1), passes) == 2 * recurrent
+    assert products(*tagger(cell, order=1), passes) == 2 * recurrent
 
 
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.unoptimized
 def test_the_input_of_the_trip_before_is_multiplied_for_all_trips(reverse: bool) -> None:
     with br.Program() as prog:
         xs = br.data("xs", ["t", ROWS, WIDTH], dtype="float64")
@@ -126,15 +90,11 @@ def test_the_input_of_the_trip_before_is_multiplied_for_all_trips(reverse: bool)
     wanted = [rnn(), *slope, *curved]
     assert products(prog, wanted[:1], PLAIN) == 2
     assert products(prog, wanted[:1], br.passes.default) == 1
-    for trips in (0, 1, 2, 5):
-        feed = {"xs": np.random.default_rng(trips).normal(size=(trips, ROWS, WIDTH))}
-        as_written, cut = (
-            run(prog, wanted, trips, feed=feed, passes=passes)
-            for passes in (PLAIN, br.passes.default)
-        )
-        close(cut, as_written)
+    feeds = fed("xs", (0, 1, 2, 5), ROWS, WIDTH)
+    close(ran(prog, wanted, feeds), ran(prog, wanted, feeds, passes=PLAIN))
 
 
+@pytest.mark.unoptimized
 def test_a_cell_without_a_batch_is_taken_out_as_one_with_it() -> None:
     with br.Program() as prog:
         xs = br.data("xs", ["t", WIDTH], dtype="float64")
@@ -147,15 +107,13 @@ def test_a_cell_without_a_batch_is_taken_out_as_one_with_it() -> None:
         slope = br.gradients(br.sum(br.sin(rnn())), [w, u, v, xs])
         curved = br.gradients(sum(br.sum(br.sin(one)) for one in slope), [w, u, v, xs])
     assert products(prog, [rnn(), *slope]) == 2
-    for trips in (0, 1, 4):
-        feed = {"xs": np.random.default_rng(trips).normal(size=(trips, WIDTH))}
-        wanted = [rnn(), *slope, *curved]
-        as_written = run(prog, wanted, trips, feed=feed, mode="interpret")
-        for mode in MODES:
-            found = run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default)
-            close(found, as_written)
+    wanted, feeds = [rnn(), *slope, *curved], fed("xs", (0, 1, 4), WIDTH)
+    as_written = ran(prog, wanted, feeds, mode="interpret")
+    for mode in MODES:
+        close(ran(prog, wanted, feeds, mode=mode, passes=br.passes.default), as_written)
 
 
+@pytest.mark.unoptimized
 def test_frames_of_all_trips_are_convolved_as_one_batch() -> None:
     with br.Program() as prog:
         frames = br.data("frames", ["t", "b", 2, 5, 5], dtype="float64")
@@ -170,17 +128,14 @@ def test_frames_of_all_trips_are_convolved_as_one_batch() -> None:
     wanted = [rnn(), *slope]
     found = all_ops(prog.explain(fetch=rnn()).program.main)
     assert [path for path, op in found if op.type == "conv2d"] == [""]
-    for trips in (0, 1, 4):
-        feed = {"frames": np.random.default_rng(trips).normal(size=(trips, ROWS, 2, 5, 5))}
-        as_written = run(prog, wanted, trips, feed=feed, mode="interpret")
-        for mode in MODES:
-            close(
-                run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default),
-                as_written,
-            )
+    feeds = fed("frames", (0, 1, 4), ROWS, 2, 5, 5)
+    as_written = ran(prog, wanted, feeds, mode="interpret")
+    for mode in MODES:
+        close(ran(prog, wanted, feeds, mode=mode, passes=br.passes.default), as_written)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.unoptimized
 def test_masks_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> None:
     with br.Program() as prog:
         xs = br.data("xs", ["t", 3, WIDTH])
@@ -205,15 +160,15 @@ def test_masks_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> Non
     wanted = [*rnn(), *slope, *curved]
     found = all_ops(prog.explain(fetch=wanted[:2]).program.main)
     assert sorted(path for path, op in found if op.type == "dropout") == ["", ""]
-    for trips in (0, 1, 4):
-        feed = {"xs": np.random.default_rng(trips).normal(size=(trips, 3, WIDTH)).astype("f")}
-        as_written = run(prog, wanted, trips, feed=feed, passes=PLAIN)
-        for mode in MODES:
-            found = run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default)
-            for one, other in zip(found[:2], as_written[:2], strict=True):
-                np.testing.assert_array_equal(one, other)
-            for one, other in zip(found[2:], as_written[2:], strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    feeds = fed("xs", (0, 1, 4), 3, WIDTH, dtype="float32")
+    as_written = ran(prog, wanted, feeds, passes=PLAIN)
+    for mode in MODES:
+        found = ran(prog, wanted, feeds, mode=mode, passes=br.passes.default)
+        for run, other in zip(found, as_written, strict=True):
+            for one, two in zip(run[:2], other[:2], strict=True):
+                np.testing.assert_array_equal(one, two)
+            for one, two in zip(run[2:], other[2:], strict=True):
+                np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -245,22 +200,22 @@ def test_draws_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> Non
     wanted = [*drawn, sampled, *slope, *curved]
     left = all_ops(prog.explain(fetch=wanted).program.main)
     assert [path for path, op in left if op.type.startswith("random") and path] == []
-    for trips in (0, 1, 4):
-        rng = np.random.default_rng(trips)
-        feed = {"xs": rng.normal(size=(trips, 3, WIDTH)), "h0": rng.normal(size=(3, WIDTH))}
-        feed = {name: x.astype("f") for name, x in feed.items()}
-        as_written = run(prog, wanted, trips, feed=feed, passes=PLAIN)
-        for mode in MODES:
-            found = run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default)
-            for one, other in zip(found[: len(drawn)], as_written, strict=False):
-                np.testing.assert_array_equal(one, other)
-            for one, other in zip(found, as_written, strict=True):
-                np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
+    feeds = fed("xs", (0, 1, 4), 3, WIDTH, dtype="float32")
+    for feed in feeds:
+        feed["h0"] = np.random.default_rng(9).normal(size=(3, WIDTH)).astype("float32")
+    as_written = ran(prog, wanted, feeds, passes=PLAIN)
+    for mode in MODES:
+        found = ran(prog, wanted, feeds, mode=mode, passes=br.passes.default)
+        for run, other in zip(found, as_written, strict=True):
+            for one, two in zip(run[: len(drawn)], other, strict=False):
+                np.testing.assert_array_equal(one, two)
+            for one, two in zip(run, other, strict=True):
+                np.testing.assert_allclose(one, two, rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_no_weight_is_transposed_in_a_loop(cell: str) -> None:
-    prog, fetch = built(cell, order=1)
+    prog, fetch = tagger(cell, order=1)
     found = all_ops(prog.explain(fetch=fetch).program.main)
     assert [path for path, op in found if path and op.type == "matrix_transpose"] == []
 
@@ -278,11 +233,11 @@ def test_no_weight_is_transposed_in_a_loop(cell: str) -> None:
     ],
 )
 def test_however_a_cell_is_written_as_many_products_are_left(cell: str, left: int) -> None:
-    assert products(*built(cell, order=1)) == left
+    assert products(*tagger(cell, order=1)) == left
 
 
 def test_a_product_of_what_is_put_together_leaves_only_the_memory_in_the_loop() -> None:
-    prog, fetch = built("put together", order=1)
+    prog, fetch = tagger("put together", order=1)
     main = prog.explain(fetch=fetch).program.main
     shapes = [
         tuple(body.vars[name].type.shape for name in op.binds())

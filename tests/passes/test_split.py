@@ -2,60 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.cells import CELLS, WIDTH
+from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, ran, tagger
 
 import braces as br
 from braces.errors import BracesError
 from braces.ir.walk import all_ops
 
-ROWS, IDS, CLASSES = 4, 9, 5
+ROWS = 4
 MODES = ("compile", "interpret")
 PLAIN = (br.passes.eliminate,)
 FAR = 2**30
 """An id and a label that no table has."""
 
 
-def built(
-    cell: str, order: int, rows: Any = "b", **options: Any
-) -> tuple[br.Program, list[Any]]:
-    """A tagger with everything in the step: ids, labels and lengths in; loss, derivatives."""
-    step, memories = CELLS[cell]
-    parameters = list[Any]()
-
-    def parameter(*shape: int) -> Any:
-        parameters.append(br.parameter(f"p{len(parameters)}", shape, dtype="float64"))
-        return parameters[-1]
-
-    with br.Program() as prog:
-        ids, labels = (br.data(n, ["t", rows], dtype="int32") for n in ("ids", "labels"))
-        scale = br.data("scale", ["t", rows, WIDTH], dtype="float64")
-        lengths = br.data("lengths", [rows], dtype="int32")
-        table = parameter(IDS, WIDTH)
-        rnn = br.create_rnn(lengths=lengths, **options)
-        with rnn.stepnet() as net:
-            x = br.embedding(net.add_input(ids), table) * br.log(net.add_input(scale))
-            kept = [
-                net.add_memory(init=br.zeros([ids.shape[1], WIDTH], dtype="float64"))
-                for _ in range(memories)
-            ]
-            nexts = step(x, kept, parameter)
-            for memory, after in zip(kept, nexts, strict=True):
-                memory.update(after)
-            logits = nexts[0] @ parameter(WIDTH, CLASSES) + parameter(CLASSES)
-            net.add_output(br.softmax_cross_entropy(logits, net.add_input(labels)))
-            net.add_output(nexts[0])
-        losses, states = rnn()
-        loss = br.sum(losses) + br.sum(br.sin(rnn.final(kept[0])))
-        wanted = [loss, losses, states, *br.gradients(loss, [*parameters, scale])]
-        if order == 2:
-            curved = sum((br.sum(br.sin(g)) for g in wanted[3:]), start=br.sum(br.sin(loss)))
-            wanted += br.gradients(curved, [*parameters, scale])
-    return prog, wanted
+def built(cell: str, order: int, **options: Any) -> tuple[br.Program, list[Any]]:
+    """A tagger with lengths."""
+    return tagger(cell, order, padded=True, **options)
 
 
 def values(trips: int, lengths: Any = (0, 4, 1, 2)) -> dict[str, Any]:
@@ -73,42 +39,28 @@ def values(trips: int, lengths: Any = (0, 4, 1, 2)) -> dict[str, Any]:
     }
 
 
-def close(found: Sequence[Any], wanted: Sequence[Any]) -> None:
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
-
-
-def run(prog: br.Program, fetch: Any, feed: dict[str, Any], **options: Any) -> list[Any]:
-    exe, scope = br.Executor(**options), br.Scope()
-    exe.init(prog, scope, seed=1)
-    return exe.run(prog, scope, feed=feed, fetch=fetch)
-
-
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.unoptimized
 def test_values_and_gradients_are_those_of_the_steps_as_written(cell: str) -> None:
     prog, wanted = built(cell, order=2)
-    for trips in (0, 1, 4):
-        as_written = run(prog, wanted, values(trips), mode="interpret")
-        for mode in MODES:
-            close(
-                run(prog, wanted, values(trips), mode=mode, passes=br.passes.default),
-                as_written,
-            )
+    feeds = [values(trips) for trips in (0, 1, 4)]
+    as_written = ran(prog, wanted, feeds, mode="interpret")
+    for mode in MODES:
+        close(ran(prog, wanted, feeds, mode=mode, passes=br.passes.default), as_written)
 
 
 @pytest.mark.unoptimized
 def test_where_no_row_runs_nothing_does() -> None:
     prog, wanted = built("lstm", order=1)
-    feed = values(4, lengths=(0, 0, 0, 0))
-    close(run(prog, wanted, feed), run(prog, wanted, feed, mode="interpret"))
+    feeds = [values(4, lengths=(0, 0, 0, 0))]
+    close(ran(prog, wanted, feeds), ran(prog, wanted, feeds, mode="interpret"))
 
 
 @pytest.mark.parametrize("options", [{"reverse": True}, {"rows": ROWS}])
 @pytest.mark.unoptimized
 def test_counting_down_or_with_a_number_of_rows_is_no_other(options: dict[str, Any]) -> None:
     prog, wanted = built("lstm", order=1, **options)
-    close(run(prog, wanted, values(4)), run(prog, wanted, values(4), passes=PLAIN))
+    close(ran(prog, wanted, [values(4)]), ran(prog, wanted, [values(4)], passes=PLAIN))
 
 
 @pytest.mark.parametrize("rows", ["b", ROWS])
@@ -174,8 +126,8 @@ def test_what_is_wrong_in_a_row_that_runs_is_told() -> None:
     feed["ids"][0, 1] = FAR
     for mode in MODES:
         with pytest.raises(BracesError, match="embedding") as caught:
-            run(prog, wanted, feed, mode=mode, passes=br.passes.default)
-        assert "test_split.py" in str(caught.value)
+            ran(prog, wanted, [feed], mode=mode, passes=br.passes.default)
+        assert "cells.py" in str(caught.value)
 
 
 def test_check_nan_sees_nothing_of_the_padding() -> None:

@@ -12,6 +12,8 @@ import pytest
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 FED = np.array([[1.0, 2.0, -1.0], [0.5, 3.0, 2.0]], np.float32)
 
 

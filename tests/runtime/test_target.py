@@ -15,6 +15,8 @@ from braces.lower.lowerer import STOP, Lowerer, start_state
 from braces.runtime.plan import Plan
 from braces.target import CPU, OTHER, TARGETS, target_of
 
+pytestmark = pytest.mark.unoptimized
+
 ROWS, FEATURES = 40, 32
 
 
