@@ -150,13 +150,36 @@ def test_a_handler_that_goes_on_does_not_end_a_run() -> None:
     old = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
-        assert exe.run(prog, scope, feed={"n": 10**8}, fetch=out) == 10**8
+        assert exe.run(prog, scope, feed={"n": 10**10}, fetch=out) == 10**10
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         signal.signal(signal.SIGINT, old)
     assert seen == [signal.SIGINT]
     assert scope.var("runs").value == 2.0
+
+
+@pytest.mark.parametrize("trips", [0, 1, 4095, 4096, 4097, 3 * 4096])
+def test_a_loop_may_end_where_it_asks_whether_to_go_on(trips: int) -> None:
+    prog, out = counting()
+    exe, scope = started(prog, "compile")
+    assert exe.run(prog, scope, feed={"n": trips}, fetch=out) == trips
+
+
+def test_whether_a_loop_goes_on_is_compiled_once() -> None:
+    with br.Program() as prog:
+        x, loop = br.data("x", []), br.create_while()
+        with loop.block() as body:
+            h = body.add_memory(init=x)
+            body.set_condition(br.sin(h) < 0.5)
+            h.update(h * 1.5)
+        out = loop.final(h)
+    exe, scope = br.Executor(), br.Scope()
+    exe.run(prog, scope, feed={"x": 0.1}, fetch=out)
+    plans = exe._plans[prog][1].values()
+    (made,) = [one for plan in plans for one in plan.executables.values()]
+    assert made.loops  # it asks
+    assert made.code.as_text().count(" sine(") == 1
 
 
 def long_sequence() -> tuple[br.Program, br.Var]:

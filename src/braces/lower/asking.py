@@ -36,6 +36,9 @@ TARGET = "braces_goes_on"
 SHORT_S, LONG_S = 0.01, 0.1
 """Pieces grow where they took less time than this, and shrink where they took more."""
 
+STOPPED = -1
+"""Where a loop that was told to stop ends, which is at no trip."""
+
 _MOST_FIRST, _FIRST_WORK, _WORK_OF_AN_OP = 4096, 1 << 22, 256
 _UNKNOWN = 64
 _numbers = count(1)
@@ -85,14 +88,14 @@ def ticket() -> Ticket:
 
 
 def _answer(trip: int, number: int, loop: int) -> int:
-    """At which trip to ask again, after so many trips; 0 to stop."""
+    """At which trip to ask again, after so many trips; `STOPPED` to stop."""
     found = _tickets[number]
     watch, trips, took_s = found.watch, found.trips, monotonic() - found.last_s
     goes_on = watch.goes_on()
     found.watch = watch  # a handler of the user's may have run something meanwhile
     if not goes_on:
         watch.loop = loop
-        return 0
+        return STOPPED
     piece = min(trips.get(loop, trip), trip)
     piece = 2 * piece if took_s < SHORT_S else max(1, piece // 2) if took_s > LONG_S else piece
     trips[loop], found.trips, found.last_s = piece, trips, monotonic()
@@ -106,22 +109,33 @@ def repeat(
     check: Callable[[Any], Any],
     step: Callable[[Any], Any],
     carry: Any,
-    ask: Callable[[Any, Any, Any], tuple[Any, Any]],
+    ask: Callable[[Any], Any],
     first: int,
-) -> Any:
-    """A `while_loop` in pieces; carried are the trip, anything, and the state of the run."""
+) -> tuple[Any, Any]:
+    """A `while_loop` in pieces, and where its last piece was to end.
+
+    A piece that ended before its end was the last one. So the pieces need no look at whether
+    the loop goes on, which would be compiled twice.
+
+    Args:
+        check: Whether the loop goes on.
+        step: One trip.
+        carry: The trip, and anything.
+        ask: At which trip to ask again, at this trip.
+        first: At which trip to ask first.
+    """
 
     def within(whole: Any) -> Any:
         return check(whole[0]) & (whole[0][0] < whole[1])
 
     def piece(whole: Any) -> Any:
-        (trip, values, state), end = whole
-        end, state = ask(end, trip, state)
-        whole = (trip, values, state), end
-        return lax.while_loop(within, lambda whole: (step(whole[0]), whole[1]), whole)
+        carry, _ = whole
+        end = lax.cond(
+            carry[0] == 0, lambda: jnp.asarray(first, "int64"), lambda: ask(carry[0])
+        )
+        return lax.while_loop(within, lambda whole: (step(whole[0]), whole[1]), (carry, end))
 
-    end = jnp.asarray(first, "int64")
-    return lax.while_loop(lambda whole: check(whole[0]), piece, (carry, end))[0]
+    return lax.while_loop(lambda whole: whole[0][0] == whole[1], piece, (carry, carry[0]))
 
 
 def scan(
@@ -158,9 +172,9 @@ def scan(
 
 
 def next_end(trip: Any, ticket: Any, loop: int) -> Any:
-    """Ask; at which trip to ask again, 0 to stop."""
-    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((1,), np.int64))
-    return call(jnp.stack([trip, ticket, jnp.asarray(loop, "int64")]))[0]
+    """Ask; at which trip to ask again, or `STOPPED`."""
+    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((), np.int64))
+    return call(trip, ticket, jnp.asarray(loop, "int64"))
 
 
 def may_ask(body: Body) -> bool:
@@ -244,7 +258,7 @@ class _Api(ctypes.Structure):
 
 
 class _Buffer(ctypes.Structure):
-    """XLA_FFI_Buffer, of 64-bit integers."""
+    """XLA_FFI_Buffer, of a 64-bit integer."""
 
     _fields_ = (
         ("struct_size", ctypes.c_size_t),
@@ -289,8 +303,8 @@ def _handler(pointer: Any) -> None:
         metadata.api_version.major_version = frame.api.contents.api_version.major_version
         metadata.api_version.minor_version = frame.api.contents.api_version.minor_version
         return
-    given = frame.args.values[0].contents.data
-    frame.rets.values[0].contents.data[0] = _answer(given[0], given[1], given[2])
+    trip, number, loop = (frame.args.values[i].contents.data[0] for i in range(3))
+    frame.rets.values[0].contents.data[0] = _answer(trip, number, loop)
 
 
 @cache

@@ -19,7 +19,7 @@ from braces.dtypes import is_float
 from braces.errors import BracesError, RunError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
-from braces.lower.asking import first_trips, next_end, repeat, scan
+from braces.lower.asking import STOPPED, first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number
 from braces.lower.committing import Commits
 from braces.lower.many_draws import ManyDraws
@@ -309,14 +309,11 @@ class OpLowering:
         lowerer.loops.append((block_path(self.path, self.op), self.op))
         loop = len(lowerer.loops) - 1
 
-        def ask(end: Any, trip: Any, state: State) -> tuple[Any, State]:
-            end = lax.cond(
-                trip < end, lambda: end, lambda: next_end(trip, lowerer.ticket, loop)
-            )
-            return end, fail(state, STOP, end == 0)
-
         first = first_trips(self.op, lowerer.infos, lowerer.sizes)
-        return repeat(check, step, carry, ask, first)
+        (trip, values, state), end = repeat(
+            check, step, carry, lambda trip: next_end(trip, lowerer.ticket, loop), first
+        )
+        return trip, values, fail(state, STOP, end == STOPPED)
 
     def scan(
         self, step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
