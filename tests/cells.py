@@ -176,6 +176,13 @@ def slopes(loss: Any, by: Sequence[Any], order: int) -> list[Any]:
     return found + br.gradients(curved, by)
 
 
+def fed(name: str, trips: Sequence[int], *shape: int, dtype: str = "f8") -> list[Any]:
+    """A feed for each number of trips."""
+    rngs = map(np.random.default_rng, trips)
+    rows = (rng.normal(size=(n, *shape)) for n, rng in zip(trips, rngs, strict=True))
+    return [{name: array.astype(dtype)} for array in rows]
+
+
 def ran(
     prog: br.Program, fetch: Any, feeds: Iterable[dict[str, Any]], **options: Any
 ) -> list[list[Any]]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, ran, tagger
+from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
 
 import braces as br
 from braces.builder.append import call
@@ -22,13 +21,6 @@ def values(trips: int) -> dict[str, Any]:
     rng = np.random.default_rng(trips)
     ids, labels = rng.integers(0, IDS, (trips, ROWS)), rng.integers(0, CLASSES, (trips, ROWS))
     return {"ids": ids.astype("int32"), "labels": labels.astype("int32")}
-
-
-def fed(name: str, trips: Sequence[int], *shape: int, dtype: str = "f8") -> list[Any]:
-    """A feed for each number of trips."""
-    rngs = map(np.random.default_rng, trips)
-    rows = (rng.normal(size=(n, *shape)) for n, rng in zip(trips, rngs, strict=True))
-    return [{name: array.astype(dtype)} for array in rows]
 
 
 def products(prog: br.Program, fetch: Any, passes: Any = br.passes.default) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, ran, tagger
+from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
 
 import braces as br
 from braces.errors import BracesError
@@ -108,11 +108,10 @@ def stopping() -> tuple[br.Program, list[Any]]:
 @pytest.mark.unoptimized
 def test_of_rows_that_stop_only_products_that_wait_for_it_stay() -> None:
     prog, wanted = stopping()
-    for trips in (0, 1, 5):
-        feed = {"xs": np.random.default_rng(trips).normal(size=(trips, ROWS, WIDTH))}
-        as_written = run(prog, wanted, feed, mode="interpret")
-        for mode in MODES:
-            close(run(prog, wanted, feed, mode=mode, passes=br.passes.default), as_written)
+    feeds = fed("xs", (0, 1, 5), ROWS, WIDTH)
+    as_written = ran(prog, wanted, feeds, mode="interpret")
+    for mode in MODES:
+        close(ran(prog, wanted, feeds, mode=mode, passes=br.passes.default), as_written)
     explained = prog.explain(fetch=wanted[:4])
     found = all_ops(explained.program.main)
     inside = [path for path, op in found if op.type == "matmul" and path.startswith("loop")]
