@@ -17,11 +17,11 @@ PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test browser format bench report size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test browser format bench report conformance size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | \
-		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 setup: $(READY) ## create .venv with the locked packages and this project
 
@@ -84,6 +84,9 @@ $(PEERS_READY): $(READY) pyproject.toml
 	@$(RUN) pip --python $(PEERS)/bin/python install $(PIP_QUIET) -c $(PEERS)/constraints.txt \
 		--group bench --editable . pip
 	@touch $(PEERS_READY)
+
+conformance: $(READY) ## all of ONNX's backend suite; writes docs/conformance.md
+	$(VENV)/bin/python scripts/conformance.py
 
 size: $(READY) ## lines of code per package
 	@$(VENV)/bin/python scripts/size.py

@@ -33,6 +33,7 @@ from braces.errors import (
     UnknownNameError as UnknownNameError,
     VerifyError as VerifyError,
 )
+from braces.exchange.onnx_in.importer import from_onnx as from_onnx
 from braces.frontend import (
     init as init,
     layers as layers,

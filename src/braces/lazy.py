@@ -1,4 +1,4 @@
-"""JAX, optax and rich, imported on first use.
+"""JAX, optax, rich and what extras bring, imported on first use.
 
 Programs are data: reading, printing, checking and pruning them needs no arithmetic. A module
 that computes writes `from braces.lazy import jnp`; the library itself is imported when the
@@ -11,12 +11,31 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from braces.errors import ProgramError
+
 
 class LazyModule(ModuleType):
-    """A module that is imported when its first attribute is looked up."""
+    """A module that is imported when its first attribute is looked up.
+
+    Args:
+        name: The module.
+        extra: The extra of Braces that brings it along, where it is not always there.
+    """
+
+    def __init__(self, name: str, extra: str = "") -> None:
+        super().__init__(name)
+        self._extra = extra
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(importlib.import_module(self.__name__), name)
+        try:
+            value = getattr(importlib.import_module(self.__name__), name)
+        except ModuleNotFoundError as error:
+            if not self._extra or error.name != self.__name__:
+                raise
+            raise ProgramError(
+                f"This needs the package {self.__name__}, which is not installed.",
+                fix=f'pip install "braces[{self._extra}]"',
+            ) from None
         setattr(self, name, value)
         return value
 
@@ -27,6 +46,7 @@ if TYPE_CHECKING:
     import jax.extend.core as extend
     import jax.extend.random as keys
     import jax.numpy as jnp
+    import onnx
     import optax
     from jax import lax
     from jax.experimental.compilation_cache import compilation_cache
@@ -36,6 +56,7 @@ else:
     jax = LazyModule("jax")
     jnp = LazyModule("jax.numpy")
     lax = LazyModule("jax.lax")
+    onnx = LazyModule("onnx", extra="onnx")
     optax = LazyModule("optax")
     tracing = LazyModule("jax.core")
     extend = LazyModule("jax.extend.core")
@@ -49,5 +70,5 @@ else:
 
 __all__ = [
     "ad", "compilation_cache", "console", "extend", "jax", "jnp", "keys", "lax", "mlir",
-    "optax", "rich_table", "rich_text", "tracing",
+    "onnx", "optax", "rich_table", "rich_text", "tracing",
 ]  # fmt: skip

@@ -171,6 +171,20 @@ class SymbolTable:
         self.touch()
         return op
 
+    def rename_last(self, name: str) -> None:
+        """Call the operator that was appended last, and its one output, otherwise.
+
+        Nothing may have read that yet.
+
+        Raises:
+            DuplicateNameError: The name is bound in this block.
+        """
+        op = self.ops.pop()
+        ((slot, (made,)),) = op.outputs.items()
+        info = self.vars.pop(made)
+        self.handles.pop(made, None)
+        self.append(op.with_(name=name, outputs={slot: (name,)}), [info.with_(name=name)])
+
     def replace(self, old: Op, *new: Op) -> None:
         """Put operators in the place of another; what they bind is declared."""
         limits.check_nesting(new)

@@ -11,15 +11,20 @@ from dataclasses import replace
 from typing import Any
 
 from braces.builder.append import one
-from braces.builder.program import current_program
-from braces.builder.table import SymbolTable
-from braces.builder.var import Var, tensor_type, var_of
+from braces.builder.var import Var, tensor_type
 from braces.dtypes import INT64, TensorType
-from braces.ir.records import ARGUMENT, Body, VarInfo
+from braces.ir.records import Body
 from braces.ir.views import LoopView
 from braces.jaxpr.equation import Equation, Rule, Runner, Value
 from braces.lazy import extend
-from braces.ops.control.building import Carried, Cut, Looped, build_loop, build_switch
+from braces.ops.control.building import (
+    Carried,
+    Cut,
+    Looped,
+    build_block,
+    build_loop,
+    build_switch,
+)
 
 
 def call(parameter: str) -> Rule:
@@ -109,17 +114,12 @@ def _block(
     names: Sequence[str] = (),
 ) -> Body:
     """A block inside the current one: its parameters, and what is built from them."""
-    program = current_program()
-    table = SymbolTable(parent=program.current)
-    table.params = list(names or (table.names.unique("given") for _ in types))
-    for name, type_ in zip(table.params, types, strict=True):
-        table.vars[name] = VarInfo(name, type_, ARGUMENT)
-    with program.building(table):
+
+    def built(params: list[Var]) -> list[Var]:
         runner = e.runner.inner()
-        params = [var_of(program, table, name) for name in table.params]
-        made = [runner.lift(value) for value in build(runner, params)]
-        results = [v if v.name in table.vars else one("identity", v) for v in made]
-    return table.freeze(v.name for v in results)
+        return [runner.lift(value) for value in build(runner, params)]
+
+    return build_block(types, built, names)
 
 
 CALLS: Mapping[str, Rule] = {

@@ -12,7 +12,7 @@ from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
 from braces.ir import serde, text
 from braces.ir.parser import parse_program
-from braces.ir.records import ProgramDef
+from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import all_bodies
 from braces.passes.admit import admit, op_modules, op_versions
 from braces.passes.count import cost
@@ -77,6 +77,16 @@ class Program(Builder, hints.Hinted):
             f32[3]
         """
         return main_var(self, name)
+
+    @property
+    def feeds(self) -> tuple[str, ...]:
+        """What a run is fed, by name, in the order of declaration."""
+        return tuple(name for name, info in self.vars.items() if info.kind == DATA)
+
+    @property
+    def fetches(self) -> tuple[str, ...]:
+        """What a run gives where no fetch is named: the names of `results`."""
+        return self.definition.main.results
 
     # ---- text, bytes, files, pictures --------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import threading
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NoReturn, final
 
@@ -275,6 +275,19 @@ class Scope(Hinted):
             known, scope = known + scope.names(), scope.parent
         what, at = f"There is no variable `{name}`.", f"scope {self._path} and its ancestors"
         raise UnknownNameError(what, at=at, fix=suggest(name, known))
+
+    def update(self, values: Mapping[str, object]) -> None:
+        """Set several variables, each where a look-up finds it, or here: all of them or none.
+
+        Raises:
+            DTypeError: A value is no array.
+            InvalidNameError: No variable can have such a name.
+        """
+        for name in values:
+            _check_name(name)
+        raws = [stored(value, f"variable `{name}`") for name, value in values.items()]
+        with self.turn:
+            self.put_all(values.keys(), raws)
 
     def erase(self, name: str) -> bool:
         """Destroy the variable of this name in this very scope; whether there was one."""

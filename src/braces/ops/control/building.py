@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from braces.builder.append import apply
-from braces.builder.program import Builder
-from braces.builder.var import Var, visible_var
+from braces.builder.append import apply, one
+from braces.builder.program import Builder, current_program
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Size
-from braces.ir.records import CAPTURES, Body, Op
+from braces.dtypes import TensorType
+from braces.ir.records import ARGUMENT, CAPTURES, IDENTITY, Body, Op, VarInfo
 from braces.ir.views import LoopView, Memory, PartitionView, Slice, SwitchView
 
 
@@ -54,6 +56,29 @@ class Looped:
     finals: tuple[Var, ...]
     rows: tuple[Var, ...]
     trips: Var
+
+
+def build_block(
+    types: Sequence[TensorType],
+    build: Callable[[list[Var]], Sequence[Var]],
+    names: Sequence[str] = (),
+) -> Body:
+    """A block inside the current one: its parameters, and what is built from them.
+
+    Args:
+        types: Those of the parameters.
+        build: From the parameters to the results, appending to the block.
+        names: What the parameters are called; made up where none are said.
+    """
+    program = current_program()
+    table = SymbolTable(parent=program.current)
+    table.params = list(names or (table.names.unique("given") for _ in types))
+    for name, type_ in zip(table.params, types, strict=True):
+        table.vars[name] = VarInfo(name, type_, ARGUMENT)
+    with program.building(table):
+        made = build([var_of(program, table, name) for name in table.params])
+        results = [v if v.name in table.vars else one(IDENTITY, v) for v in made]
+    return table.freeze(v.name for v in results)
 
 
 def build_loop(

@@ -1,0 +1,157 @@
+"""The cases of ONNX's own backend suite: models with inputs and the outputs that they give."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+import braces as br
+from braces.exchange.onnx_in.names import cleaned
+
+PAGE = Path(__file__).resolve().parents[1] / "docs/conformance.md"
+KINDS = ("node", "simple")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case.
+
+    Attributes:
+        name: Its name in the suite.
+        folder: Where its model and data lie.
+        rtol: How far numbers may be apart, beside their size.
+        atol: The same in itself.
+    """
+
+    name: str
+    folder: Path
+    rtol: float
+    atol: float
+
+    def model(self) -> Any:
+        """Its model."""
+        return onnx.load(self.folder / "model.onnx")
+
+    def data(self, model: Any) -> Iterator[tuple[dict[str, Any], list[Any]]]:
+        """Inputs by name and outputs in order, of each set."""
+        inner = {tensor.name for tensor in model.graph.initializer}
+        inputs = [entry for entry in model.graph.input if entry.name not in inner]
+        for folder in sorted(self.folder.glob("test_data_set_*")):
+            given = _read_all(folder, "input", inputs)
+            wanted = _read_all(folder, "output", model.graph.output)
+            fed = dict(zip((entry.name for entry in inputs), given, strict=True))
+            yield {k: v for k, v in fed.items() if v is not None}, wanted
+
+
+@functools.cache
+def cases() -> dict[str, Case]:
+    """All cases that are numbers, by name."""
+    found = [case for kind in KINDS for case in load_model_tests(kind=kind)]
+    return {
+        case.name: Case(case.name, Path(case.model_dir), case.rtol, case.atol)
+        for case in found
+        if case.model_dir is not None
+    }
+
+
+def _read_all(folder: Path, what: str, entries: Sequence[Any]) -> list[Any]:
+    return [_read(folder / f"{what}_{i}.pb", entry.type) for i, entry in enumerate(entries)]
+
+
+def _read(path: Path, type_: Any) -> Any:
+    if not path.exists():
+        return None
+    kinds = {
+        "tensor_type": (onnx.TensorProto, numpy_helper.to_array),
+        "sequence_type": (onnx.SequenceProto, numpy_helper.to_list),
+        "optional_type": (onnx.OptionalProto, numpy_helper.to_optional),
+    }
+    message, convert = kinds[type_.WhichOneof("value")]
+    found = message()
+    found.ParseFromString(path.read_bytes())
+    return convert(found)
+
+
+def outcome(case: Case, mode: str = "interpret") -> str | None:
+    """What is wrong with how a case is read and run; `None` where nothing is."""
+    model = case.model()
+    for given, wanted in case.data(model):
+        try:
+            got = run(model, given, mode)
+        except br.BracesError as error:
+            return f"{type(error).__name__}: {error}"
+        flat = list(flattened(wanted))
+        if len(got) != len(flat):
+            return f"{len(got)} outputs in place of {len(flat)}"
+        for one, other in zip(got, flat, strict=True):
+            found = difference(np.asarray(one), other, case)
+            if found:
+                return found
+    return None
+
+
+def reason_of(wrong: str) -> str:
+    """Why a case fails, in short: the first thing that could not be read, without its place."""
+    lines = [line.strip() for line in wrong.splitlines()]
+    given = [line for line in lines if ", first " in line]
+    said = given[0].split(", first ", 1)[1].split(": ", 1)[-1] if given else lines[0]
+    return re.sub(r"`[^`]*`", "`…`", said).replace("|", "/")[:160]
+
+
+def listed_as_failing() -> set[str]:
+    """The cases that the page of the suite says fail."""
+    rows = PAGE.read_text(encoding="utf-8").split("|--:|---|---|\n")[1].splitlines()
+    return {
+        f"test_{name}" for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[3])
+    }
+
+
+def run(model: Any, given: Mapping[str, Any], mode: str) -> list[Any]:
+    """What a model gives as a program; an input that must be known is not fed."""
+    prog, values = br.from_onnx(model, inputs=given)
+    scope = br.Scope()
+    scope.update(values)
+    named = {cleaned(name, "input"): value for name, value in given.items()}
+    fed = {name: value for name, value in _elements(named) if name in prog.feeds}
+    if not prog.fetches:
+        return []
+    return br.Executor(mode=mode).run(prog, scope, feed=fed, fetch=list(prog.fetches))
+
+
+def _elements(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in given.items():
+        if isinstance(value, list):
+            yield from ((f"{name}.{i}", one) for i, one in enumerate(value))
+        else:
+            yield name, value
+
+
+def flattened(value: Any) -> Iterator[Any]:
+    """The arrays of nested lists, without what is not there."""
+    if isinstance(value, list):
+        for one in value:
+            yield from flattened(one)
+    elif value is not None:
+        yield np.asarray(value)
+
+
+def difference(got: Any, want: Any, case: Case) -> str | None:
+    """How two arrays differ; `None` where they do not, by the tolerance of the suite."""
+    if (got.dtype, got.shape) != (want.dtype, want.shape):
+        return f"{got.dtype}{list(got.shape)} in place of {want.dtype}{list(want.shape)}"
+    if got.dtype.kind in "biu":
+        return None if np.array_equal(got, want) else f"{got} in place of {want}"
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    left, right = got.astype(wide), want.astype(wide)
+    if np.allclose(left, right, rtol=case.rtol, atol=case.atol, equal_nan=True):
+        return None
+    return f"{got} in place of {want}"

@@ -1,0 +1,281 @@
+"""What is computed while a model is read: sizes, and what follows from them.
+
+    Shape -> Gather -> Mul -> Concat -> Reshape
+
+Only the last is an operator of the program; what stands before it is arithmetic of numbers and
+symbolic sizes, on small arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from itertools import starmap
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.dims import Dim, Size
+from braces.dtypes import BOOL, INT64, DType, ListType
+from braces.exchange.onnx_in import sizes
+from braces.exchange.onnx_in.known import MOST_ELEMENTS, Array, Known, Value
+from braces.exchange.onnx_in.node import Node
+from braces.exchange.onnx_in.sizes import Number, Unknown
+
+Fold: TypeAlias = "Callable[..., Array | Known]"
+"""From a node and the arrays of its inputs to an array, of the dtype of the first of them."""
+
+
+def fold(node: Node, inputs: Sequence[Known | None]) -> Known | None:
+    """What a node gives, where its inputs say it; else `None`."""
+    rule = FOLDS.get(node.type)
+    if rule is None or not all(value is None or value.small for value in inputs):
+        return None
+    arrays = [None if value is None else value.array for value in inputs]
+    try:
+        with np.errstate(all="ignore"):
+            made = rule(node, *arrays)
+    except (Unknown, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError):
+        return None  # the operator itself says what is wrong, when it is built
+    if isinstance(made, Known):
+        return made
+    first = inputs[0]
+    return Known(_typed(np.asarray(made), first.dtype), first.dtype) if first else None
+
+
+def _typed(array: Array, dtype: DType) -> Array:
+    """Numbers in their dtype; objects where there is a size among them."""
+    if array.dtype == dtype:
+        return array
+    if sizes.symbolic(*array.flat):
+        return array
+    return np.array(array.tolist(), dtype).reshape(array.shape)
+
+
+def shape_of(value: Value) -> tuple[Size, ...]:
+    """The shape of a value.
+
+    Raises:
+        Unknown: It has none, or not yet.
+    """
+    if isinstance(value, Known):
+        return value.array.shape
+    if isinstance(value, Var) and not isinstance(value.type, ListType):
+        return value.shape
+    raise Unknown
+
+
+# ---- number by number ------------------------------------------------------------------------
+
+
+def _each(compute: Callable[..., Number]) -> Fold:
+    """A function of numbers and sizes, for each of an array."""
+
+    def folded(node: Node, *arrays: Array) -> Array:
+        spread = np.broadcast_arrays(*arrays)
+        _check_size(spread[0].shape)
+        objects = [array.astype(object).ravel().tolist() for array in spread]
+        made = np.empty(spread[0].size, object)
+        made[:] = list(starmap(compute, zip(*objects, strict=True)))
+        return made.reshape(spread[0].shape)
+
+    return folded
+
+
+def _asking(compute: Callable[..., bool]) -> Fold:
+    """A comparison of numbers and sizes, for each of an array."""
+    each = _each(compute)
+
+    def folded(node: Node, *arrays: Array) -> Known:
+        return Known(np.asarray(each(node, *arrays), np.bool_), BOOL)
+
+    return folded
+
+
+def _in_turn(compute: Callable[[Number, Number], Number]) -> Fold:
+    """A function of two, over any number of arrays."""
+    return _each(lambda *values: reduce(compute, values))
+
+
+def _cast(node: Node, x: Array) -> Known:
+    dtype = node.dtype_attr("to")
+    if not sizes.symbolic(*x.flat):
+        return Known(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
+    made = _each(sizes.nonzero)(node, x) if dtype == BOOL else x
+    return Known(_typed(np.asarray(made), dtype), dtype)
+
+
+def _where(node: Node, condition: Array, x: Array, y: Array) -> Known:
+    del node
+    dtypes = [array.dtype for array in (x, y) if array.dtype.kind != "O"]
+    dtype = dtypes[0] if dtypes else INT64
+    made = np.where(condition.astype(np.bool_), x.astype(object), y.astype(object))
+    return Known(_typed(made, dtype), dtype)
+
+
+# ---- shapes ----------------------------------------------------------------------------------
+
+
+def _check_size(shape: Sequence[int]) -> None:
+    if prod(shape) > MOST_ELEMENTS:
+        raise Unknown
+
+
+def whole_numbers(array: Array) -> list[int]:
+    """The numbers of an array that is one of axes, indices or bounds.
+
+    Raises:
+        Unknown: There is a size among them.
+    """
+    items = array.ravel().tolist()
+    if any(isinstance(item, Dim) for item in items):
+        raise Unknown
+    return [int(item) for item in items]
+
+
+def _axes(node: Node, given: Array | None) -> tuple[int, ...] | None:
+    if given is not None:
+        return tuple(whole_numbers(given))
+    found = node.attr("axes")
+    return None if found is None else tuple(found)
+
+
+def _unsqueeze(node: Node, x: Array, axes: Array | None = None) -> Array:
+    return np.expand_dims(x, _axes(node, axes) or ())
+
+
+def _squeeze(node: Node, x: Array, axes: Array | None = None) -> Array:
+    return np.squeeze(x, _axes(node, axes))
+
+
+def _gather(node: Node, x: Array, indices: Array) -> Array:
+    places = np.array(whole_numbers(indices), np.int64).reshape(indices.shape)
+    _check_size((*x.shape, *places.shape))
+    return np.take(x, places, axis=node.attr("axis", 0))
+
+
+def _concat(node: Node, *xs: Array) -> Array:
+    return np.concatenate([x.astype(object) for x in xs], axis=node.attr("axis", 0))
+
+
+def _sliced(x: Array, *bounds: Sequence[int]) -> Array:
+    index = [slice(None)] * x.ndim
+    for start, end, axis, step in zip(*bounds, strict=True):
+        index[axis] = slice(start, end, step)
+    return x[tuple(index)]
+
+
+def _slice(node: Node, x: Array, *bounds: Array | None) -> Array:
+    given = [*bounds, None, None][:4] if node.version >= 10 else _old_bounds(node)
+    starts, ends = (whole_numbers(b) for b in given[:2] if b is not None)
+    axes = list(range(len(starts))) if given[2] is None else whole_numbers(given[2])
+    steps = [1] * len(starts) if given[3] is None else whole_numbers(given[3])
+    return _sliced(x, starts, ends, axes, steps)
+
+
+def _old_bounds(node: Node) -> list[Array | None]:
+    found = (node.attr(name) for name in ("starts", "ends", "axes"))
+    return [*(None if v is None else np.array(v) for v in found), None]
+
+
+def _reshape(node: Node, x: Array, shape: Array | None = None) -> Array:
+    wanted = list(node.attr("shape")) if shape is None else whole_numbers(shape)
+    if not node.flag("allowzero"):
+        wanted = [x.shape[i] if n == 0 else n for i, n in enumerate(wanted)]
+    return x.reshape(wanted)
+
+
+def _expand(node: Node, x: Array, shape: Array) -> Array:
+    wanted = np.broadcast_shapes(x.shape, tuple(whole_numbers(shape)))
+    _check_size(wanted)
+    return np.broadcast_to(x, wanted)
+
+
+def _tile(node: Node, x: Array, repeats: Array) -> Array:
+    times_ = whole_numbers(repeats)
+    _check_size([n * k for n, k in zip(x.shape, times_, strict=True)])
+    return np.tile(x, times_)
+
+
+def _constant_of_shape(node: Node, shape: Array) -> Known:
+    value = node.tensor("value") if "value" in node.attrs else Known.of(np.zeros(1, np.float32))
+    wanted = whole_numbers(shape)
+    _check_size(wanted)
+    return Known(np.full(wanted, value.array.ravel()[0], value.dtype), value.dtype)
+
+
+def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
+    bounds = [v.item() for v in (start, limit, delta)]
+    if sizes.symbolic(*bounds) or (bounds[1] - bounds[0]) / bounds[2] > MOST_ELEMENTS:
+        raise Unknown
+    return counted(*bounds)
+
+
+def counted(first: Number, last: Number, step: Number) -> Array:
+    """Numbers from one to another."""
+    arange: Callable[..., Array] = np.arange
+    return arange(first, last, step)
+
+
+def _reduce(compute: Callable[[Number, Number], Number], *first: int) -> Fold:
+    """A reduction by a function of two, from a first number where nothing may be reduced."""
+
+    def folded(node: Node, x: Array, axes: Array | None = None) -> Array:
+        along = _axes(node, axes)
+        if not along and node.flag("noop_with_empty_axes"):
+            return x
+        places = {axis % x.ndim for axis in along or range(x.ndim)}
+        moved = np.moveaxis(x.astype(object), list(places), range(len(places)))
+        rows = moved.reshape(-1, *moved.shape[len(places) :])
+        made = np.empty(rows.shape[1:], object)
+        for place in np.ndindex(made.shape):
+            made[place] = reduce(compute, rows[(slice(None), *place)].tolist(), *first)
+        kept = [1 if i in places else n for i, n in enumerate(x.shape)]
+        return made.reshape(kept) if node.flag("keepdims", default=True) else made
+
+    return folded
+
+
+def _transpose(node: Node, x: Array) -> Array:
+    return np.transpose(x, node.attr("perm"))
+
+
+def _identity(node: Node, x: Array) -> Array:
+    return x
+
+
+FOLDS: Mapping[str, Fold] = {
+    **{name: _each(compute) for name, compute in {
+        "Abs": sizes.absolute, "Add": sizes.plus, "Ceil": sizes.up, "Div": sizes.over,
+        "Floor": sizes.down, "Mod": sizes.rest, "Mul": sizes.times, "Neg": sizes.negative,
+        "Sub": sizes.minus,
+    }.items()},
+    **{name: _asking(compute) for name, compute in {
+        "And": sizes.both, "Equal": sizes.same, "Greater": sizes.above,
+        "GreaterOrEqual": sizes.at_least, "Less": sizes.below, "LessOrEqual": sizes.at_most,
+        "Not": sizes.untrue, "Or": sizes.either, "Xor": sizes.one_only,
+    }.items()},
+    "Cast": _cast,
+    "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
+    "Expand": _expand,
+    "Gather": _gather,
+    "Identity": _identity,
+    "Max": _in_turn(sizes.largest),
+    "Min": _in_turn(sizes.smallest),
+    "Range": _range,
+    "ReduceMax": _reduce(sizes.largest),
+    "ReduceMin": _reduce(sizes.smallest),
+    "ReduceProd": _reduce(sizes.times, 1),
+    "ReduceSum": _reduce(sizes.plus, 0),
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+    "Where": _where,
+}  # fmt: skip
+"""What is computed of numbers and sizes; what is not here, or raises, is an operator."""

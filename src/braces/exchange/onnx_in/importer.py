@@ -1,0 +1,242 @@
+"""A model of ONNX as a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, cast
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.program import Builder
+from braces.builder.source import says_where
+from braces.builder.var import Var
+from braces.dims import Dim, Size
+from braces.errors import BracesError, ProgramError, ShapeError, UnknownNameError, suggest
+from braces.exchange.onnx_in import bodies
+from braces.exchange.onnx_in.dtypes import dtype_named
+from braces.exchange.onnx_in.external import take_in
+from braces.exchange.onnx_in.known import Array, Known, Value
+from braces.exchange.onnx_in.load import admit, load
+from braces.exchange.onnx_in.names import cleaned, dimension_name, free
+from braces.exchange.onnx_in.node import Missing, Names
+from braces.exchange.onnx_in.reader import NeedsValue, Problem, Reader, unreadable
+from braces.frontend.variables import data
+from braces.ir.records import VALUE
+from braces.program import Program
+
+
+@says_where
+def from_onnx(
+    model: str | PathLike[str] | Any,
+    sizes: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+) -> tuple[Program, dict[str, Array]]:
+    """A model of ONNX as a program, and the values of its parameters.
+
+    Every node becomes a few operators, called after what the model calls its values; `Loop`,
+    `Scan` and `If` become loops and branches with blocks of their own, functions are written
+    out. Initializers of float dtypes with axes become parameters, which train; what is computed
+    from shapes alone becomes sizes. Inputs with an axis called `N` have a symbolic size `N`.
+
+    Args:
+        model: A path, or an `onnx.ModelProto`. Weights beside the file must lie in its folder.
+        sizes: Numbers for symbolic sizes, as `{"N": 1}`.
+        inputs: Examples of inputs by name. Where sizes or indices that must be known follow
+            from an input, it is no feed of the program, but a constant of that value.
+
+    Returns:
+        The program, whose `feeds` and `fetches` are in the order of the model's inputs and
+        outputs, and the values of its parameters by name, for `scope.update`.
+
+    Raises:
+        FileFormatError: The file is no model.
+        ProgramError: The model has what no program has; the message lists all of that.
+        OSError: There is no such file.
+
+    Example:
+        >>> import braces as br, numpy as np, onnx.parser
+        >>> model = onnx.parser.parse_model('''<ir_version: 10, opset_import: ["" : 18]>
+        ...     half (float[N, 3] x) => (float[N, 1] y) <float[3, 1] w = {1, 2, 3}> {
+        ...         z = Relu(x)
+        ...         y = MatMul(z, w)
+        ...     }''')
+        >>> prog, values = br.from_onnx(model)
+        >>> prog.feeds, prog.fetches, prog.var("y").type, list(values)
+        (('x',), ('y',), f32[N,1], ['w'])
+        >>> scope = br.Scope()
+        >>> scope.update(values)
+        >>> exe = br.Executor()
+        >>> exe.run(prog, scope, feed={"x": np.ones((1, 3), "float32")}, fetch=["y"])
+        [array([[6.]], dtype=float32)]
+    """
+    proto, file, folder = load(model)
+    versions = admit(proto, file)
+    examples = {name: _example(value) for name, value in (inputs or {}).items()}
+    _check_names(proto.graph, sizes or {}, examples)
+    take_in(proto, folder)
+    fixed = dict[str, Any]()
+    while True:
+        try:
+            return _read(proto, file, versions, sizes or {}, examples, fixed)
+        except NeedsValue as needed:
+            fixed.update((name, examples[name]) for name in needed.names)
+
+
+def _read(
+    proto: Any,
+    file: str,
+    versions: Mapping[str, int],
+    sizes: Mapping[str, int],
+    examples: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+) -> tuple[Program, dict[str, Array]]:
+    """The program of a model, with these inputs as constants."""
+    program = Program()
+    left = examples.keys() - fixed.keys()
+    reader = Reader(program, file, bodies.own_functions(proto), left)
+    names = Names(reader, versions)
+    with program:
+        reader.initializers(names, proto.graph)
+        for entry in proto.graph.input:
+            if entry.name in fixed:
+                names.values[entry.name] = _fixed(fixed[entry.name])
+            elif entry.name not in names.values:
+                _declare(reader, names, entry, sizes, examples)
+        reader.run(names, proto.graph.node)
+        if not reader.problems:
+            _give(reader, names, proto.graph.output)
+    if reader.problems:
+        raise unreadable(reader.problems, file)
+    return program, reader.parameters
+
+
+def _fixed(example: Any) -> Value:
+    """An input that is a constant."""
+    if isinstance(example, list):
+        return [Known.of(one_value) for one_value in cast("list[Any]", example)]
+    return Known.of(example)
+
+
+def _example(value: Any) -> Any:
+    """The example of an input: an array, or a list of them."""
+    if isinstance(value, list):
+        return [np.asarray(one_value) for one_value in cast("list[Any]", value)]
+    return np.asarray(value)
+
+
+def _check_names(graph: Any, sizes: Mapping[str, int], examples: Mapping[str, Any]) -> None:
+    """Refuse sizes and examples that nothing in the model is called."""
+    entries = [entry.name for entry in graph.input]
+    for name in examples:
+        if name not in entries:
+            raise UnknownNameError(
+                f"The model has no input `{name}`.", fix=suggest(name, entries)
+            )
+    known = {axis.dim_param for entry in graph.input for axis in _axes(entry.type)}
+    for name in sizes:
+        if name not in known:
+            raise UnknownNameError(
+                f"The model has no size `{name}`.", fix=suggest(name, known - {""})
+            )
+
+
+def _axes(type_: Any) -> list[Any]:
+    """The axes of a type of the model, of its elements where it is a sequence or optional."""
+    which = type_.WhichOneof("value")
+    if which in ("sequence_type", "optional_type"):
+        return _axes(getattr(type_, which).elem_type)
+    return list(type_.tensor_type.shape.dim) if which == "tensor_type" else []
+
+
+def _declare(
+    reader: Reader,
+    names: Names,
+    entry: Any,
+    sizes: Mapping[str, int],
+    examples: Mapping[str, Any],
+) -> None:
+    """Make an input of a model one of the program."""
+    try:
+        names.values[entry.name] = _input(
+            reader.program, entry.name, entry.type, sizes, examples.get(entry.name)
+        )
+    except BracesError as error:
+        reader.problems.append(Problem("input", f"`{entry.name}`", error))
+        names.values[entry.name] = Missing
+
+
+def _input(
+    program: Builder, name: str, type_: Any, sizes: Mapping[str, int], example: Any
+) -> Value:
+    which = type_.WhichOneof("value")
+    if which == "optional_type":
+        inner = type_.optional_type.elem_type
+        return None if example is None else _input(program, name, inner, sizes, example)
+    if which == "sequence_type":
+        return _sequence(program, name, type_.sequence_type.elem_type, sizes, example)
+    if which != "tensor_type":
+        raise ProgramError(
+            f"An input that is a {str(which).removesuffix('_type')} is not read."
+        )
+    tensor = type_.tensor_type
+    if not tensor.HasField("shape") and example is None:
+        raise ShapeError(
+            "The model does not say how many axes it has.",
+            fix=f"Give an example of it: inputs={{{name!r}: array}}.",
+        )
+    shape: list[Any] = (
+        [_size(axis, sizes) for axis in tensor.shape.dim]
+        if tensor.HasField("shape")
+        else [None] * np.ndim(example)
+    )
+    called = free(program.table, cleaned(name, "input"))
+    return data(called, shape, dtype=dtype_named(tensor.elem_type))
+
+
+def _sequence(
+    program: Builder, name: str, type_: Any, sizes: Mapping[str, int], example: Any
+) -> Value:
+    """A sequence as one input for each of its values; an example says how many."""
+    if not isinstance(example, list):
+        raise ShapeError(
+            "The model does not say how many values the sequence has.",
+            fix=f"Give an example of it, a list: inputs={{{name!r}: [array, array]}}.",
+        )
+    values = cast("list[Any]", example)
+    return [_input(program, f"{name}.{i}", type_, sizes, one_) for i, one_ in enumerate(values)]
+
+
+def _size(axis: Any, sizes: Mapping[str, int]) -> Size | None:
+    if axis.HasField("dim_value"):
+        return axis.dim_value if axis.dim_value >= 0 else None
+    if axis.dim_param in sizes:
+        return sizes[axis.dim_param]
+    found = dimension_name(axis.dim_param)
+    return None if found is None else Dim.named(found)
+
+
+def _give(reader: Reader, names: Names, entries: Any) -> None:
+    """Make the outputs of a model what the program gives."""
+    for entry in entries:
+        try:
+            _give_value(reader, names.value(entry.name), cleaned(entry.name, "output"))
+        except BracesError as error:
+            reader.problems.append(Problem("output", f"`{entry.name}`", error))
+
+
+def _give_value(reader: Reader, value: Value, name: str) -> None:
+    """One output; of a sequence each value, and of an optional that is empty nothing."""
+    if isinstance(value, list):
+        for at, one_value in enumerate(value):
+            _give_value(reader, one_value, f"{name}.{at}")
+    elif value is not None:
+        reader.program.give(_named(reader.program, reader.lift(value), name).name)
+
+
+def _named(program: Builder, var: Var, name: str) -> Var:
+    """What an output gives, which has a name of its own; that of the model where it is new."""
+    if var.info.kind == VALUE and var.name not in program.results:
+        return var
+    return one("identity", var, name=free(program.table, name))

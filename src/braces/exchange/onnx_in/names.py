@@ -1,0 +1,59 @@
+"""Names of a model as names of a program."""
+
+from __future__ import annotations
+
+import re
+
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of
+from braces.ir.names import LONGEST_NAME
+
+_STRANGE = re.compile(r"[^\w.@/-]", re.ASCII)
+_ROOM = LONGEST_NAME - 40
+"""What is left of a long name, so that what is made for it can be called after it."""
+
+
+def cleaned(name: str, otherwise: str = "value") -> str:
+    """A name of a model with no other characters than names of programs have.
+
+    Example:
+        >>> cleaned("/encoder/layers.0/MatMul_output_0"), cleaned("x:0"), cleaned("")
+        ('encoder/layers.0/MatMul_output_0', 'x_0', 'value')
+    """
+    found = _STRANGE.sub("_", name).strip("/")[-_ROOM:].strip("/") or otherwise
+    return found if found[0].isalpha() or found[0] == "_" else f"_{found}"
+
+
+def dimension_name(name: str) -> str | None:
+    """A symbolic size of a model as a name of one; `None` where it is not known.
+
+    Example:
+        >>> dimension_name("batch size"), dimension_name("?"), dimension_name("2*n")
+        ('batch_size', None, '_2_n')
+    """
+    found = re.sub(r"\W", "_", name, flags=re.ASCII)
+    if not found.strip("_"):
+        return None
+    return found if found[0].isalpha() else f"_{found.lstrip('_')}"
+
+
+def free(table: SymbolTable, name: str) -> str:
+    """This name, or with a count where there is such a variable already."""
+    return table.names.unique_word(name) if name in table.names.taken else name
+
+
+def rename_made(table: SymbolTable, before: int, var: Var, name: str) -> Var:
+    """Call what was computed last as the model does, where one operator computed just that.
+
+    Args:
+        table: The block that is being built.
+        before: How many operators it had.
+        var: What was computed.
+        name: What the model calls it.
+    """
+    ops = table.ops
+    alone = len(ops) > before and list(ops[-1].binds()) == [var.name]
+    if not alone or var.table is not table or name in table.names.taken:
+        return var
+    table.rename_last(name)
+    return var_of(var.program, table, name)

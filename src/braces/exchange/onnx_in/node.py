@@ -1,0 +1,265 @@
+"""One node of a model, and the names that it sees, as rules have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.dims import Shape, Size
+from braces.dtypes import DType
+from braces.errors import ProgramError
+from braces.exchange.onnx_in.dtypes import array_of, dtype_named
+from braces.exchange.onnx_in.known import Known, Value
+from braces.lazy import onnx
+
+STANDARD = "ai.onnx"
+"""The domain of ONNX's own operators; models mostly leave it empty."""
+
+
+class Missing(Exception):
+    """A value that is not there, since what makes it could not be read; that is said there."""
+
+
+class Runner(Protocol):
+    """What reads nodes into the block that is being built."""
+
+    def lift(self, value: Value) -> Var:
+        """A value as a variable."""
+        ...
+
+    def graph(self, outer: Names, graph: Any, given: Sequence[Value]) -> list[Value]:
+        """Read a graph inside another one, and return what it gives."""
+        ...
+
+    def known(self, names: Names, name: str) -> Known | None:
+        """A value, computed while the model is read where that is possible."""
+        ...
+
+
+@dataclass(eq=False)
+class Names:
+    """The names that nodes of one graph see, inner ones first.
+
+    Attributes:
+        runner: What reads the nodes.
+        versions: The version of each domain's operators.
+        outer: The names of the graph around this one; `None` in a function.
+        path: What names of operators begin with.
+        values: What each name stands for; `Missing` is said for what could not be read.
+        makers: The node that makes a name, and the names that it sees.
+    """
+
+    runner: Runner
+    versions: Mapping[str, int]
+    outer: Names | None = None
+    path: str = ""
+    values: dict[str, Value | type[Missing]] = field(default_factory=dict)
+    makers: dict[str, Maker] = field(default_factory=dict)
+
+    def holder(self, name: str) -> Names | None:
+        """The innermost of these names and those around them that has one."""
+        names: Names | None = self
+        while names is not None and name not in names.values:
+            names = names.outer
+        return names
+
+    def value(self, name: str) -> Value:
+        """What a name stands for.
+
+        Raises:
+            Missing: What makes it could not be read.
+            ProgramError: Nothing makes it before it is read.
+        """
+        holder = self.holder(name)
+        if holder is None:
+            raise ProgramError(
+                f"`{name:.80}` is read before anything makes it.",
+                fix="Nodes stand after those that they read; onnx.checker tells more.",
+            )
+        found = holder.values[name]
+        if isinstance(found, type):
+            raise Missing(name)
+        return found
+
+    def inner(self, path: str = "") -> Names:
+        """The names of a graph inside this one."""
+        return Names(self.runner, self.versions, self, path or self.path)
+
+
+Maker: TypeAlias = "tuple[Names, Any, int]"
+"""The names that a node sees, the node, and which of its outputs it is. Without a node, it is
+the name in the node's place that says the same value among those names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node: its operator, its inputs and attributes.
+
+    Attributes:
+        names: What it sees.
+        proto: ONNX's own record.
+        attrs: Its attributes, as Python has them.
+    """
+
+    names: Names
+    proto: Any
+    attrs: Mapping[str, Any]
+
+    @staticmethod
+    def of(names: Names, proto: Any) -> Node:
+        """The node of a record."""
+        attrs = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
+        return Node(names, proto, attrs)
+
+    @property
+    def type(self) -> str:
+        """The operator, with its domain where that is not ONNX's own."""
+        return operator_of(self.proto)
+
+    @property
+    def version(self) -> int:
+        """The version of the operator's domain that the model is written in."""
+        return self.names.versions.get(self.proto.domain or STANDARD, 1)
+
+    def __str__(self) -> str:
+        called = f" `{self.proto.name}`" if self.proto.name else ""
+        return f"{self.type}-{self.version}{called}"
+
+    # ---- attributes --------------------------------------------------------------------------
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """An attribute, or what stands for it where it is left out; bytes as text."""
+        found = self.attrs.get(name, default)
+        return found.decode() if isinstance(found, bytes) else found
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """An attribute that is 0 or 1."""
+        return bool(self.attr(name, int(default)))
+
+    def axis(self, name: str, default: int, rank: int) -> int:
+        """An attribute that is an axis, from the end where it is negative.
+
+        Raises:
+            ProgramError: There is no such axis.
+        """
+        found = int(self.attr(name, default))
+        if not -rank <= found < max(rank, 1):
+            self.refuse(f"has the axis {found} of an array with {rank}")
+        return found % max(rank, 1)
+
+    def texts(self, name: str) -> list[str]:
+        """An attribute that is a list of texts."""
+        return [text.decode() for text in self.attr(name, [])]
+
+    def dtype_attr(self, name: str, default: Any = None) -> DType:
+        """An attribute that names a dtype."""
+        code = self.attr(name)
+        return np.dtype(default) if code is None else dtype_named(code)
+
+    # ---- inputs ------------------------------------------------------------------------------
+
+    @property
+    def count(self) -> int:
+        """How many inputs there are."""
+        return len(self.proto.input)
+
+    def has(self, at: int) -> bool:
+        """Whether an input is given."""
+        return self.value(at) is not None
+
+    def value(self, at: int) -> Value:
+        """What an input stands for; `None` where it is left out."""
+        given = self.proto.input[at] if at < self.count else ""
+        return self.names.value(given) if given else None
+
+    def var(self, at: int) -> Var:
+        """An input as a variable."""
+        return self.names.runner.lift(self.value(at))
+
+    def maybe(self, at: int) -> Var | None:
+        """An input as a variable, where it is given."""
+        return self.var(at) if self.has(at) else None
+
+    def vars(self) -> list[Var]:
+        """All inputs as variables."""
+        return [self.var(at) for at in range(self.count)]
+
+    def shape(self, at: int = 0) -> Shape:
+        """The shape of an input."""
+        value = self.value(at)
+        return tuple(value.array.shape) if isinstance(value, Known) else self.var(at).shape
+
+    def maybe_known(self, at: int) -> Known | None:
+        """An input, computed while the model is read, where that is possible."""
+        if not self.has(at):
+            return None
+        return self.names.runner.known(self.names, self.proto.input[at])
+
+    def known(self, at: int, what: str) -> Known:
+        """An input that must be known while the model is read.
+
+        Args:
+            at: Which input.
+            what: What it says, for messages.
+
+        Raises:
+            ProgramError: It is computed from what a run is fed.
+        """
+        found = self.maybe_known(at)
+        if found is None:
+            raise ProgramError(
+                f"{what} of {self.type} must be known when the model is read, and "
+                f"`{self.proto.input[at]}` is computed from what a run is fed.",
+                fix="Fix sizes that it follows from, sizes={'N': 1}, or give the values of "
+                "inputs that it follows from: inputs={'name': array}.",
+            )
+        return found
+
+    def ints(self, at: int, what: str) -> list[Size] | None:
+        """The numbers and sizes of an input that must be known, where it is given."""
+        if not self.has(at):
+            return None
+        found = self.known(at, what)
+        return [v if not isinstance(v, float) else int(v) for v in found.items()]
+
+    def number(self, at: int, what: str, default: Any = None) -> Any:
+        """The one number of an input that is known while the model is read."""
+        if not self.has(at):
+            return default
+        return self.known(at, what).numbers().ravel()[0].item()
+
+    # ---- outputs -----------------------------------------------------------------------------
+
+    def wants(self, at: int) -> bool:
+        """Whether an output is read by anything."""
+        return at < len(self.proto.output) and bool(self.proto.output[at])
+
+    def tensor(self, name: str) -> Known:
+        """An attribute that is an array."""
+        return Known.of(array_of(self.attrs[name]))
+
+    def graph(self, name: str, given: Sequence[Value] = ()) -> list[Value]:
+        """Read the graph of an attribute, and return what it gives."""
+        return self.names.runner.graph(self.names, self.attrs[name], given)
+
+    def refuse(self, why: str, fix: str | None = None) -> NoReturn:
+        """Say that this node cannot be read.
+
+        Raises:
+            ProgramError: In any case.
+        """
+        raise ProgramError(f"{self.type} {why}.", fix=fix)
+
+
+Rule: TypeAlias = "Callable[[Node], Value | tuple[Value, ...]]"
+"""From a node to what it gives: one value, or a tuple of several."""
+
+
+def operator_of(proto: Any) -> str:
+    """The operator of a node, with its domain where that is not ONNX's own."""
+    domain = proto.domain or STANDARD
+    return proto.op_type if domain == STANDARD else f"{domain}.{proto.op_type}"

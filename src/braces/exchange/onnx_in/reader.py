@@ -1,0 +1,354 @@
+"""From the nodes of a model to operators of the current block.
+
+    Shape(x) -> s          nothing; s is known: [N, 3]
+    Reshape(x, s) -> y     y = reshape(x=x, shape=[N, 3])
+    Gelu(y) -> z           the nodes that ONNX writes it as, in its place
+
+What cannot be read is noted with its node, and so the rest is read all the same: a user learns
+of everything at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of
+from braces.dims import Dim
+from braces.dtypes import TensorType, is_float
+from braces.errors import BracesError, ProgramError
+from braces.exchange.onnx_in import bodies
+from braces.exchange.onnx_in.dtypes import array_of
+from braces.exchange.onnx_in.folding import fold
+from braces.exchange.onnx_in.known import Array, Known, Value
+from braces.exchange.onnx_in.names import cleaned, free, rename_made
+from braces.exchange.onnx_in.node import Missing, Names, Node, Rule
+from braces.exchange.onnx_in.rules import RULES
+from braces.ir.records import PARAMETER, STATE, Literal, Source
+
+DEEPEST = 64
+"""Functions within functions, and graphs within graphs."""
+FARTHEST = 200
+"""How many nodes a size is followed back through."""
+LITTLE = 1024
+"""Constants of more numbers than this are states of the program, not part of its text."""
+
+
+class NeedsValue(Exception):
+    """A value must be known that follows from inputs, whose examples are given."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__(names)
+        self.names = names
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A node that cannot be read.
+
+    Attributes:
+        operator: The operator and its version.
+        node: The node, as messages name it.
+        error: Why.
+    """
+
+    operator: str
+    node: str
+    error: BracesError
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A known value that has become a variable.
+
+    Attributes:
+        value: The value.
+        table: The block in which it is one.
+        var: The variable.
+    """
+
+    value: Known
+    table: SymbolTable
+    var: Var
+
+
+@dataclass(eq=False)
+class Reader:
+    """Reads the nodes of one model.
+
+    Attributes:
+        program: What is built.
+        file: What messages call the model.
+        functions: Those that the model brings along, by domain and name.
+        examples: The names of inputs whose values are given, should they be needed.
+        parameters: What the parameters of the program hold.
+        problems: What could not be read.
+    """
+
+    program: Builder
+    file: str
+    functions: Mapping[tuple[str, str], Any]
+    examples: Collection[str]
+    parameters: dict[str, Array] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    _lifted: dict[tuple[int, int], Lifted] = field(default_factory=dict)
+    _count: int = 0
+    _depth: int = 0
+
+    # ---- nodes -------------------------------------------------------------------------------
+
+    def run(self, names: Names, nodes: Sequence[Any]) -> None:
+        """Read nodes, in order."""
+        for proto in nodes:
+            self._count += 1
+            with self.program.at(Source(self.file, self._count)):
+                self._read(names, proto)
+
+    def _read(self, names: Names, proto: Any) -> None:
+        try:
+            with self.attempt():
+                made = self._made(names, proto)
+        except (BracesError, Missing) as error:
+            if isinstance(error, BracesError):
+                self._note(names, proto, error)
+            names.values.update(dict.fromkeys(proto.output, Missing))
+            return
+        names.values.update(zip(proto.output, made, strict=False))
+        for at, name in enumerate(proto.output):
+            names.makers.setdefault(name, (names, proto, at))
+
+    @contextmanager
+    def attempt(self) -> Generator[None]:
+        """Where an exception leaves, nothing was built."""
+        held = self.parameters, self._lifted
+        marks = [len(kept) for kept in held]
+        try:
+            with self.program.transaction():
+                yield
+        except (BracesError, Missing):
+            for kept, mark in zip(held, marks, strict=True):
+                while len(kept) > mark:
+                    kept.popitem()
+            raise
+
+    def _note(self, names: Names, proto: Any, error: BracesError) -> None:
+        node = Node(names, proto, {})
+        self.problems.append(Problem(f"{node.type}-{node.version}", str(node), error))
+
+    def _made(self, names: Names, proto: Any) -> Sequence[Value]:
+        """What a node gives, output by output."""
+        function = self.functions.get((proto.domain or "ai.onnx", proto.op_type))
+        node = Node.of(names, proto)
+        if function is not None:
+            return self.call(node, bodies.written_out(function, node, {}))
+        if node.type not in RULES and not bodies.has_body(proto, node.version):
+            node.refuse("is an operator that cannot be read")
+        given = [names.value(name) if name else None for name in proto.input]
+        found = self._folded(node, given, weights=False)
+        if found is not None:
+            return (found,)
+        rule = RULES.get(node.type)
+        return self._by_body(node) if rule is None else self._by_rule(node, rule)
+
+    def _by_body(self, node: Node) -> Sequence[Value]:
+        body = bodies.schema_body(node)
+        assert body is not None, "what has a body has one"
+        return self.call(node, body)
+
+    def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
+        table = self.program.current
+        first = next((name for name in node.proto.output if name), "")
+        before = len(table.ops)
+        with self._called(node.names.path, first or node.proto.name):
+            made = rule(node)
+        if isinstance(made, tuple):
+            return made
+        if isinstance(made, Var) and first:
+            made = rename_made(table, before, made, self.path_of(node.names, first))
+        return (made,)
+
+    @contextmanager
+    def _called(self, path: str, name: str) -> Generator[None]:
+        """Inside, names that are made up begin with that of a value of the model."""
+        table = self.program.current
+        before = table.names
+        table.names = before.within(f"{path}{cleaned(name)}/")
+        try:
+            yield
+        finally:
+            table.names = before
+
+    @staticmethod
+    def path_of(names: Names, name: str) -> str:
+        """What a value of the model is called in the program."""
+        return f"{names.path}{cleaned(name)}"
+
+    def call(self, node: Node, body: bodies.FunctionBody) -> Sequence[Value]:
+        """Read the nodes that stand for one, in its place."""
+        first = next((name for name in node.proto.output if name), node.proto.op_type)
+        inner = Names(self, body.versions, None, f"{self.path_of(node.names, first)}/")
+        for at, name in enumerate(body.inputs):
+            given = node.proto.input[at] if at < node.count else ""
+            inner.values[name] = node.names.value(given) if given else None
+            if given:
+                inner.makers[name] = (node.names, given, 0)
+        with self._deeper():
+            self.run(inner, body.nodes)
+        given = node.proto.output
+        for at, (name, wanted) in enumerate(zip(body.outputs, given, strict=False)):
+            node.names.makers[wanted] = (inner, name, at)
+        outputs = zip(body.outputs, (*given, *[""] * len(body.outputs)), strict=False)
+        return [inner.value(name) if wanted else None for name, wanted in outputs]
+
+    @contextmanager
+    def _deeper(self) -> Generator[None]:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            self._depth = 0
+            raise ProgramError(
+                f"Functions and graphs of this model nest deeper than {DEEPEST}.",
+                fix="No function of a model may call itself.",
+            )
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def graph(self, outer: Names, graph: Any, given: Sequence[Value]) -> list[Value]:
+        """Read a graph inside another one, and return what it gives."""
+        inner = outer.inner()
+        for entry, value in zip(graph.input, given, strict=False):
+            inner.values[entry.name] = value
+        self.initializers(inner, graph)
+        with self._deeper():
+            self.run(inner, graph.node)
+        return [inner.value(entry.name) for entry in graph.output]
+
+    def initializers(self, names: Names, graph: Any) -> None:
+        """Make what a graph brings along known by name."""
+        if graph.sparse_initializer:
+            raise ProgramError("Sparse initializers cannot be read.", fix="Write them dense.")
+        for tensor in graph.initializer:
+            try:
+                array = array_of(tensor)
+            except BracesError as error:
+                self.problems.append(Problem("initializer", f"`{tensor.name}`", error))
+                names.values[tensor.name] = Missing
+                continue
+            trained = array.ndim > 0 and is_float(array.dtype)
+            weight = self.path_of(names, tensor.name) if trained else ""
+            names.values[tensor.name] = Known(array, array.dtype, weight)
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def lift(self, value: Value) -> Var:
+        """A value as a variable; a constant becomes one where it is read."""
+        if isinstance(value, Var):
+            return value
+        if not isinstance(value, Known):
+            what = "a sequence" if isinstance(value, list) else "an optional without a value"
+            raise ProgramError(f"An array is read, and {what} is given.")
+        table = self.program.table if value.weight else self.program.current
+        key = id(value), id(table)
+        found = self._lifted.get(key)
+        if found is None:
+            found = self._lifted[key] = Lifted(value, table, self._lift(value))
+        return found.var
+
+    def _lift(self, value: Known) -> Var:
+        if value.weight:
+            return self._persistable(value.weight, value.array, PARAMETER)
+        if value.plain:
+            array = value.numbers()
+            if array.size > LITTLE:
+                return self._persistable("constant", array, STATE)
+            return one("constant", value=Literal.of(array))
+        sizes = [_size(item, value.dtype) for item in value.items()]
+        made = sizes[0] if not value.array.ndim else one("stack", *sizes)
+        return made if value.array.ndim < 2 else one("reshape", made, shape=value.array.shape)
+
+    def _persistable(self, name: str, array: Array, kind: str) -> Var:
+        table = self.program.table
+        called = free(table, name)
+        type_ = TensorType(array.dtype, array.shape)
+        table.new_var(called, type_, kind, trainable=kind == PARAMETER)
+        self.parameters[called] = array
+        return var_of(self.program, table, called)
+
+    # ---- values that are known ---------------------------------------------------------------
+
+    def known(self, names: Names, name: str) -> Known | None:
+        """A value, computed while the model is read where that is possible.
+
+        Raises:
+            NeedsValue: It follows from inputs, whose examples are given.
+        """
+        roots = set[str]()
+        found = self._follow(names, name, FARTHEST, roots)
+        wanted = roots.intersection(self.examples)
+        if found is None and wanted:
+            raise NeedsValue(wanted)
+        return found
+
+    def _follow(self, names: Names, name: str, far: int, roots: set[str]) -> Known | None:
+        value = names.value(name)
+        if isinstance(value, Known):
+            return value
+        holder = names.holder(name)
+        maker = holder.makers.get(name) if holder is not None else None
+        if maker is None or not far:
+            roots.add(name)
+            return None
+        seen, proto, at = maker
+        if isinstance(proto, str):
+            return self._follow(seen, proto, far - 1, roots)
+        if at or any(attribute.HasField("g") for attribute in proto.attribute):
+            return None
+        node = Node.of(seen, proto)
+        inputs = [self._follow(seen, n, far - 1, roots) if n else None for n in proto.input]
+        missing = any(v is None and n for v, n in zip(inputs, proto.input, strict=True))
+        found = None if missing else self._folded(node, inputs, weights=True)
+        if found is not None and holder is not None:
+            holder.values[name] = found
+        return found
+
+    def _folded(self, node: Node, given: Sequence[Value], *, weights: bool) -> Known | None:
+        """What a node gives where its inputs are known; weights only where they may be."""
+        inputs = list[Known | None]()
+        for value in given:
+            if value is not None and not isinstance(value, Known):
+                return None
+            if value is not None and value.weight and not weights:
+                return None
+            inputs.append(value)
+        return fold(node, inputs)
+
+
+def _size(item: Any, dtype: Any) -> Var:
+    if isinstance(item, Dim):
+        return one("size", value=item, dtype=dtype)
+    return one("constant", value=Literal.of(np.asarray(item, dtype)))
+
+
+def unreadable(problems: Sequence[Problem], file: str) -> ProgramError:
+    """One error of all that cannot be read: operator, version, node, count."""
+    grouped = dict[tuple[str, str], list[Problem]]()
+    for problem in problems:
+        grouped.setdefault((problem.operator, problem.error.what), []).append(problem)
+    lines = [
+        f"{operator}, {len(found)} times, first {found[0].node}: {what}"
+        for (operator, what), found in grouped.items()
+    ]
+    first = problems[0].error
+    return ProgramError(
+        f"{file} cannot be read: {len(problems)} of its nodes have no program.",
+        given="\n         ".join(lines),
+        fix=first.fix if len(grouped) == 1 else None,
+    )

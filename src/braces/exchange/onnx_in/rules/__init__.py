@@ -1,0 +1,31 @@
+"""What each operator of ONNX is: all the rules there are, by its name.
+
+A rule takes a node and builds what it gives with operators. Versions differ little: a rule asks
+`node.version` where they do. What ONNX writes as a graph of others needs no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.exchange.onnx_in.node import Rule
+from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
+from braces.exchange.onnx_in.rules.control import CONTROL
+from braces.exchange.onnx_in.rules.gathering import GATHERING
+from braces.exchange.onnx_in.rules.layers import LAYERS
+from braces.exchange.onnx_in.rules.recurrent import RECURRENT
+from braces.exchange.onnx_in.rules.reductions import REDUCTIONS
+from braces.exchange.onnx_in.rules.sequences import SEQUENCES
+from braces.exchange.onnx_in.rules.shapes import SHAPES
+
+RULES: Mapping[str, Rule] = {
+    **ARITHMETIC,
+    **REDUCTIONS,
+    **SHAPES,
+    **GATHERING,
+    **LAYERS,
+    **RECURRENT,
+    **SEQUENCES,
+    **CONTROL,
+}
+"""An operator that is not here is written out as others where ONNX does that, else refused."""

@@ -1,0 +1,237 @@
+"""Rules of operators that work number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.dtypes import BOOL, DType, is_float
+from braces.exchange.onnx_in.known import Known, Value
+from braces.exchange.onnx_in.node import Node, Rule
+from braces.frontend import functions as ops
+
+SAME = {
+    "Abs": "abs", "Acos": "arccos", "Add": "add", "And": "logical_and", "Asin": "arcsin",
+    "Atan": "arctan", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Equal": "equal",
+    "Erf": "erf", "Exp": "exp", "Floor": "floor", "Greater": "greater",
+    "GreaterOrEqual": "greater_equal", "IsNaN": "isnan", "Less": "less",
+    "LessOrEqual": "less_equal", "Log": "log", "Mish": "mish", "Mul": "multiply",
+    "Neg": "negative", "Not": "logical_not", "Or": "logical_or", "Reciprocal": "reciprocal",
+    "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
+    "Sinh": "sinh", "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt",
+    "Sub": "subtract", "Tan": "tan", "Tanh": "tanh", "Where": "where", "Xor": "logical_xor",
+}  # fmt: skip
+"""Operators that there is one of ours for, of the same inputs."""
+
+
+def same(op_type: str, node: Node) -> Var:
+    """One operator of the same inputs."""
+    return ops.function_of(op_type)(*node.vars())
+
+
+def in_dtype(x: Var, dtype: DType) -> Var:
+    """The same numbers in another dtype."""
+    if x.dtype == dtype:
+        return x
+    if dtype == BOOL:
+        return ops.not_equal(x, ops.zeros_like(x))
+    return ops.cast(x, dtype)
+
+
+def number(x: Any, dtype: DType) -> Any:
+    """A number beside variables, in their dtype."""
+    return np.asarray(x).astype(dtype)
+
+
+def folded(op_type: str, node: Node) -> Var:
+    """One operator after the other, over all inputs."""
+    return reduce(ops.function_of(op_type), node.vars())
+
+
+def mean(node: Node) -> Var:
+    """The mean of all inputs."""
+    return folded("add", node) / float(node.count)
+
+
+def divide(node: Node) -> Var:
+    """A quotient; that of integers is cut off towards zero."""
+    x, y = node.var(0), node.var(1)
+    if is_float(x.dtype):
+        return ops.divide(x, y)
+    below = ops.floor_divide(x, y)
+    if x.dtype.kind == "u":
+        return below
+    up = (below * y != x) & ((x < 0) != (y < 0))
+    return below + ops.cast(up, x.dtype)
+
+
+def modulo(node: Node) -> Var:
+    """What is left of a division, with the sign of the divisor, or of what is divided."""
+    x, y = node.var(0), node.var(1)
+    if node.flag("fmod"):
+        return ops.sign(x) * ops.remainder(ops.abs(x), ops.abs(y))
+    return ops.remainder(x, y)
+
+
+def power(node: Node) -> Var:
+    """A power, in the dtype of the base."""
+    x, y = node.var(0), node.var(1)
+    if is_float(x.dtype) or not is_float(y.dtype):
+        return ops.pow(x, in_dtype(y, x.dtype))
+    return in_dtype(ops.pow(ops.cast(x, y.dtype), y), x.dtype)
+
+
+def clip(node: Node) -> Var:
+    """Numbers, or the bounds that they lie beyond."""
+    x = node.var(0)
+    if node.version < 11:
+        found = (node.attr("min"), node.attr("max"))
+        low, high = (None if v is None else number(v, x.dtype) for v in found)
+    else:
+        low, high = node.maybe(1), node.maybe(2)
+    x = x if low is None else ops.maximum(x, low)
+    return x if high is None else ops.minimum(x, high)
+
+
+def cast(node: Node) -> Value:
+    """The same numbers in another dtype; sizes stay sizes."""
+    value, dtype = node.value(0), node.dtype_attr("to")
+    if isinstance(value, Known) and value.plain and not value.weight:
+        return Known.of(value.numbers().astype(dtype))
+    return in_dtype(node.var(0), dtype)
+
+
+def cast_like(node: Node) -> Var:
+    """The same numbers in the dtype of another array."""
+    return in_dtype(node.var(0), node.var(1).dtype)
+
+
+def is_infinite(node: Node) -> Var:
+    """Whether numbers are infinite, on one side or both."""
+    x = node.var(0)
+    found = ops.isinf(x)
+    if not node.flag("detect_positive", default=True):
+        found = found & (x < 0)
+    if not node.flag("detect_negative", default=True):
+        found = found & (x > 0)
+    return found
+
+
+def with_numbers(function: Callable[..., Var], **defaults: float) -> Callable[[Node], Var]:
+    """The rule of an activation with numbers as attributes."""
+
+    def activated(node: Node) -> Var:
+        return function(node.var(0), *(node.attr(k, v) for k, v in defaults.items()))
+
+    return activated
+
+
+def celu(x: Var, alpha: float) -> Var:
+    """ELU whose slope is continuous: max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)."""
+    return ops.maximum(x, 0) + ops.minimum(alpha * ops.expm1(x / alpha), 0)
+
+
+def selu(x: Var, alpha: float, gamma: float) -> Var:
+    """A scaled ELU."""
+    return gamma * ops.where(x > 0, x, alpha * ops.expm1(ops.minimum(x, 0)))
+
+
+def hard_sigmoid(x: Var, alpha: float, beta: float) -> Var:
+    """A line between 0 and 1."""
+    return ops.clip(x * alpha + beta, min=0.0, max=1.0)
+
+
+def thresholded(x: Var, alpha: float) -> Var:
+    """Numbers above a threshold, else 0."""
+    return ops.where(x > alpha, x, ops.zeros_like(x))
+
+
+def shrink(x: Var, bound: float, bias: float) -> Var:
+    """Numbers beyond a bound, moved towards zero; 0 between."""
+    beyond = ops.where(x > bound, x - bias, ops.zeros_like(x))
+    return ops.where(x < -bound, x + bias, beyond)
+
+
+def shrunk(node: Node) -> Var:
+    """Numbers beyond a bound; integers are computed as float32."""
+    x = node.var(0)
+    wide = x if is_float(x.dtype) else ops.cast(x, "float32")
+    return in_dtype(shrink(wide, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype)
+
+
+def prelu(node: Node) -> Var:
+    """Numbers, times a slope of their own where they are below zero."""
+    x, slope = node.var(0), node.var(1)
+    return ops.where(x < 0, x * slope, x)
+
+
+def swish(x: Var, alpha: float) -> Var:
+    """X sigmoid(alpha x)."""
+    return x * ops.sigmoid(x if alpha == 1.0 else alpha * x)
+
+
+def hard_swish(node: Node) -> Var:
+    """X max(0, min(1, x / 6 + 1/2))."""
+    x = node.var(0)
+    return x * hard_sigmoid(x, 1 / 6, 0.5)
+
+
+def gelu(node: Node) -> Var:
+    """X Phi(x), or what tanh makes of it."""
+    return ops.gelu(node.var(0), approximate=node.attr("approximate", "none") == "tanh")
+
+
+def area_sine(node: Node) -> Var:
+    """The inverse of sinh: the sign of x times log(|x| + sqrt(x² + 1))."""
+    x = node.var(0)
+    size = ops.abs(x)
+    return ops.sign(x) * ops.log1p(size + size * size / (1 + ops.sqrt(size * size + 1)))
+
+
+def area_cosine(node: Node) -> Var:
+    """The inverse of cosh: log(x + sqrt((x - 1) (x + 1)))."""
+    x = node.var(0)
+    return ops.log(x + ops.sqrt((x - 1) * (x + 1)))
+
+
+def area_tangent(node: Node) -> Var:
+    """The inverse of tanh: (log(1 + x) - log(1 - x)) / 2."""
+    x = node.var(0)
+    return 0.5 * (ops.log1p(x) - ops.log1p(-x))
+
+
+ARITHMETIC: Mapping[str, Rule] = {
+    **{name: partial(same, op_type) for name, op_type in SAME.items()},
+    "Acosh": area_cosine,
+    "Asinh": area_sine,
+    "Atanh": area_tangent,
+    "Cast": cast,
+    "CastLike": cast_like,
+    "Celu": with_numbers(celu, alpha=1.0),
+    "Clip": clip,
+    "Div": divide,
+    "Elu": with_numbers(ops.elu, alpha=1.0),
+    "Gelu": gelu,
+    "HardSigmoid": with_numbers(hard_sigmoid, alpha=0.2, beta=0.5),
+    "HardSwish": hard_swish,
+    "Identity": lambda node: node.value(0),
+    "IsInf": is_infinite,
+    "LeakyRelu": with_numbers(ops.leaky_relu, alpha=0.01),
+    "Max": partial(folded, "maximum"),
+    "Mean": mean,
+    "Min": partial(folded, "minimum"),
+    "Mod": modulo,
+    "PRelu": prelu,
+    "Pow": power,
+    "Selu": with_numbers(
+        selu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875
+    ),
+    "Shrink": shrunk,
+    "Sum": partial(folded, "add"),
+    "Swish": with_numbers(swish, alpha=1.0),
+    "ThresholdedRelu": with_numbers(thresholded, alpha=1.0),
+}

@@ -1,0 +1,247 @@
+"""Rules of branches and loops.
+
+A condition that is known takes its branch alone. A loop whose trips are known from sizes is a
+counted one, else it has a condition; its gradient is ours either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from braces.builder.var import Var, tensor_type
+from braces.dims import Dim, Size
+from braces.dtypes import INT64, TensorType
+from braces.errors import ProgramError
+from braces.exchange.onnx_in.dtypes import array_of
+from braces.exchange.onnx_in.known import Known, Value
+from braces.exchange.onnx_in.node import Node, Rule
+from braces.frontend import functions as ops
+from braces.frontend.while_blocks import create_while
+from braces.ir.views import LoopView
+from braces.ops.control.building import (
+    Carried,
+    Cut,
+    Looped,
+    build_block,
+    build_loop,
+    build_switch,
+)
+
+LONGEST_UNROLLED = 256
+"""Loops that carry sequences are written out, trip by trip, up to so many trips."""
+
+
+def scalar(x: Var) -> Var:
+    """The one number of an array."""
+    return ops.reshape(x, ()) if x.ndim else x
+
+
+# ---- branches --------------------------------------------------------------------------------
+
+
+def branch(node: Node) -> tuple[Value, ...]:
+    """One of two graphs; the one alone where the condition is known."""
+    known = node.maybe_known(0)
+    if known is not None:
+        taken = bool(known.numbers().ravel()[0])
+        return tuple(node.graph("then_branch" if taken else "else_branch"))
+    return _switch(node)
+
+
+def _switch(node: Node) -> tuple[Var, ...]:
+    """A switch of both graphs, which give the same types."""
+    lift = node.names.runner.lift
+
+    def case(name: str) -> Any:
+        return build_block((), lambda _: [lift(value) for value in node.graph(name)])
+
+    index = ops.cast(scalar(node.var(0)), "int32")
+    return build_switch(index, [case("else_branch"), case("then_branch")], total=True)
+
+
+# ---- loops -----------------------------------------------------------------------------------
+
+
+def loop(node: Node) -> tuple[Value, ...]:
+    """A loop with a number of trips, a condition, or both."""
+    body = node.attrs["body"]
+    carried = [node.value(at) for at in range(2, node.count)]
+    trips = _trips(node, body)
+    if any(not isinstance(value, Var | Known) for value in carried):
+        return _unrolled(node, body, carried, trips)
+    init = [node.names.runner.lift(value) for value in carried]
+    if trips is None:
+        return _asking(node, body, init)
+    return _counted(node, body, init, trips)
+
+
+def _trips(node: Node, body: Any) -> Size | None:
+    """How many trips there are, where that is known: the condition never ends it."""
+    start, count = node.maybe_known(1), node.maybe_known(0)
+    if start is not None and not start.numbers().ravel()[0]:
+        return 0
+    if count is None or (node.has(1) and start is None) or not _goes_on(node, body):
+        return None
+    found = count.items()[0]
+    return found if isinstance(found, Dim) else max(int(found), 0)
+
+
+def _goes_on(node: Node, body: Any) -> bool:
+    """Whether the condition that a trip gives is always true, or the one that it was given."""
+    made = {name: proto for proto in body.node for name in proto.output}
+    name = body.output[0].name
+    while name in made and made[name].op_type in ("Identity", "Cast"):
+        name = made[name].input[0]
+    if name == body.input[1].name:
+        return True
+    constants = {tensor.name: tensor for tensor in body.initializer}
+    if name in constants:
+        return bool(np.any(array_of(constants[name])))
+    if name not in made or made[name].op_type != "Constant":
+        return False
+    return bool(np.any(Node.of(node.names, made[name]).tensor("value").array))
+
+
+def _body(node: Node, body: Any, given: Sequence[Value], first: int) -> list[Var]:
+    """What a trip gives from the output on of this number."""
+    made = node.names.runner.graph(node.names, body, given)
+    return [node.names.runner.lift(value) for value in made[first:]]
+
+
+def _types(init: Sequence[Var]) -> list[TensorType]:
+    return [TensorType(INT64, ()), *map(tensor_type, init)]
+
+
+def _counted(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tuple[Var, ...]:
+    """A loop of a number of trips that is known beforehand."""
+    true = Known.of(np.True_)
+    block = build_block(_types(init), lambda p: _body(node, body, [p[0], true, *p[1:]], 1))
+    made = _built(replace(LoopView.around(block, len(init)), length=trips), init)
+    return *made.finals, *made.rows
+
+
+def _asking(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
+    """A loop with a condition, which is one more memory; so is the number of the trip."""
+    lift = node.names.runner.lift
+    limit = ops.cast(scalar(node.var(0)), INT64) if node.has(0) else None
+    start = scalar(node.var(1)) if node.has(1) else lift(Known.of(np.True_))
+    made = create_while()
+    with made.block() as block:
+        trip = block.add_memory(init=lift(Known.of(np.int64(0))))
+        condition = block.add_memory(init=start)
+        memories = [block.add_memory(init=value) for value in init]
+        going = condition if limit is None else ops.logical_and(condition, trip < limit)
+        block.set_condition(going)
+        again, *after = _body(node, body, [trip, condition, *memories], 0)
+        condition.update(scalar(again))
+        trip.update(trip + 1)
+        for memory, value in zip(memories, after, strict=False):
+            memory.update(value)
+        rows = after[len(memories) :]
+        if rows:
+            block.add_output(*(ops.identity(row) for row in rows))
+    return *map(made.final, memories), *made.rows
+
+
+def _built(view: LoopView, init: Sequence[Var], sliced: Sequence[Var] = ()) -> Looped:
+    memories = zip(init, view.memories, strict=True)
+    slices = zip(sliced, view.slices, strict=True)
+    return build_loop(
+        view,
+        [Carried(value, memory.param, memory.next) for value, memory in memories],
+        [Cut(value, part.param) for value, part in slices],
+    )
+
+
+def _unrolled(
+    node: Node, body: Any, carried: list[Value], trips: Size | None
+) -> tuple[Value, ...]:
+    """A loop that carries sequences, trip by trip; their lengths may change on the way."""
+    if not isinstance(trips, int) or trips > LONGEST_UNROLLED:
+        raise ProgramError(
+            "A loop that carries a sequence must have a number of trips that is known when the "
+            f"model is read, and {LONGEST_UNROLLED} at most.",
+            fix="Fix what it follows from: sizes= or inputs=.",
+        )
+    kept = len(carried)
+    rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - kept)]
+    for trip in range(trips):
+        given = [Known.of(np.int64(trip)), Known.of(np.True_), *carried]
+        made = node.names.runner.graph(node.names, body, given)
+        carried = made[1 : 1 + kept]
+        for row, value in zip(rows, made[1 + kept :], strict=True):
+            row.append(value)
+    lift = node.names.runner.lift
+    return *carried, *(ops.stack([lift(v) for v in row]) for row in rows)
+
+
+# ---- scans -----------------------------------------------------------------------------------
+
+
+def scan(node: Node) -> tuple[Var, ...]:
+    """A counted loop over slices of arrays."""
+    if node.version < 9:
+        return _batched_scan(node)
+    inputs = node.attr("num_scan_inputs")
+    values = node.vars()
+    return scanned(node, values[: len(values) - inputs], values[len(values) - inputs :])
+
+
+def _batched_scan(node: Node) -> tuple[Var, ...]:
+    """The first version, whose first axis is that of examples, each with a loop of its own."""
+    if node.has(0):
+        node.refuse("has a length for each example")
+    inputs = node.attr("num_scan_inputs")
+    values = [node.var(at) for at in range(1, node.count)]
+    batch = values[0].shape[0]
+    if not isinstance(batch, int):
+        node.refuse("has a symbolic number of examples", "Fix it: sizes=.")
+    split = len(values) - inputs
+    made = [
+        scanned(node, [v[i] for v in values[:split]], [v[i] for v in values[split:]])
+        for i in range(batch)
+    ]
+    return tuple(ops.stack(list(rows)) for rows in zip(*made, strict=True))
+
+
+def scanned(node: Node, init: Sequence[Var], given: Sequence[Var]) -> tuple[Var, ...]:
+    """The loop: what it carries at the end, and what it collects."""
+    body, count = node.attrs["body"], len(given)
+    rows = len(body.output) - len(init)
+    axes, turned = _places(node, "scan_input", count)
+    sliced = [
+        _first_axis(x, axis, back) for x, axis, back in zip(given, axes, turned, strict=True)
+    ]
+    types = [TensorType(x.dtype, x.shape[1:]) for x in sliced]
+    block = build_block([*_types(init), *types], lambda p: _body(node, body, p[1:], 0))
+    view = LoopView.around(block, len(init), count)
+    made = _built(replace(view, length=sliced[0].shape[0]), init, sliced)
+    axes, turned = _places(node, "scan_output", rows)
+    stacked = [
+        _from_first_axis(x, axis, back)
+        for x, axis, back in zip(made.rows, axes, turned, strict=True)
+    ]
+    return *made.finals, *stacked
+
+
+def _places(node: Node, of: str, count: int) -> tuple[list[int], list[int]]:
+    """The axis and the direction of each array that a scan cuts or collects."""
+    axes, turned = (node.attr(f"{of}_{word}") for word in ("axes", "directions"))
+    return list(axes or [0] * count), list(turned or [0] * count)
+
+
+def _first_axis(x: Var, axis: int, back: int) -> Var:
+    x = ops.flip(x, axis=axis) if back else x
+    return ops.moveaxis(x, axis, 0) if axis % x.ndim else x
+
+
+def _from_first_axis(x: Var, axis: int, back: int) -> Var:
+    x = ops.flip(x, axis=0) if back else x
+    return ops.moveaxis(x, 0, axis) if axis % x.ndim else x
+
+
+CONTROL: Mapping[str, Rule] = {"If": branch, "Loop": loop, "Scan": scan}

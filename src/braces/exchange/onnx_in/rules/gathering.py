@@ -1,0 +1,86 @@
+"""Rules of operators that take from places, put to places, and put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dtypes import INT64
+from braces.exchange.onnx_in.node import Node, Rule
+from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.frontend import functions as ops
+
+
+def gather(node: Node) -> Var:
+    """What stands at places of an axis."""
+    return ops.take(node.var(0), node.var(1), axis=node.attr("axis", 0))
+
+
+def gather_elements(node: Node) -> Var:
+    """What stands at a place of its own for each number."""
+    return ops.take_along_axis(node.var(0), node.var(1), axis=node.attr("axis", 0))
+
+
+def gather_nd(node: Node) -> Var:
+    """What stands at places that several indices say."""
+    if node.attr("batch_dims", 0):
+        node.refuse("has axes of batches")
+    return ops.gather_nd(node.var(0), ops.unstack(node.var(1), axis=-1))
+
+
+def scatter_nd(node: Node) -> Var:
+    """Updates at places that several indices say."""
+    if node.attr("reduction", "none") != "add":
+        node.refuse("does not add up")
+    x, indices, updates = node.vars()
+    return ops.scatter_nd_add(x, updates, ops.unstack(indices, axis=-1))
+
+
+def scatter_elements(node: Node) -> Var:
+    """Updates at a place of its own for each number."""
+    if node.attr("reduction", "none") != "add":
+        node.refuse("does not add up")
+    x, indices, updates = node.vars()
+    return one("put_along_axis_add", x, indices, updates, axis=node.attr("axis", 0))
+
+
+def one_hot(node: Node) -> Var:
+    """One value at the class of each index, another one elsewhere."""
+    (depth,) = node.ints(1, "The depth") or [0]
+    classes, values = in_dtype(node.var(0), INT64), node.var(2)
+    counted = one("arange", stop=depth)
+    at = ops.where(classes < 0, classes + node_size(depth), classes)
+    chosen = ops.equal(ops.expand_dims(at, axis=-1), counted)
+    made = ops.where(chosen, values[1], values[0])
+    axis = node.attr("axis", -1)
+    return made if axis == -1 else ops.moveaxis(made, -1, axis)
+
+
+def node_size(size: object) -> Var:
+    """A size as a number of the program."""
+    return one("size", value=size, dtype=INT64)
+
+
+def top_k(node: Node) -> tuple[Var, Var]:
+    """The largest or smallest numbers of an axis, in order, and where they are."""
+    x, axis = node.var(0), node.attr("axis", -1)
+    (k,) = node.ints(1, "k") or [0] if node.version >= 10 else [node.attr("k")]
+    if not node.flag("largest", default=True):
+        order = ops.argsort(x, axis=axis)
+        at = one("window", order, start=0, size=k, axis=axis % x.ndim)
+        return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
+    values, at = ops.topk(x, k=int(k), axis=axis)
+    return values, in_dtype(at, INT64)
+
+
+GATHERING: Mapping[str, Rule] = {
+    "Gather": gather,
+    "GatherElements": gather_elements,
+    "GatherND": gather_nd,
+    "OneHot": one_hot,
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "TopK": top_k,
+}

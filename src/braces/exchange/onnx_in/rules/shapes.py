@@ -1,0 +1,306 @@
+"""Rules of operators that give the same numbers another shape, or fill one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from braces import dims
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Dim, Size
+from braces.dtypes import FLOAT32
+from braces.errors import ShapeError
+from braces.exchange.onnx_in import sizes
+from braces.exchange.onnx_in.folding import counted, shape_of
+from braces.exchange.onnx_in.known import MOST_ELEMENTS, Known, Value
+from braces.exchange.onnx_in.node import Node, Rule
+from braces.exchange.onnx_in.rules.reductions import axes_of
+from braces.frontend import functions as ops
+from braces.ir.records import Literal
+
+FAR = 1 << 31
+"""Bounds of slices from here on mean the end of the axis."""
+
+
+def constant(node: Node) -> Known:
+    """What is written in the node."""
+    if "value" in node.attrs:
+        return node.tensor("value")
+    for name, dtype in (("int", "int64"), ("float", "float32")):
+        for found in (f"value_{name}", f"value_{name}s"):
+            if found in node.attrs:
+                return Known.of(node.attrs[found], dtype)
+    node.refuse("holds texts or a sparse array")
+
+
+def shape(node: Node) -> Known:
+    """The shape, or a part of it."""
+    part = slice(node.attr("start", 0), node.attr("end"))
+    return Known.sizes(shape_of(node.value(0))[part])
+
+
+def size(node: Node) -> Known:
+    """How many numbers there are."""
+    array = np.empty((), object)
+    array[()] = dims.product(shape_of(node.value(0)))
+    return Known.of(array)
+
+
+def reshape(node: Node) -> Var:
+    """The same numbers, in order, in another shape."""
+    x = node.var(0)
+    given = node.attr("shape") if node.version < 5 else node.ints(1, "The shape")
+    wanted = list[Size](given or ())
+    if not node.flag("allowzero"):
+        wanted = [
+            x.shape[i] if isinstance(n, int) and n == 0 else n for i, n in enumerate(wanted)
+        ]
+    return ops.reshape(x, wanted)
+
+
+def flatten(node: Node) -> Var:
+    """A matrix: the axes before one, and those from it on."""
+    x = node.var(0)
+    at = node.attr("axis", 1)
+    at += x.ndim if at < 0 else 0
+    return ops.reshape(x, (dims.product(x.shape[:at]), dims.product(x.shape[at:])))
+
+
+def transpose(node: Node) -> Var:
+    """The axes in another order; backwards where none is said."""
+    x = node.var(0)
+    return (
+        ops.transpose(x, axes=tuple(node.attr("perm") or range(x.ndim)[::-1])) if x.ndim else x
+    )
+
+
+def unsqueeze(node: Node) -> Var:
+    """With new axes of size 1."""
+    x, axes = node.var(0), axes_of(node, 1, 13) or ()
+    rank = x.ndim + len(axes)
+    return ops.expand_dims(x, axis=sorted(axis % rank for axis in axes)) if axes else x
+
+
+def squeeze(node: Node) -> Var:
+    """Without axes of size 1."""
+    x, axes = node.var(0), axes_of(node, 1, 13)
+    if axes is None:
+        axes = tuple(i for i, n in enumerate(x.shape) if isinstance(n, int) and n == 1)
+    return ops.squeeze(x, axis=[axis % x.ndim for axis in axes]) if axes else x
+
+
+def concat(node: Node) -> Var:
+    """One after the other along an axis."""
+    return ops.concat(node.vars(), axis=node.attr("axis", 1))
+
+
+def split(node: Node) -> tuple[Var, ...]:
+    """Parts of an axis: of the sizes that are said, or equal ones, the last maybe smaller."""
+    x, wanted = node.var(0), len(node.proto.output)
+    axis = node.axis("axis", 0, x.ndim)
+    given = node.ints(1, "The sizes") if node.version >= 13 else node.attr("split")
+    if given is None:
+        given = _equal_parts(x.shape[axis], node.attr("num_outputs", wanted))
+    return tuple(ops.split(x, sections=tuple(given), axis=axis))
+
+
+def _equal_parts(size: Size, count: int) -> list[Size]:
+    if isinstance(size, int):
+        part = -(-size // count)
+        return [*[part] * (count - 1), size - part * (count - 1)]
+    part = dims.divide_exactly(size, count)
+    if part is None:
+        raise ShapeError(f"An axis of size {size} cannot be split into {count} equal parts.")
+    return [part] * count
+
+
+def slice_(node: Node) -> Var:
+    """A part of some axes, with bounds that are cut off at their ends."""
+    x = node.var(0)
+    if node.version < 10:
+        starts, ends, axes = (node.attr(name) for name in ("starts", "ends", "axes"))
+        steps = None
+    else:
+        words = ("starts", "ends", "axes", "steps")
+        starts, ends, axes, steps = (node.ints(i + 1, w) for i, w in enumerate(words))
+    count = len(starts or ())
+    places = range(count) if axes is None else axes
+    for axis, start, end, step in zip(
+        places, starts or (), ends or (), steps or [1] * count, strict=True
+    ):
+        x = _cut(node, x, int(axis) % x.ndim, start, end, step)
+    return x
+
+
+def _cut(node: Node, x: Var, axis: int, start: Size, end: Size, step: Size) -> Var:
+    if not isinstance(step, int):
+        node.refuse("has a step that is no number")
+    if isinstance(start, int) and isinstance(end, int):
+        first, last = (None if abs(n) >= FAR - 1 else n for n in (start, end))
+        return x[(slice(None),) * axis + (slice(first, last, step),)]
+    if step != 1:
+        node.refuse("has a step and bounds that follow from a symbolic size")
+    low, high = (clipped(x.shape[axis], bound) for bound in (start, end))
+    return one("window", x, start=low, size=sizes.minus(high, low), axis=axis)
+
+
+def clipped(whole: Size, bound: Size) -> Size:
+    """A bound of a slice: from the end where it is negative, and within the axis."""
+    if isinstance(bound, int) and bound < 0:
+        return sizes.largest(sizes.plus(whole, bound), 0)
+    if isinstance(bound, int) and bound >= FAR - 1:
+        return whole
+    within = dims.never_negative(sizes.minus(whole, bound))
+    return bound if within else sizes.smallest(whole, bound)
+
+
+def expand(node: Node) -> Var:
+    """Copies along axes of size 1, and along new ones."""
+    x, given = node.var(0), node.ints(1, "The shape") or []
+    rank = max(len(given), x.ndim)
+    own: list[Size] = [*[1] * (rank - x.ndim), *x.shape]
+    wanted: list[Size] = [*[1] * (rank - len(given)), *given]
+    return ops.broadcast_to(x, [n if m == 1 else m for n, m in zip(own, wanted, strict=True)])
+
+
+def tile(node: Node) -> Var:
+    """Copies of the whole, one after the other along each axis."""
+    return ops.tile(node.var(0), node.ints(1, "The repeats") or ())
+
+
+def constant_of_shape(node: Node) -> Value:
+    """One number everywhere."""
+    given = node.tensor("value") if "value" in node.attrs else Known.of(np.zeros(1, FLOAT32))
+    wanted, value = node.ints(0, "The shape") or [], given.array.ravel()[0]
+    numbers = [n for n in wanted if isinstance(n, int)]
+    if len(numbers) == len(wanted) and prod(numbers) <= MOST_ELEMENTS:
+        return Known(np.full(numbers, value, given.dtype), given.dtype)
+    return filled(wanted, value)
+
+
+def filled(shape: Sequence[Size], value: Any) -> Var:
+    """One number everywhere, of its own dtype."""
+    return ops.broadcast_to(one("constant", value=Literal.of(np.asarray(value))), shape)
+
+
+def range_(node: Node) -> Var:
+    """Numbers from one to another; known, or from sizes by a step of one."""
+    bounds = [node.known(at, "A bound") for at in range(3)]
+    start, limit, delta = (bound.items()[0] for bound in bounds)
+    dtype = bounds[0].dtype
+    if not any(isinstance(v, Dim) for v in (start, limit, delta)):
+        numbers = counted(start, limit, delta).astype(dtype)
+        return one("constant", value=Literal.of(numbers))
+    if delta != 1:
+        node.refuse("has a step and bounds that follow from a symbolic size")
+    count = sizes.largest(sizes.minus(limit, start), 0)
+    return ops.cast(one("arange", stop=count), dtype) + node.var(0)
+
+
+def eye_like(node: Node) -> Var:
+    """Ones on a diagonal."""
+    x = node.var(0)
+    return ops.eye(*x.shape, k=node.attr("k", 0), dtype=node.dtype_attr("dtype", x.dtype))
+
+
+def pad(node: Node) -> Var:
+    """Numbers added at the ends of axes, or taken away where a width is negative."""
+    x, mode = node.var(0), node.attr("mode", "constant")
+    if node.version < 11:
+        widths, axes = list[Size](node.attr("pads") or ()), None
+        fill = node.attr("value", 0.0)
+    else:
+        widths = node.ints(1, "The widths") or list[Size]()
+        fill, axes = node.number(2, "The value", 0), node.ints(3, "The axes")
+    places = [int(a) % x.ndim for a in (range(x.ndim) if axes is None else axes)]
+    ends = list(zip(widths[: len(places)], widths[len(places) :], strict=True))
+    return padded(node, x, dict(zip(places, ends, strict=True)), mode, fill)
+
+
+def padded(
+    node: Node, x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any
+) -> Var:
+    """An array with numbers added at both ends of axes, by the axis."""
+    for axis, ends in widths.items():
+        less = [n if isinstance(n, int) and n < 0 else 0 for n in ends]
+        if any(less):
+            x = x[(slice(None),) * axis + (slice(-less[0], less[1] or None),)]
+    more: list[tuple[Size, Size]] = [(0, 0)] * x.ndim
+    for axis, (before, after) in widths.items():
+        more[axis] = _not_negative(before), _not_negative(after)
+    if mode == "constant":
+        return ops.pad(x, more, value=fill) if any(w != (0, 0) for w in more) else x
+    for axis, ends in enumerate(more):
+        x = _mirrored(node, x, axis, ends, mode) if ends != (0, 0) else x
+    return x
+
+
+def _not_negative(width: Size) -> Size:
+    return 0 if isinstance(width, int) and width < 0 else width
+
+
+def _mirrored(node: Node, x: Var, axis: int, ends: Sequence[Size], mode: str) -> Var:
+    whole, given = x.shape[axis], [n for n in ends if isinstance(n, int)]
+    if not isinstance(whole, int) or len(given) != len(ends):
+        node.refuse(f"cannot pad an axis of a symbolic size by mode {mode}", "Fix it: sizes=.")
+    pad_of: Any = np.pad
+    return ops.take(x, pad_of(np.arange(whole, dtype=np.int64), given, mode=mode), axis=axis)
+
+
+def depth_to_space(node: Node) -> Var:
+    """Blocks of channels side by side in the plane."""
+    x, b = node.var(0), node.attr("blocksize")
+    n, c, h, w = x.shape
+    deep = dims.divide_exactly(c, b * b)
+    if deep is None:
+        raise ShapeError(f"{c} channels cannot be split into blocks of {b} by {b}.")
+    if node.attr("mode", "DCR") == "DCR":
+        split_, order = (n, b, b, deep, h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        split_, order = (n, deep, b, b, h, w), (0, 1, 4, 2, 5, 3)
+    return ops.reshape(ops.transpose(ops.reshape(x, split_), order), (n, deep, h * b, w * b))
+
+
+def space_to_depth(node: Node) -> Var:
+    """Blocks of the plane as channels."""
+    x, b = node.var(0), node.attr("blocksize")
+    n, c, h, w = x.shape
+    high, wide = dims.divide_exactly(h, b), dims.divide_exactly(w, b)
+    if high is None or wide is None:
+        raise ShapeError(f"A plane of {h} by {w} cannot be split into blocks of {b} by {b}.")
+    apart = ops.reshape(x, (n, c, high, b, wide, b))
+    return ops.reshape(ops.transpose(apart, (0, 3, 5, 1, 2, 4)), (n, c * b * b, high, wide))
+
+
+def triangle(node: Node) -> Var:
+    """The part of matrices above a diagonal, or below it."""
+    function: Callable[..., Var] = ops.triu if node.flag("upper", default=True) else ops.tril
+    return function(node.var(0), k=node.number(1, "The diagonal", 0))
+
+
+SHAPES: Mapping[str, Rule] = {
+    "Concat": concat,
+    "Constant": constant,
+    "ConstantOfShape": constant_of_shape,
+    "DepthToSpace": depth_to_space,
+    "Expand": expand,
+    "EyeLike": eye_like,
+    "Flatten": flatten,
+    "Pad": pad,
+    "Range": range_,
+    "Reshape": reshape,
+    "Shape": shape,
+    "Size": size,
+    "Slice": slice_,
+    "SpaceToDepth": space_to_depth,
+    "Split": split,
+    "Squeeze": squeeze,
+    "Tile": tile,
+    "Transpose": transpose,
+    "Trilu": triangle,
+    "Unsqueeze": unsqueeze,
+}
