@@ -18,8 +18,8 @@ from onnx_cases import PAGE, cases, outcome, reason_of
 
 HEAD = """# ONNX's backend suite
 
-`make conformance` reads every case of the suite that comes with the package onnx {version}, runs
-it operator by operator, compares with the values that the suite has, and writes this page.
+`make conformance` reads every case of the suite that comes with onnx {version}, runs it
+operator by operator, compares with the values that the suite has, and writes this page.
 `python scripts/conformance.py --mode compile` compiles each of them.
 
 {passed:,} of {total:,} cases pass ({percent:.1f} %). These do not:
