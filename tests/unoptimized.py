@@ -22,13 +22,13 @@ from jax._src import compiler
 from braces.lower.kernels import forget_kernels
 from braces.target import QUICKLY
 
-PLAIN = dict(QUICKLY)
-"""What XLA is told: as of kernels that are interpreted, and so it compiles those once only."""
+PLAIN = dict(QUICKLY) | {"xla_cpu_parallel_codegen_split_count": 1}
+"""What XLA is told: as of kernels that are interpreted, but for what those have bits by."""
 
 
 @functools.wraps(compiler.get_compile_options)
 def _plain(*given: Any, env_options_overrides: Any = None, **options: Any) -> Any:
-    overrides = {**(env_options_overrides or {}), **PLAIN}
+    overrides = {**PLAIN, **(env_options_overrides or {})}
     return _plain.__wrapped__(*given, env_options_overrides=overrides, **options)
 
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     import onnx
     import optax
     from jax import lax
+    from jax.experimental import xla_metadata
     from jax.experimental.compilation_cache import compilation_cache
     from jax.interpreters import ad, mlir
     from rich import console, table as rich_table, text as rich_text
@@ -67,8 +68,9 @@ else:
     console = LazyModule("rich.console")
     rich_table = LazyModule("rich.table")
     rich_text = LazyModule("rich.text")
+    xla_metadata = LazyModule("jax.experimental.xla_metadata")
 
 __all__ = [
     "ad", "compilation_cache", "console", "extend", "jax", "jnp", "keys", "lax", "mlir",
-    "onnx", "optax", "rich_table", "rich_text", "tracing",
+    "onnx", "optax", "rich_table", "rich_text", "tracing", "xla_metadata",
 ]  # fmt: skip

@@ -27,6 +27,8 @@ class Target:
         host_memory: Whether what a run takes is memory of the host, which tells what it has.
         small: Kernels that read up to so many numbers are compiled quickly to be interpreted.
         quickly: What XLA is told then.
+        hot: Such kernels that stand in a row are dispatched together, in code that is made when
+            they have run so often; 0 for never. See `braces.lower.bundles`.
         little: A case of a row-wise branch that makes no more numbers for all rows is compiled
             for these alone: to compile it for fewer takes longer than they are computed.
         drawn: Arrays of no more random numbers are drawn piece by piece, many in one loop: that
@@ -46,6 +48,7 @@ class Target:
     host_memory: bool
     small: int = 0
     quickly: XlaOptions = ()
+    hot: int = 0
     little: int = 2**15
     drawn: int = 2**22
     stacked_bytes: int = 2**30
@@ -61,21 +64,30 @@ class Target:
 OTHER = Target(shares=(16, 4), asks=False, host_memory=False)
 """A machine that no number was measured on."""
 
+MOST_PARTS = 320
 QUICKLY: XlaOptions = (
     ("xla_backend_optimization_level", 0),
     ("xla_llvm_disable_expensive_passes", True),
     ("xla_cpu_use_fusion_emitters", False),
-    ("xla_cpu_parallel_codegen_split_count", 1),
+    ("xla_cpu_parallel_codegen_split_count", MOST_PARTS),
 )
-"""Compiling a kernel for a CPU takes XLA 30 ms, and a third of that with these.
+"""Compiling a kernel for a CPU takes XLA 30 ms, and half of that with these.
 
 A few thousand numbers take microseconds either way. What is interpreted is many kernels that
-mostly run a few times. To cut one into parts that are compiled beside each other would take up
-to a third longer in all.
+mostly run a few times. Each loop that XLA makes is a part of its own: compiled beside others it
+may become other code, and give other bits (one that takes `exp` has LLVM optimise all of them).
 """
 
+HOT = 128
+"""To compile an operator among others takes as long as some 150 dispatches of it alone."""
+
 CPU = Target(
-    shares=(64, 32, 16, 8, 4, 2), asks=True, host_memory=True, small=4096, quickly=QUICKLY
+    shares=(64, 32, 16, 8, 4, 2),
+    asks=True,
+    host_memory=True,
+    small=4096,
+    quickly=QUICKLY,
+    hot=HOT,
 )
 
 TARGETS = {"cpu": CPU}

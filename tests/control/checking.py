@@ -140,8 +140,8 @@ def check(
 
 def compare(checked: Checked, feeds: Feeds, tolerance: float = TOLERANCE) -> None:
     """Hold everything against everything, for one set of feeds."""
-    moves = {f"{n}.v": direction(n, np.shape(feeds[n])) for n in checked.inputs}
-    feeds = _used(checked, {**feeds, **moves})
+    moves = _moves(checked, feeds)
+    feeds = moved(checked, feeds)
     compiled, interpreted = (checked.run(feeds, mode) for mode in ("compile", "interpret"))
     for name, value in compiled.items():
         assert np.all(np.isfinite(value)), name
@@ -156,6 +156,15 @@ def compare(checked: Checked, feeds: Feeds, tolerance: float = TOLERANCE) -> Non
         near(compiled.get(f"g {name}", 0.0), first, tolerance, f"gradient of {name}")
         if checked.has("h", name) or "s" in checked.fetches:
             near(compiled.get(f"h {name}", 0.0), second, tolerance, f"second order of {name}")
+
+
+def moved(checked: Checked, feeds: Feeds) -> dict[str, Any]:
+    """The feeds with the directions of derivatives, as far as the fetches need them."""
+    return _used(checked, {**feeds, **_moves(checked, feeds)})
+
+
+def _moves(checked: Checked, feeds: Feeds) -> dict[str, np.ndarray]:
+    return {f"{n}.v": direction(n, np.shape(feeds[n])) for n in checked.inputs}
 
 
 def _used(checked: Checked, feeds: Feeds) -> dict[str, Any]:

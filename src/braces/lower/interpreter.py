@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from operator import attrgetter
-from typing import Any, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
 from braces.define.calling import exhausted
 from braces.define.decorator import OPS
 from braces.errors import BracesError, NaNError
-from braces.ir.records import Body, Op
+from braces.ir.records import Body, Op, VarInfo
 from braces.lower.attributes import Sizes, size_number
+from braces.lower.bundles import Bundle
 from braces.lower.clock import Clock
 from braces.lower.kernels import Kernel, Ready, compiled
 from braces.lower.lowerer import has_nan
@@ -24,6 +26,7 @@ from braces.target import Target
 
 T = TypeVar("T")
 NOTHING: frozenset[str] = frozenset()
+NO_INFOS: Mapping[str, VarInfo] = {}
 _size = attrgetter("size")
 Listener = Callable[[str, Op, Mapping[str, Any]], None]
 """Called after each operator with the path of its block, the operator, and what it bound."""
@@ -41,9 +44,12 @@ class Owner:
         made: What its definition made of it; see `braces.ops.control.base.Frame.once`.
     """
 
-    def __init__(self, op: Op, definition: BlockOp, target: Target) -> None:
+    def __init__(
+        self, op: Op, definition: BlockOp, target: Target, infos: Mapping[str, VarInfo]
+    ) -> None:
         self.op, self.definition, self.target = op, definition, target
         self.captures = op.captures()
+        self._outer = {name: infos[name] for name in self.captures}
         self.scripts: dict[str, Script] = {}
         self.made: Any = None
 
@@ -51,8 +57,12 @@ class Owner:
         """One of its blocks, prepared."""
         found = self.scripts.get(label)
         if found is None:
-            found = self.scripts[label] = Script(body, self.target)
+            found = self.scripts[label] = Script(body, self.target, self._outer)
         return found
+
+
+Step: TypeAlias = Kernel | Owner
+Part: TypeAlias = tuple[Sequence[Step], Bundle | None]
 
 
 @final
@@ -62,17 +72,60 @@ class Script:
     Attributes:
         body: The block.
         steps: Its operators, in order.
+        parts: The same in parts, each with what dispatches it together, if it can be.
+
+    Args:
+        body: The block.
+        target: What code is made for.
+        outer: The declarations of what it reads from outside.
+        wanted: The names that are read after it, beside its results.
     """
 
-    def __init__(self, body: Body, target: Target) -> None:
+    def __init__(
+        self,
+        body: Body,
+        target: Target,
+        outer: Mapping[str, VarInfo] = NO_INFOS,
+        wanted: Iterable[str] = (),
+    ) -> None:
         self.body = body
-        self.steps = tuple(_step(op, target) for op in body.ops)
+        infos = {**outer, **body.vars}
+        self.steps = tuple(_step(op, target, infos) for op in body.ops)
+        self.parts = tuple(_parts(self.steps, infos, {*body.results, *wanted}, target))
 
 
-def _step(op: Op, target: Target) -> Kernel | Owner:
+def _parts(
+    steps: Sequence[Step], infos: Mapping[str, VarInfo], wanted: set[str], target: Target
+) -> Iterable[Part]:
+    """Operators by whether they may be bundled; `wanted` is read after all of them."""
+    groups = [(bundled, tuple(group)) for bundled, group in groupby(steps, _is_bundled)]
+    found = list[Part]()
+    for bundled, group in reversed(groups):
+        part, bundle = group, None
+        kernels = [step for step in part if bundled and type(step) is Kernel]
+        if len(kernels) > 1 and target.hot:
+            names = (name for one in kernels for name in (*one.reads, *one.binds))
+            types = {name: infos[name].type for name in names}
+            bundle = Bundle(kernels, types, frozenset(wanted), target)
+        elif found and found[-1][1] is None:
+            part = (*part, *found.pop()[0])
+        found.append((part, bundle))
+        wanted.update(name for step in group for name in _read_by(step))
+    return reversed(found)
+
+
+def _is_bundled(step: Step) -> bool:
+    return type(step) is Kernel and step.bundled
+
+
+def _read_by(step: Step) -> Iterable[str]:
+    return step.reads if type(step) is Kernel else (*step.op.reads(), *step.captures)
+
+
+def _step(op: Op, target: Target, infos: Mapping[str, VarInfo]) -> Step:
     definition = OPS.get(op.type)
     if isinstance(definition, BlockOp):
-        return Owner(op, definition, target)
+        return Owner(op, definition, target, infos)
     return Kernel(op, definition, target)
 
 
@@ -99,8 +152,18 @@ class Interpreter:
     clock: Clock | None = None
 
     def run(self, script: Script, env: dict[str, Any], path: str) -> None:
-        """Run the operators of a block; `env` gains what they bind."""
-        clock, steps, listeners = self.clock, script.steps, self.listeners
+        """Run the operators of a block; `env` gains what they bind and somebody may read."""
+        if self.listeners or self.check_nan or self.kept is not None or self.clock is not None:
+            self._run_each(script.steps, env, path)
+            return
+        sizes, timed = self.sizes, self.watch.deadline is not None
+        for steps, bundle in script.parts:
+            late = timed and self.watch.over()
+            if late or bundle is None or not bundle.run(env, sizes, self.constants):
+                self._run_each(steps, env, path)
+
+    def _run_each(self, steps: Sequence[Step], env: dict[str, Any], path: str) -> None:
+        clock, listeners = self.clock, self.listeners
         timed, check_nan = self.watch.deadline is not None, self.check_nan
         for step in steps if clock is None else clock.over(steps, path, env):
             before = set(env) if listeners else NOTHING
@@ -208,9 +271,13 @@ class OpFrame:
         here = f"{self.path}/{self.op.name}/{label}[{trip}]".lstrip("/")
         env = {name: self.env[name] for name in self.owner.captures}
         env.update(zip(body.params, arguments, strict=True))
-        interpreter.enter(here, self.path)
-        interpreter.run(self.owner.script(label, body), env, here)
-        interpreter.keep(here, env, body)
+        script = self.owner.script(label, body)
+        if interpreter.kept is None:
+            interpreter.run(script, env, here)
+        else:
+            interpreter.enter(here, self.path)
+            interpreter.run(script, env, here)
+            interpreter.keep(here, env, body)
         return [env[name] for name in body.results]
 
     def compute(self, function: Callable[..., T], *values: Any) -> T:

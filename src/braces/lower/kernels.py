@@ -15,7 +15,7 @@ from braces.define.decorator import OpDef
 from braces.errors import RunError
 from braces.ir.records import Op, Slots
 from braces.ir.walk import dimensions
-from braces.lazy import jax
+from braces.lazy import jax, xla_metadata
 from braces.lower.attributes import Sizes, concrete_attrs
 from braces.lower.huge import guarded, refuse_huge_results
 from braces.lower.telling import told_offence, told_sizes
@@ -37,11 +37,13 @@ class Ready:
         attrs: Its attributes, every size a number.
         run: From its inputs to its outputs, in order.
         check: From its inputs to what is wrong with them, where it has a check.
+        quick: Whether it is compiled quickly.
     """
 
     attrs: dict[str, Any]
     run: Callable[..., Sequence[Any]]
     check: Callable[..., Any] | None
+    quick: bool
 
 
 @final
@@ -56,6 +58,9 @@ class Kernel:
         op: The operator.
         reads: The names that it reads, in order.
         binds: The names that it binds, in order.
+        names: The dimensions that its attributes name.
+        constant: Whether it reads nothing, and so gives the same on each trip.
+        bundled: Whether it may be dispatched together with others, where it is small enough.
     """
 
     def __init__(self, op: Op, definition: OpDef, target: Target) -> None:
@@ -63,11 +68,14 @@ class Kernel:
         self.reads, self.binds = tuple(op.reads()), tuple(op.binds())
         self._definition, self._target = definition, target
         self._given, self._wanted = _layout(op.inputs), _layout(op.outputs)
-        self._names = tuple(sorted(dimensions(tuple(op.attrs.values()))))
+        self.names = tuple(sorted(dimensions(tuple(op.attrs.values()))))
         self._small = -1 if definition.random else target.small
-        self._constant = not (self.reads or definition.lists)
+        self.constant = not (self.reads or definition.lists)
         self._learns = definition.learn_rule is not None
         self._measured = bool(self.reads) and self._small >= 0 and not definition.lists
+        self.bundled = (
+            (self.constant or self._measured) and self._small > 0 and not self._learns
+        )
         self._ready: dict[Any, Ready] = {}
 
     def run(
@@ -83,10 +91,10 @@ class Kernel:
         values = [env[name] for name in self.reads]
         if self._learns:
             self._learn(values, sizes)
-        ready = self._found(values, sizes)
+        ready = self.found(values, sizes)
         if ready.check is not None and (code := int(np.asarray(ready.check(*values)))):
             raise self._definition.failure(ready.attrs, code)
-        if self._constant:
+        if self.constant:
             results = self._once(ready, constants)
         else:
             try:
@@ -115,7 +123,7 @@ class Kernel:
         told = told_sizes(self._definition, _by_slot(self._given, values), self.op.attrs)
         sizes.update((name, int(size)) for name, size in told.items())
 
-    def _found(self, values: Sequence[Any], sizes: Sizes) -> Ready:
+    def found(self, values: Sequence[Any], sizes: Sizes) -> Ready:
         """The operator for the sizes of this run, compiled quickly where it reads little."""
         quick = self._small >= 0
         if self._measured:
@@ -123,7 +131,7 @@ class Kernel:
             for value in values:
                 numbers += value.size
             quick = numbers <= self._small
-        key = (quick, *map(sizes.get, self._names)) if self._names else quick
+        key = (quick, *map(sizes.get, self.names)) if self.names else quick
         found = self._ready.get(key)
         if found is None:
             if len(self._ready) >= MOST_SIZES:
@@ -134,14 +142,22 @@ class Kernel:
     def _made(self, quick: bool, attrs: dict[str, Any]) -> Ready:
         definition, frozen = self._definition, tuple(attrs.items())
         checked = definition.check is not None
-        if definition.lists or self._constant:
+        if definition.lists or self.constant:
             run = _computing(definition, frozen, self._given, self._wanted)
             check = _checking(definition, frozen, self._given) if checked else None
-            return Ready(attrs, run, check)
+            return Ready(attrs, run, check, quick)
         options = self._target.quickly if quick else ()
         run = _kernel(definition, frozen, self._given, self._wanted, options)
         check = _checker(definition, frozen, self._given, options) if checked else None
-        return Ready(attrs, run, check)
+        return Ready(attrs, run, check, quick)
+
+    def inner(self, ready: Ready) -> tuple[Callable[..., Sequence[Any]], Any]:
+        """The operator, and its check if it has one, to be called while JAX traces others."""
+        definition, frozen = self._definition, tuple(ready.attrs.items())
+        run = _apart(_computing, definition, frozen, self._given, self._wanted)
+        if ready.check is None:
+            return run, None
+        return run, _apart(_checking, definition, frozen, self._given)
 
     def _refuse(self, ready: Ready, values: Sequence[Any], error: Exception) -> NoReturn:
         definition, given = self._definition, _by_slot(self._given, values)
@@ -153,6 +169,7 @@ def forget_kernels() -> None:
     compiled.cache_clear()
     _kernel.cache_clear()
     _checker.cache_clear()
+    _apart.cache_clear()
 
 
 @lru_cache(MOST_KERNELS)
@@ -179,6 +196,28 @@ def _checker(
     definition: OpDef, attrs: Attributes, given: Layout, options: XlaOptions
 ) -> Callable[..., Any]:
     return _jitted(_checking(definition, attrs, given), options)
+
+
+@lru_cache(MOST_KERNELS)
+def _apart(make: Callable[..., Callable[..., Any]], *of: Any) -> Callable[..., Any]:
+    """What `make` makes, for code of many operators, in which XLA leaves it what it is alone.
+
+    XLA compiles what is called as a computation of its own where the call says that it is not
+    to be put in the place of the call: nothing is fused or simplified across it, and what is in
+    it is compiled as if it were all. A barrier would not do; XLA drops those before it fuses.
+    """
+    function = make(*of)
+
+    @jax.jit
+    def inside(*values: Any) -> Any:
+        with xla_metadata.set_xla_metadata(inlineable=None):  # what it calls itself is
+            return function(*values)
+
+    def call(*values: Any) -> Any:
+        with xla_metadata.set_xla_metadata(inlineable="false"):
+            return inside(*values)
+
+    return call
 
 
 def _computing(

@@ -45,11 +45,15 @@ class Watch:
         Raises:
             RunError: It is.
         """
-        if self.deadline is not None and monotonic() > self.deadline:
+        if self.over():
             raise RunError(
                 f"The run took longer than timeout_s={self.timeout_s}.",
                 fix="Allow more time, or limit the trips of its loops with max_trips.",
             )
+
+    def over(self) -> bool:
+        """Whether the time is over."""
+        return self.deadline is not None and monotonic() > self.deadline
 
     def goes_on(self) -> bool:
         """Whether the run goes on; where not, `error` says why."""

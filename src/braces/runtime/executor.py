@@ -71,7 +71,9 @@ class Executor(Hinted):
 
     Args:
         mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
-            runs operator by operator. Both give the same results.
+            runs operator by operator: small ones that follow each other and ran often are
+            dispatched together, with the same bits, where no listener, kept scope or profile
+            looks at each. Both give the same results.
         device: `"cpu:0"`, `"gpu:0"`, …; the default device of JAX where it is `None`.
         max_executables: How much compiled code is kept, over all programs: a program is
             compiled for each set of shapes that it is fed, and what was used longest ago is

@@ -74,7 +74,8 @@ class InterpretedPlan:
 
 def prepared(plan: Plan, device: Any) -> Script:
     """What is gone through in each run of a plan."""
-    return Script(plan.interpreted, target_of(platform_of(device)))
+    target = target_of(platform_of(device))
+    return Script(plan.interpreted, target, wanted=plan.updates.values())
 
 
 def interpret(plan: Plan, script: Script, run: Run, device: Any, check_nan: bool) -> list[Any]:

@@ -1,0 +1,49 @@
+"""What is dispatched together, held against the same operators one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import braces as br
+from braces.lower.bundles import Piece
+from braces.target import CPU, TARGETS
+
+
+@contextmanager
+def hot_after(runs: int) -> Generator[list[int]]:
+    """Operators that ran so often are dispatched together; the numbers of what those gave."""
+    given, run = list[int](), Piece.run
+
+    def counting(piece: Piece, env: dict[str, Any]) -> bool:
+        given.append(len(piece.binds))
+        return run(piece, env)
+
+    target = replace(CPU, hot=runs)
+    with mock.patch.dict(TARGETS, cpu=target), mock.patch.object(Piece, "run", counting):
+        yield given
+
+
+def _last(prog: br.Program, feed: Mapping[str, Any], fetch: Any, runs: int) -> Any:
+    """What the last of some interpreted runs gives, each from the same values."""
+    exe = br.Executor(mode="interpret")
+    scope = br.Scope()
+    exe.init(prog, scope)
+    for _ in range(runs):
+        found = exe.run(prog, scope.new_scope(), feed=feed, fetch=fetch)
+    return found
+
+
+def check_same_bits(prog: br.Program, feed: Mapping[str, Any], fetch: dict[str, Any]) -> int:
+    """Hold what is dispatched together against one by one; how much of it was together."""
+    with hot_after(0):
+        alone = _last(prog, feed, fetch, 1)
+    with hot_after(1) as given:
+        together = _last(prog, feed, fetch, 3)
+    for name, value in alone.items():
+        assert value.dtype == together[name].dtype
+        assert value.tobytes() == together[name].tobytes(), name
+    return len(given)

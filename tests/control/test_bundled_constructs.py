@@ -1,0 +1,17 @@
+"""Constructs, and what is derived from them, give the same bits hot and one by one."""
+
+from __future__ import annotations
+
+import pytest
+from battery import CASES
+from checking import derive, moved
+from tests.bundling import check_same_bits
+
+pytestmark = pytest.mark.unoptimized
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_construct_gives_the_same_bits_hot_and_one_by_one(name: str) -> None:
+    case = CASES[name]
+    made = derive(case.build, case.feeds[0], case.shapes, second=False)
+    assert check_same_bits(made.program, moved(made, case.feeds[0]), made.fetches)
