@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -62,6 +64,46 @@ def test_threads_that_train_in_one_scope_lose_no_update(mode: str, children: boo
     assert in_threads([*trainers, watch, watch]) == []
     assert scope.var("runs").value == RUNS * TRAINERS
     assert np.all(scope.var("w").value == RUNS * TRAINERS)
+
+
+def test_runs_that_are_waited_for_later_are_those_in_turn(mode: str) -> None:
+    with br.Program() as prog:
+        table = br.parameter("table", [4], init=br.init.zeros())
+        rows = br.take(table, br.data("at", [2], "i64"))  # which may fail
+        prog.update("table", (table + 1.0).name)
+    exe, scope = br.Executor(mode), br.Scope()
+    exe.init(prog, scope)
+    places = [[0, 1], [2, 3], [0, 4], [3, 3]]
+    with ThreadPoolExecutor(1) as pool:
+        runs = [pool.submit(exe.run, prog, scope, {"at": at}, [rows]) for at in places]
+    first, second, wrong, last = runs
+    assert [one.result()[0].tolist() for one in (first, second, last)] == [
+        [0, 0],
+        [1, 1],
+        [2, 2],
+    ]
+    assert isinstance(wrong.exception(), br.IndexRangeError)
+    assert scope.var("table").value.tolist() == [3.0] * 4
+
+
+def test_a_run_in_another_thread_leaves_this_one_to_go_on() -> None:
+    with br.Program() as prog:
+        loop = br.create_while()
+        with loop.block() as body:
+            x = body.add_memory(init=br.constant(0.0))
+            body.set_condition(x >= 0.0)
+            x.update(br.abs(br.sin(x + 1.0)))
+        out = loop.final(x)
+    exe, scope = br.Executor(), br.Scope()
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(exe.run, prog, scope, fetch=out, timeout_s=1.0)
+        passed = 0
+        while not run.done():
+            time.sleep(0.01)
+            passed += 1
+        with pytest.raises(br.RunError, match=r"timeout_s=1\.0"):
+            run.result()
+    assert passed > 10
 
 
 def test_a_listener_may_run_in_the_same_scope() -> None:

@@ -158,7 +158,10 @@ class Executor(Hinted):
         """Run what the fetches and all updates of a program need.
 
         One run is one transaction: the updates are committed together at the end, and a run
-        that fails leaves the scope as it was.
+        that fails leaves the scope as it was. It is done when this returns. To do something
+        else meanwhile, hand it to a thread, as `pool.submit(exe.run, prog, scope, feed)` with
+        a `concurrent.futures.ThreadPoolExecutor(1)`, which runs in the order of the calls and
+        raises where the result is asked for. Ctrl-C ends runs of the main thread alone.
 
         Args:
             program: What to run.
