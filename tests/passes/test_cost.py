@@ -255,6 +255,7 @@ def test_the_text_has_what_takes_most_first() -> None:
         "operations  21 FLOP·n",
         "read        72 B·n",
         "written     24 B·n",
+        "peak        24 B·n + 92 B",
         "  1  matmul  18 FLOP·n  60 B·n",
         "  1  add     3 FLOP·n   36 B·n",
     ]

@@ -54,6 +54,7 @@ def test_each_pass_says_what_it_did_to_each_loop_or_why_not() -> None:
         "  in all\n"
         "    operations: 5 FLOP·n → 3 FLOP·n\n"
         "    bytes: 60 B·n → 44 B·n\n"
+        "    peak: 16 B·n + 40 B → 12 B·n + 48 B\n"
         "hoist: Compute before a loop what is the same on each trip.\n"
         "  block 0: 1 added (a), 1 changed (first)\n"
         "  block first/body: 1 removed (a)\n"
@@ -66,9 +67,11 @@ def test_each_pass_says_what_it_did_to_each_loop_or_why_not() -> None:
         "  in all\n"
         "    operations: 3 FLOP·n → 2 FLOP·n + 1 FLOP\n"
         "    bytes: 44 B·n → 36 B·n + 8 B\n"
+        "    peak: 12 B·n + 48 B\n"
         "all passes\n"
         "  operations: 5 FLOP·n → 2 FLOP·n + 1 FLOP\n"
-        "  bytes: 60 B·n → 36 B·n + 8 B"
+        "  bytes: 60 B·n → 36 B·n + 8 B\n"
+        "  peak: 16 B·n + 40 B → 12 B·n + 48 B"
     )
 
 
@@ -98,7 +101,8 @@ def test_a_page_shows_the_text() -> None:
         passes=[br.passes.Pass("mine", lambda one: one, doc="Is a < b?")]
     )
     assert found._repr_html_() == (
-        "<pre>mine: Is a &lt; b?\n  nothing to do\nall passes\n  3 FLOP, 24 B</pre>"
+        "<pre>mine: Is a &lt; b?\n  nothing to do\nall passes\n  3 FLOP, 24 B\n"
+        "  peak: 24 B</pre>"
     )
 
 
@@ -138,12 +142,13 @@ def test_new_constructs_and_notes_of_blocks_are_told() -> None:
 
     (step,) = explained(passes=[br.passes.Pass("mine", more)]).steps
     assert [str(one) for one in step.blocks] == ["block 0: 1 added (fourth)"]
-    assert str(step).splitlines()[-5:] == [
+    assert str(step).splitlines()[-6:] == [
         "  fourth (loop): new, 1 operator inside; 1 FLOP·n, 8 B·n",
         "  block 0: one more loop",
         "  in all",
         "    operations: 5 FLOP·n → 6 FLOP·n",
         "    bytes: 60 B·n → 68 B·n",
+        "    peak: 16 B·n + 40 B",
     ]
 
 
@@ -187,9 +192,10 @@ def test_nothing_of_a_program_changes() -> None:
 
 def test_sizes_may_be_said() -> None:
     found = explained(passes=(br.passes.eliminate,), sizes={"n": 1000})
-    assert str(found).splitlines()[-2:] == [
+    assert str(found).splitlines()[-3:] == [
         "  operations: 5.0 kFLOP → 3.0 kFLOP",
         "  bytes: 60.0 kB → 44.0 kB",
+        "  peak: 16.0 kB → 12.0 kB",
     ]
     with pytest.raises(br.UnknownNameError, match="no dimension `m`"):
         explained(sizes={"m": 1000})
@@ -211,4 +217,5 @@ def test_costs_that_no_text_holds_are_left_out() -> None:
     data = " ".join(f"data x{i}: f32[d{i}] y{i}: f32[d{i}] = tanh(x=x{i})" for i in range(500))
     found = br.parse(f"program {{ {data} }}").explain(passes=(br.passes.eliminate,))
     assert found.cost_after is None
+    assert found.peak_after is None
     assert str(found).splitlines()[1:] == ["  nothing to do"]

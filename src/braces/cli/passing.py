@@ -139,6 +139,7 @@ def plain(found: Explanation) -> list[dict[str, Any]]:
             "name": step.name,
             "doc": step.doc,
             **_costs(step),
+            "peak_bytes": {"before": _peak(step.peak_before), "after": _peak(step.peak_after)},
             "blocks": [
                 {
                     "path": one.path,
@@ -172,13 +173,17 @@ def plain_cost(cost: Cost | None) -> dict[str, int | str] | None:
     """A cost for programs to read: numbers, or the text of what depends on symbols."""
     if cost is None:
         return None
-
-    def number(size: Size) -> int | str:
-        return size if isinstance(size, int) else str(size)
-
     return {
-        "operations": number(cost.operations),
-        "bytes_read": number(cost.bytes_read),
-        "bytes_written": number(cost.bytes_written),
+        "operations": _number(cost.operations),
+        "bytes_read": _number(cost.bytes_read),
+        "bytes_written": _number(cost.bytes_written),
         "text": str(cost),
     }
+
+
+def _peak(size: Size | None) -> int | str | None:
+    return None if size is None else _number(size)
+
+
+def _number(size: Size) -> int | str:
+    return size if isinstance(size, int) else str(size)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from braces.dims import Dim, Size, amount, substitute, sum_of
+from braces.ir.records import VarInfo
 from braces.ir.tables import columns
+from braces.ir.views import LoopView
 
 Sizes: TypeAlias = "Mapping[str, Size]"
 
@@ -97,10 +100,12 @@ class ProgramCost:
     Attributes:
         total: What a run of the program takes.
         ops: What each operator takes, those in blocks too, in program order.
+        peak_bytes: How many bytes are alive at once, at most; estimated (`braces.passes.peak`).
     """
 
     total: Cost
     ops: tuple[OpCost, ...]
+    peak_bytes: Size = 0
 
     @property
     def operations(self) -> Size:
@@ -135,6 +140,7 @@ class ProgramCost:
             f"operations  {amount(total.operations, 'FLOP')}",
             f"read        {amount(total.bytes_read, 'B')}",
             f"written     {amount(total.bytes_written, 'B')}",
+            f"peak        {amount(self.peak_bytes, 'B')}",
         ]
         counts, costs = Counter(one.type for one in self.ops), self.by_type
         ranked = sorted(costs, key=lambda name: _rank(costs[name]), reverse=True)
@@ -153,13 +159,23 @@ class ProgramCost:
         return "\n".join(lines)
 
 
+def trips_of(view: LoopView, infos: Mapping[str, VarInfo]) -> Size:
+    """How many trips a loop makes, at most; a symbol where only a run knows."""
+    if view.length is not None:
+        return view.length
+    if view.slices:
+        return infos[view.slices[0].source].shape[0]
+    return Dim.named(re.sub(r"^(?=\d)|[^\w.]", "_", view.recorded) + ".trips")
+
+
+def number_of(size: Size) -> int:
+    """A size, as if all that is not known were 100; to compare by."""
+    names = size.names() if isinstance(size, Dim) else ()
+    found = substitute(size, dict.fromkeys(names, 100))
+    assert isinstance(found, int)
+    return found
+
+
 def _rank(cost: Cost) -> tuple[int, int]:
-    """In which order costs are listed, as if all that is not known were 100."""
-
-    def number(size: Size) -> int:
-        names = size.names() if isinstance(size, Dim) else ()
-        found = substitute(size, dict.fromkeys(names, 100))
-        assert isinstance(found, int)
-        return found
-
-    return number(cost.operations), number(cost.bytes)
+    """In which order costs are listed."""
+    return number_of(cost.operations), number_of(cost.bytes)

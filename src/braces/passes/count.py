@@ -16,7 +16,6 @@ entry, which definitions say), and the gradient kernels of that.
 
 from __future__ import annotations
 
-import re
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,8 +33,9 @@ from braces.errors import ShapeError, UnknownNameError, suggest
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.views import CasesView, LoopView, PartitionView, view_of
 from braces.ir.walk import all_bodies, all_ops, dimensions, resolve_body
-from braces.passes.cost import Cost, OpCost, ProgramCost, Sizes
+from braces.passes.cost import Cost, OpCost, ProgramCost, Sizes, trips_of
 from braces.passes.eliminate import ELIMINATE
+from braces.passes.peak import peak_bytes
 from braces.passes.pipeline import Pass, as_passes, optimised, wanted
 from braces.passes.prune import target_names
 from braces.passes.setting import planning
@@ -171,15 +171,6 @@ def _run_of(view: View, at: int, body: Body, infos: Vars) -> tuple[Size, Sizes]:
     return 1, {}
 
 
-def trips_of(view: LoopView, infos: Vars) -> Size:
-    """How many trips a loop makes, at most; a symbol where only a run knows."""
-    if view.length is not None:
-        return view.length
-    if view.slices:
-        return infos[view.slices[0].source].shape[0]
-    return Dim.named(re.sub(r"^(?=\d)|[^\w.]", "_", view.recorded) + ".trips")
-
-
 def _most(left: Cost, right: Cost) -> Cost:
     return Cost(*(call("max", a, b) for a, b in zip(left.parts, right.parts, strict=True)))
 
@@ -196,13 +187,14 @@ def program_cost(program: ProgramDef) -> ProgramCost:
     counter = _Counter()
     try:
         total = counter.block(program.main, _Around(ChainMap({**program.main.vars})))
+        peak = peak_bytes(program)
     except ShapeError as error:
         raise ShapeError(
             "What the program takes depends on more than the text of a size holds.",
             given=error.what,
             fix="Say what its sizes are: prog.cost(sizes={'batch': 32}).",
         ) from None
-    return ProgramCost(total, tuple(counter.found))
+    return ProgramCost(total, tuple(counter.found), peak)
 
 
 def cost(
@@ -231,7 +223,7 @@ def cost_at(program: ProgramDef, sizes: Mapping[str, int]) -> ProgramCost:
         replace(one, cost=one.cost.at(sizes), runs=substitute(one.runs, sizes))
         for one in found.ops
     )
-    return ProgramCost(found.total.at(sizes), tuple(ops))
+    return ProgramCost(found.total.at(sizes), tuple(ops), substitute(found.peak_bytes, sizes))
 
 
 def checked_sizes(program: ProgramDef, given: Any) -> Mapping[str, int]:

@@ -110,6 +110,8 @@ class Step:
         notes: What it said of anything else.
         cost_before: What a run of the program took; `None` where nobody can say.
         cost_after: What it takes now, likewise.
+        peak_before: How many bytes were alive at once, estimated; `None` likewise.
+        peak_after: How many are now, likewise.
     """
 
     name: str
@@ -119,12 +121,15 @@ class Step:
     notes: tuple[Note, ...]
     cost_before: Cost | None = None
     cost_after: Cost | None = None
+    peak_before: Size | None = None
+    peak_after: Size | None = None
 
     def __str__(self) -> str:
         notes = [f"{one.where or 'block 0'}: {one.what}" for one in self.notes]
         lines = [*map(str, self.blocks), *map(str, self.constructs), *notes]
-        if self.cost_before != self.cost_after:
-            lines.append("\n    ".join(["in all", *_took(self.cost_before, self.cost_after)]))
+        took = _all_took(self)
+        if (self.cost_before, self.peak_before) != (self.cost_after, self.peak_after):
+            lines.append("\n    ".join(["in all", *took]))
         lines = lines or ["nothing to do"]
         return "\n".join([f"{self.name}: {self.doc}", *(f"  {line}" for line in lines)])
 
@@ -138,15 +143,19 @@ class Explanation:
         program: What they made of it.
         cost_before: What a run took before the first pass; `None` where nobody can say.
         cost_after: What it takes after the last pass, likewise.
+        peak_before: How many bytes were alive at once, estimated; `None` likewise.
+        peak_after: How many are after the last pass, likewise.
     """
 
     steps: tuple[Step, ...]
     program: ProgramDef
     cost_before: Cost | None = None
     cost_after: Cost | None = None
+    peak_before: Size | None = None
+    peak_after: Size | None = None
 
     def __str__(self) -> str:
-        took = _took(self.cost_before, self.cost_after)
+        took = _all_took(self)
         lines = [*map(str, self.steps), "\n  ".join(["all passes", *took])]
         return visible_lines("\n".join(lines if took else lines[:-1]))
 
@@ -167,14 +176,15 @@ def explain(
     told = checked_sizes(asked, sizes)
     count = partial(_Counted.of, told)
     steps, before = list[Step](), count(asked)
-    start = before.total
+    start = before
     for one in given:
         with noting() as notes, planning(None, told):
             made = run_pass(one, before.program)
         after = before if made is before.program else count(made)
         steps.append(_step(one, before, after, notes))
         before = after
-    return Explanation(tuple(steps), before.program, start, before.total)
+    ends = start.total, before.total, start.peak, before.peak
+    return Explanation(tuple(steps), before.program, *ends)
 
 
 @dataclass(frozen=True)
@@ -186,6 +196,7 @@ class _Counted:
 
     program: ProgramDef
     total: Cost | None
+    peak: Size | None
     costs: Mapping[str, Cost]
 
     @classmethod
@@ -193,8 +204,9 @@ class _Counted:
         try:
             found = cost_at(program, sizes)
         except ShapeError:
-            return cls(program, None, {})
-        return cls(program, found.total, {one.path: one.cost for one in found.ops})
+            return cls(program, None, None, {})
+        costs = {one.path: one.cost for one in found.ops}
+        return cls(program, found.total, found.peak_bytes, costs)
 
 
 def _step(one: Pass, before: _Counted, after: _Counted, notes: Sequence[Note]) -> Step:
@@ -218,9 +230,8 @@ def _step(one: Pass, before: _Counted, after: _Counted, notes: Sequence[Note]) -
         for path, op in owners.items()
     ]
     blocks = _blocks(touched, olds, news)
-    return Step(
-        one.name, one.doc, blocks, tuple(constructs), tuple(others), before.total, after.total
-    )
+    ends = before.total, after.total, before.peak, after.peak
+    return Step(one.name, one.doc, blocks, tuple(constructs), tuple(others), *ends)
 
 
 _Placed: TypeAlias = "tuple[str, Op]"
@@ -292,6 +303,18 @@ def _took(before: Cost | None, after: Cost | None) -> list[str]:
         f"operations: {_change(before.operations, after.operations, 'FLOP')}",
         f"bytes: {_change(before.bytes, after.bytes, 'B')}",
     ]
+
+
+def _all_took(one: Step | Explanation) -> list[str]:
+    """What a whole program takes, or took and takes now, and what is alive in it at once."""
+    took, before, after = (
+        _took(one.cost_before, one.cost_after),
+        one.peak_before,
+        one.peak_after,
+    )
+    if before is None or after is None:
+        return took
+    return [*took, f"peak: {_change(before, after, 'B')}"]
 
 
 def _change(old: Size, new: Size, unit: str) -> str:
