@@ -41,6 +41,8 @@ class Target:
             they stay nearer to where it is computed.
         drawn_bytes: What draws more in a trip of a loop does not leave it for that alone: keys
             take little of its time, and its numbers are in the cache where they are used.
+        folded_bytes: What reads more in a trip is added up trip by trip, as the derivatives of
+            the weights of convolutions; less, over the batches of all trips at once.
     """
 
     shares: tuple[int, ...]
@@ -55,6 +57,7 @@ class Target:
     few_trips: int = 16
     joined_bytes: int = 2**18
     drawn_bytes: int = 2**16
+    folded_bytes: int = 2**13
 
     def capacities(self, rows: int) -> list[int]:
         """Numbers of rows below all, from few to many, that a case is compiled for."""

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.ops import convolution_ways
 from braces.ops.conv import convolve
 from braces.ops.convolution import convolution
-from braces.ops.convolution_ways import Windows
+from braces.ops.convolution_ways import WAYS, Windows
 
 CANONICAL = {
     "[b, 0, f]x[0, i, o]->[b, 0, f]",
@@ -91,6 +92,22 @@ def test_derivatives_of_every_order_are_those_of_jax(name: str, rng: Any) -> Non
     for ours, other in zip(got, want, strict=True):
         assert ours.dtype == other.dtype
         np.testing.assert_allclose(ours, other, 1e-9, 1e-9)
+
+
+@pytest.mark.unoptimized
+@pytest.mark.parametrize("count", [1, 4, 12, 13])
+def test_a_kernel_is_derived_from_pieces_of_the_batch(
+    count: int, rng: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convolution_ways, "PIECE_BYTES", 1)
+    x, out = (rng.normal(size=(count, 5, 4, n)).astype("f4") for n in (2, 3))
+    windows = Windows((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 1)
+
+    def derived(platform: str | None) -> Any:
+        way = WAYS[platform]["kernel"]
+        return jax.jit(lambda x, out: way(x, out, windows=windows, shape=(3, 3, 2, 3)))(x, out)
+
+    np.testing.assert_allclose(derived("cpu"), derived(None), 1e-4, 1e-4)
 
 
 def convolutions(platform: str, function: Any, *arrays: Any) -> list[str]:

@@ -25,6 +25,7 @@ DRAWN = "a random state, trips and a salt are checked together with the shape th
 LISTED = "the elements of a list have the shape, the list itself none"
 OWN_RULES = {
     **dict.fromkeys(("arange", "concat", "conv1d", "conv2d", "diag", "flatten"), COMPUTED),
+    **dict.fromkeys(("conv_to_input", "conv_to_weight"), COMPUTED),
     **dict.fromkeys(("getitem", "setitem_add", "window", "window_add"), COMPUTED),
     **dict.fromkeys(("max_pool2d", "avg_pool2d", "pad", "repeat", "reshape"), COMPUTED),
     **dict.fromkeys(("split", "tile"), COMPUTED),

@@ -126,6 +126,87 @@ def test_frames_of_all_trips_are_convolved_as_one_batch() -> None:
         close(ran(prog, wanted, feeds, mode=mode, passes=br.passes.default), as_written)
 
 
+Shapes = tuple[list[Any], list[Any], list[int], list[int]]
+CONVOLUTIONS: dict[str, tuple[Shapes, dict[str, Any], dict[str, Any]]] = {
+    "plain": (
+        (["b", 4, 4, 4], ["b", 2, 4, 4], [2, 4, 3, 3], [2, 2, 3, 2]),
+        {"padding": "same"},
+        {"padding": "same"},
+    ),
+    "strided": (
+        (["b", 2, 5, 4], ["b", 3, 3, 2], [3, 2, 3, 3], [3, 3, 2, 1]),
+        {"stride": 2, "padding": 1},
+        {"dilation": 2, "padding": (0, 2, 0, 0)},
+    ),
+    "grouped": (
+        (["b", 4, 4, 5], ["b", 4, 4, 5], [4, 2, 3, 3], [4, 1, 3, 3]),
+        {"padding": "same", "groups": 2},
+        {"padding": "same", "groups": 4},
+    ),
+    "last": (
+        (["b", 4, 4, 2], ["b", 4, 4, 3], [3, 3, 2, 3], [3, 3, 3, 3]),
+        {"padding": "same", "layout": "NHWC"},
+        {"padding": 1, "layout": "NHWC"},
+    ),
+    "lines": (
+        (["b", 2, 6], ["b", 3, 3], [3, 2, 3], [3, 3, 3]),
+        {"padding": "same", "stride": 2},
+        {"padding": 1},
+    ),
+}
+"""The shapes of frames, memory and their weights, and how both are convolved."""
+
+
+def convolving(name: str, reverse: bool) -> tuple[br.Program, list[Any], list[Any]]:
+    """A recurrent convolution: its loss and gradients, and derivatives of these."""
+    (of_x, of_h, *of_weights), on_frames, on_memory = CONVOLUTIONS[name]
+    conv = f"conv{len(of_x) - 2}d"
+    with br.Program() as prog:
+        xs, h0 = br.data("xs", ["t", *of_x], "float64"), br.data("h0", of_h, "float64")
+        w, u = (
+            br.parameter(n, shape, dtype="float64")
+            for n, shape in zip("wu", of_weights, strict=True)
+        )
+        bias = br.parameter("bias", [u.shape[-1 if name == "last" else 0]], dtype="float64")
+        rnn = br.create_rnn(reverse=reverse)
+        with rnn.stepnet() as net:
+            x, h = net.add_input(xs), net.add_memory(init=h0)
+            h.update(
+                br.tanh(call(conv, x, w, bias, **on_frames) + call(conv, h, u, **on_memory))
+            )
+            net.add_output(h)
+        wrt = [w, u, bias, xs, h0]
+        loss = br.sum(br.sin(rnn()))
+        slope = br.gradients(loss, wrt)
+        curved = sum((br.sum(br.cos(g)) for g in slope), start=loss)
+        return prog, [loss, *slope], br.gradients(curved, wrt)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.unoptimized
+def test_derivatives_of_convolutions_leave_loops(name: str, reverse: bool) -> None:
+    prog, slope, curved = convolving(name, reverse)
+    found = [op.type for path, op in all_ops(prog.explain(fetch=slope).program.main) if path]
+    left = [type_ for type_ in found if type_.startswith("conv")]
+    assert len(left) == 2, left  # of the memory alone, forwards and backwards
+    assert "conv_to_weight" not in left
+    wanted = [*slope, *curved]
+    for trips in (0, 1, 4):
+        rng = np.random.default_rng(trips)
+        (of_x, of_h, *_), *_ = CONVOLUTIONS[name]
+        feed = {
+            "xs": rng.normal(size=(trips, ROWS, *of_x[1:])),
+            "h0": rng.normal(size=(ROWS, *of_h[1:])),
+        }
+        as_written = run(prog, wanted, trips, feed=feed, passes=PLAIN, mode="interpret")
+        for mode in MODES:
+            close(
+                run(prog, wanted, trips, feed=feed, mode=mode, passes=br.passes.default),
+                as_written,
+            )
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.unoptimized
 def test_masks_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> None:

@@ -131,6 +131,7 @@ def op(
     uniform: str | float | None = None,
     changes_only: str = "",
     product: bool = False,
+    additive: bool = False,
     adds_to: tuple[str, ...] = (),
     picks: tuple[str, ...] = (),
     joins: str = "",
@@ -179,6 +180,8 @@ def op(
             axes stay, in an order that `axes` says. Gradients are none the wiser either.
         product: Whether its output is a sum of products of its inputs, over all axes that it
             lacks. Where the trips of a loop add up such products, they are made in one go.
+        additive: Whether what it gives is the sum of what it gives of parts of its inputs,
+            along an axis that its output lacks and that is not mixed. All products are.
         adds_to: The inputs to each of which the output adds something that the others tell.
         picks: The inputs of which no more is read than is given, as of a table of embeddings.
         joins: The attribute that says the axis along which its inputs, all of one slot, follow
@@ -244,7 +247,8 @@ def op(
             infer_rule=infer, dtype_rule=dtypes, axes_rule=rule, differentiable=differentiable,
             cheap=cheap or (is_elementwise(rule) and not (costly or random or lists)),
             random=random, costly=costly, commutative=commutative, neutral=neutral or {},
-            uniform=uniform, changes_only=changes_only, product=product, adds_to=adds_to,
+            uniform=uniform, changes_only=changes_only, product=product,
+            additive=additive or product, adds_to=adds_to,
             picks=picks, joins=joins, operations=operations, lists=lists,
             function=function, examples=examples, version=version,
         )  # fmt: skip

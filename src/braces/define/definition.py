@@ -82,6 +82,8 @@ class OpDef:
         changes_only: What alone it changes: "type", "shape" or "axes"; see `op`.
         product: Whether its output is a sum of products of its inputs, over all axes that it
             lacks.
+        additive: Whether what it gives is the sum of what it gives of parts, along an axis that
+            its output lacks and that is not mixed.
         adds_to: The inputs to each of which the output adds something that others tell.
         picks: The inputs of which no more is read than is given.
         joins: The attribute that says the axis along which its inputs follow one another.
@@ -125,6 +127,7 @@ class OpDef:
     uniform: str | float | None = None
     changes_only: str = ""
     product: bool = False
+    additive: bool = False
     adds_to: tuple[str, ...] = ()
     picks: tuple[str, ...] = ()
     joins: str = ""

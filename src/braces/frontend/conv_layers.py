@@ -27,7 +27,7 @@ from braces.frontend.parameters import (
     refuse_options,
     to_make,
 )
-from braces.ops.conv import LAYOUTS, spatial_axes
+from braces.ops.layouts import LAYOUTS, spatial_axes
 from braces.ops.rules import float_dtype
 
 

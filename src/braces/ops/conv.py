@@ -1,159 +1,34 @@
 """Convolution: windows that slide along the spatial axes.
 
-A layout names the axes of `x` in order: `N` the batch, `C` the channels, the other letters the
-spatial axes. Weights follow it: output channels, input channels, window where channels come
-first (`NCHW`: `OIHW`); window, input channels, output channels where they come last (`NHWC`:
-`HWIO`).
-
-Along a spatial axis of size `n`, a window of `k` elements that lie `dilation` apart spans
-`reach = (k - 1) * dilation + 1`, and the size of the result is
-
-    padding            result
-    "valid"            max((n - reach) // stride + 1, 0)
-    "same"             (n + stride - 1) // stride; an odd padding has one more at the end
-    (p, …)             max((n + low + high - reach) // stride + 1, 0)
-
-Numbers of `padding` are one for all edges, one for each spatial axis, or (low, high) for each
-spatial axis in turn. Where sizes are known, a window that does not fit is an error.
+Layouts, padding and sizes are those of `braces.ops.layouts`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.axes import Attrs, AxisMap, Names, Types, mapped, shape_of
 from braces.define.counting import for_each
 from braces.define.decorator import Padding, Tensor, op
 from braces.define.inference import Context
-from braces.dims import Size, call, product
-from braces.dtypes import TensorType
+from braces.dims import Size, product
+from braces.dtypes import TensorType, Type
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.convolution import convolution
 from braces.ops.convolution_ways import Windows, reach
+from braces.ops.layouts import (
+    LAYOUTS,
+    check_layout,
+    check_rank,
+    pads_of,
+    per_axis,
+    spatial_axes,
+    windowed_sizes,
+)
 from braces.ops.rules import float_dtype, floating, promote, promoted
-
-Pads: TypeAlias = "str | list[tuple[int, int]]"
-
-LAYOUTS: dict[str, str] = {"NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO"}
-"""Layout of the input to layout of the weight."""
-
-
-# ---- windows ---------------------------------------------------------------------------------
-
-
-def check_layout(layout: str, rank: int) -> str:
-    """The layout, which must be one for arrays of this rank.
-
-    Raises:
-        ShapeError: There is no such layout.
-    """
-    known = [name for name in LAYOUTS if len(name) == rank]
-    if layout not in known:
-        raise ShapeError(f"There is no layout {layout!r}.", fix=f"Use {' or '.join(known)}.")
-    return layout
-
-
-def spatial_axes(layout: str) -> tuple[int, ...]:
-    """The axes along which windows slide."""
-    return tuple(axis for axis, letter in enumerate(layout) if letter not in "NCOI")
-
-
-def per_axis(values: Sequence[int], count: int, what: str, least: int = 1) -> tuple[int, ...]:
-    """One number for each spatial axis, where one stands for all.
-
-    Raises:
-        ShapeError: There are too many or too few, or one is too small.
-    """
-    if len(values) not in (1, count):
-        raise ShapeError(
-            f"{what} has {len(values)} numbers for {count} spatial axes.",
-            given=f"{what}={tuple(values)}",
-            fix="Give one number for all, or one for each.",
-        )
-    if min(values) < least:
-        raise ShapeError(f"{what} must be at least {least}.", given=f"{what}={tuple(values)}")
-    return tuple(values) * (count // len(values))
-
-
-def pads_of(padding: Padding, count: int) -> Pads:
-    """`"SAME"`, or (low, high) for each spatial axis; the form that `jax.lax` takes.
-
-    Raises:
-        ShapeError: It is neither a known word nor a number for each axis or edge.
-    """
-    if isinstance(padding, str):
-        if padding not in ("same", "valid"):
-            raise ShapeError(
-                f"There is no padding {padding!r}.", fix="Use 'same', 'valid' or numbers."
-            )
-        return "SAME" if padding == "same" else [(0, 0)] * count
-    if len(padding) == 2 * count:
-        edges = per_axis(padding, 2 * count, "padding", least=0)
-        return list(zip(edges[::2], edges[1::2], strict=True))
-    return [(n, n) for n in per_axis(padding, count, "padding", least=0)]
-
-
-def windowed_size(
-    size: Size, reach: int, stride: int, pads: tuple[int, int] | None, what: str
-) -> Size:
-    """How many windows fit along an axis; `pads` is `None` for "same".
-
-    Raises:
-        ShapeError: The size is known and not even one window fits.
-    """
-    if pads is None:
-        return (size + stride - 1) // stride
-    room = size + sum(pads) - reach
-    if isinstance(room, int) and room < 0:
-        raise ShapeError(
-            f"The window of {what} spans {reach} elements and does not fit into {size}"
-            + (f" + {sum(pads)} of padding." if sum(pads) else "."),
-            fix="Use padding='same', more padding, or a smaller window.",
-        )
-    return call("max", room // stride + 1, 0)
-
-
-def windowed_sizes(
-    x: TensorType,
-    window: Sequence[int],
-    stride: Sequence[int],
-    dilation: Sequence[int],
-    padding: Padding,
-    layout: str,
-    what: str,
-) -> dict[int, Size]:
-    """The sizes of the result by spatial axis."""
-    axes = spatial_axes(layout)
-    strides = per_axis(stride, len(axes), "stride")
-    dilations = per_axis(dilation, len(axes), "dilation")
-    pads = pads_of(padding, len(axes))
-    return {
-        axis: windowed_size(
-            x.shape[axis],
-            reach(window[i], dilations[i]),
-            strides[i],
-            None if isinstance(pads, str) else pads[i],
-            what,
-        )
-        for i, axis in enumerate(axes)
-    }
-
-
-def check_rank(x: TensorType, rank: int, what: str) -> None:
-    """Refuse arrays of another rank.
-
-    Raises:
-        ShapeError: The rank differs.
-    """
-    if x.rank != rank:
-        raise ShapeError(
-            f"{what} has {x.rank} axes, not {rank}.",
-            fix="Axes are batch, channels and space; br.expand_dims adds one.",
-        )
-
 
 # ---- convolution -----------------------------------------------------------------------------
 
@@ -242,30 +117,41 @@ def convolve(
     """The kernel of convolutions of any rank."""
     given = (x, weight) if bias is None else (x, weight, bias)
     x, weight, *rest = map(floating, promoted(*given))
-    kernel_layout = LAYOUTS[layout]
-    order = (layout.index("N"), *spatial_axes(layout), layout.index("C"))
-    kernel_order = (*spatial_axes(kernel_layout), *map(kernel_layout.index, "IO"))
+    order, kernel_order = orders(layout)
     x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
-    out = convolution(x, kernel, _windows(x, kernel, stride, padding, dilation, groups))
-    out = jnp.transpose(out, [order.index(axis) for axis in range(x.ndim)])
+    windows = windows_of(x.shape, kernel.shape, stride, padding, dilation, groups)
+    out = jnp.transpose(convolution(x, kernel, windows), inverse(order))
     return out + _along_channels(rest[0], layout) if rest else out
 
 
-def _windows(
-    x: Any,
-    kernel: Any,
+def orders(layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of arrays and of weights, in the order that kernels compute in."""
+    weights = LAYOUTS[layout]
+    order = (layout.index("N"), *spatial_axes(layout), layout.index("C"))
+    return order, (*spatial_axes(weights), *map(weights.index, "IO"))
+
+
+def inverse(order: Sequence[int]) -> list[int]:
+    """The order that undoes another."""
+    return [order.index(axis) for axis in range(len(order))]
+
+
+def windows_of(
+    x: Sequence[int],
+    kernel: Sequence[int],
     stride: Sequence[int],
     padding: Padding,
     dilation: Sequence[int],
     groups: int,
 ) -> Windows:
-    count = x.ndim - 2
+    """Where windows lie, from the shapes of input and weight in that order."""
+    count = len(x) - 2
     strides = per_axis(stride, count, "stride")
     dilations = per_axis(dilation, count, "dilation")
     pads = pads_of(padding, count)
     if isinstance(pads, str):
-        reaches = list(map(reach, kernel.shape[:-2], dilations))
-        pads = lax.padtype_to_pads(x.shape[1:-1], reaches, strides, pads)
+        reaches = list(map(reach, kernel[:-2], dilations))
+        pads = lax.padtype_to_pads(x[1:-1], reaches, strides, pads)
     return Windows(strides, tuple(pads), (1,) * count, dilations, groups)
 
 
@@ -275,22 +161,33 @@ def _along_channels(bias: Any, layout: str) -> Any:
 
 def convolved(types: Types, attrs: Attrs) -> AxisMap:
     """The batch is kept, windows mix what they slide over, and groups mix channels."""
+    axes, mixed = axes_of_three(attrs)
+    inputs = {"x": (axes["x"],), "weight": (axes["weight"],), "bias": (("O",),)}
+    given = {slot: found for slot, found in inputs.items() if slot in types}
+    return mapped(types, given, {"out": (axes["out"],)}, mixed)
+
+
+def axes_of_three(attrs: Attrs) -> tuple[dict[str, Names], set[str]]:
+    """The axes of input, weight and result of a convolution, and those that are mixed."""
     layout, groups = str(attrs["layout"]), attrs["groups"]
     channel = "C" if groups == 1 else "I"
-    weight = [{"I": channel, "O": "O"}.get(one, f"window {one}") for one in LAYOUTS[layout]]
+    names = {"I": channel, "O": "O"}
+    weight = tuple(names.get(one, f"window {one}") for one in LAYOUTS[layout])
     out = tuple("O" if one == "C" else one for one in layout)
-    inputs = {"x": (tuple(layout),), "weight": (tuple(weight),), "bias": (("O",),)}
     mixed = {*layout, *weight} - ({"N", "C", "O"} if groups == 1 else {"N"})
-    given = {slot: found for slot, found in inputs.items() if slot in types}
-    return mapped(types, given, {"out": (out,)}, mixed)
+    return {"x": tuple(layout), "weight": weight, "out": out}, mixed
 
 
-def products_in_window(types: Types, attrs: Attrs) -> Size:
+def products_in_window(weight: Type, attrs: Attrs) -> Size:
     """The products and sums of one result, padding among them."""
-    shape = shape_of(types["weight"][0])
     channels = LAYOUTS[str(attrs["layout"])].index("O")
-    window = product(tuple(size for axis, size in enumerate(shape) if axis != channels))
-    return 2 * window + ("bias" in types)
+    sizes = (size for axis, size in enumerate(shape_of(weight)) if axis != channels)
+    return 2 * product(tuple(sizes))
+
+
+def in_window(types: Types, attrs: Attrs) -> Size:
+    """What `products_in_window` counts, and a bias."""
+    return products_in_window(types["weight"][0], attrs) + ("bias" in types)
 
 
 @op(
@@ -298,7 +195,7 @@ def products_in_window(types: Types, attrs: Attrs) -> Size:
     axes=convolved,
     costly=True,
     function=False,
-    operations=for_each("out", products_in_window),
+    operations=for_each("out", in_window),
     examples=(
         "x=f32[2,3,5] weight=f32[4,3,3] bias=f32[4]",
         "x=f64[b,2,t] weight=f64[3,2,2] stride=2 padding=1",
@@ -349,7 +246,7 @@ def conv1d(
     axes=convolved,
     costly=True,
     function=False,
-    operations=for_each("out", products_in_window),
+    operations=for_each("out", in_window),
     examples=(
         "x=f32[2,3,5,4] weight=f32[4,3,3,2] bias=f32[4]",
         "x=f64[b,2,h,w] weight=f64[3,2,3,3] stride=2 padding=1",

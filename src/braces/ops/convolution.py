@@ -42,11 +42,11 @@ def convolution(x: Any, kernel: Any, windows: Windows) -> Any:
     """
     given = (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (x, kernel))
     found = jax.eval_shape(functools.partial(BY_XLA["out"], windows=windows, shape=()), *given)
-    return _made("out", {"x": x, "kernel": kernel}, windows, found.shape)
+    return made_of("out", {"x": x, "kernel": kernel}, windows, found.shape)
 
 
-def _made(part: str, given: Mapping[str, Any], windows: Windows, shape: Shape) -> Any:
-    """One of the three arrays, of this shape, from the two others."""
+def made_of(part: str, given: Mapping[str, Any], windows: Windows, shape: Shape) -> Any:
+    """What stands beside one of the three arrays, of its shape, from the two others."""
     others = (given[one] for one in PARTS if one != part)
     return _primitive(part).bind(*others, windows=windows, shape=shape)
 
@@ -65,10 +65,10 @@ def _primitive(part: str) -> Any:
     first, second = (one for one in PARTS if one != part)
 
     def to_first(grad: Any, one: Any, other: Any, *, windows: Windows, shape: Shape) -> Any:
-        return _made(first, {part: grad, second: other}, windows, one.aval.shape)
+        return made_of(first, {part: grad, second: other}, windows, one.aval.shape)
 
     def to_second(grad: Any, one: Any, other: Any, *, windows: Windows, shape: Shape) -> Any:
-        return _made(second, {part: grad, first: one}, windows, other.aval.shape)
+        return made_of(second, {part: grad, first: one}, windows, other.aval.shape)
 
     ad.defbilinear(primitive, to_first, to_second)
     return primitive

@@ -1,6 +1,6 @@
 """Pooling: the largest element or the mean of windows that slide along two spatial axes.
 
-Layouts, padding and sizes are those of `braces.ops.conv`.
+Layouts, padding and sizes are those of `braces.ops.layouts`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from braces.define.inference import Context
 from braces.dtypes import TensorType, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import jax, jnp, lax
-from braces.ops.conv import (
+from braces.ops.layouts import (
     Pads,
     check_layout,
     check_rank,

@@ -37,9 +37,11 @@ from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.ir.records import Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Row
-from braces.passes.pipeline import Pass
+from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite_loops
+from braces.passes.setting import larger, setting
 from braces.passes.stretch import Stretched
+from braces.passes.stretch_first import StretchedFirst
 from braces.passes.sums import Link, Sum, Sums
 from braces.passes.trips import ForTrips, Trips, is_costly, without
 
@@ -54,6 +56,8 @@ def _defer(view: LoopView, op: Op, place: Place) -> Change:
     if trips is None:
         return op
     tail = _Tail(trips)
+    for kept in tail.kept():
+        note(place.where(op), f"adds up `{kept.name}` trip by trip: a trip reads much for it")
     if not trips.move(op, tail.ops(), tail.stacked(), "after the last"):
         return op
     return _built(trips, tail, op)
@@ -105,6 +109,11 @@ class _Tail:
         sums |= {link.added for link in self.sums.links.values() if link.added in self.made}
         rows = {row.result for row in self.trips.view.rows}
         return (self.made | self.needed()) - rows - sums - self.trips.known
+
+    def kept(self) -> list[Op]:
+        """What could be added up for all trips at once, and is added up trip by trip."""
+        ops = (op for op in self.trips.body.ops if op.name in self.able)
+        return [op for op in ops if op.name not in self.moved and self._folds(op)]
 
     def moved_sums(self) -> list[Sum]:
         """The memories that leave the loop."""
@@ -159,9 +168,17 @@ class _Tail:
         link, stretched = self.sums.links.get(op.name), self.able[op.name]
         if link is not None:
             return link.added in self.trips.known
+        if self._folds(op):
+            read, machine = self.trips.varying(op), setting().target
+            return not larger(self.trips.sizes_of(read), machine.folded_bytes)
         summed = (name for name in op.binds() if name in self.sums.added)
         adds_up = stretched is not None and any(map(stretched.adds_up, summed))
         return is_costly(op) or adds_up
+
+    def _folds(self, op: Op) -> bool:
+        """Whether it is added up over the batches of all trips."""
+        stretched = self.able[op.name]
+        return isinstance(stretched, StretchedFirst) and bool(stretched.totals)
 
     def _joins(self, op: Op) -> bool:
         """Whether it moves along with all that reads it, since that needs no further rows."""

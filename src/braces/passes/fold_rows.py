@@ -139,7 +139,7 @@ class Folding:
         if not read:
             sums = [name for slot in definition.adds_to for name in op.inputs[slot]]
             zeros = all(gives_zeros(self._makers.get(name)) for name in sums)
-            return definition.product or (bool(sums) and zeros)
+            return definition.additive or (bool(sums) and zeros)
         adds = {*definition.adds_to} == {*op.inputs} and read == own
         return adds or (definition.changes_only in ("shape", "axes") and read == own)
 

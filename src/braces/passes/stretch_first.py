@@ -6,7 +6,11 @@
     …: f32[n,b,8,8,4] = reshape(x=ys)
 
 So are operators written that take no further axis, as convolutions do, where each entry along
-the first axis of all that is another on each trip is on its own.
+the first axis of all that is another on each trip is on its own. And so are those that add up
+what they make of the entries, for the sum over all trips:
+
+    g: f32[3,3,3,4] = conv_to_weight(x=r, out=d)    in each of n trips, added up
+    total: f32[3,3,3,4] = conv_to_weight(x=xs, out=ds)
 """
 
 from __future__ import annotations
@@ -35,21 +39,17 @@ class StretchedFirst:
         op: The operator as it is written then.
         varying: What of its inputs is another on each trip.
         trips: How many there are.
+        totals: What `build` gives added up over all trips: all outputs, or none.
     """
 
     op: Op
     varying: Collection[str]
     trips: Size
-
-    @property
-    def totals(self) -> frozenset[str]:
-        """What `build` gives added up over all trips: nothing."""
-        return frozenset()
+    totals: frozenset[str]
 
     def adds_up(self, name: str) -> bool:
         """Whether it can give an output added up."""
-        del name
-        return False
+        return name in self.totals
 
     def build(self, values: Values) -> dict[str, Var]:
         """Append it; what stands for the outputs of the operator, by their names.
@@ -66,9 +66,15 @@ class StretchedFirst:
             return one("reshape", x, shape=(self.trips * size, *x.shape[2:]))
 
         inputs = {slot: [*map(given, names)] for slot, names in self.op.inputs.items()}
+
+        def whole(name: str, x: Var) -> Var:
+            if name in self.totals:
+                return x
+            return one("reshape", x, shape=(self.trips, size, *x.shape[1:]))
+
         made = apply(self.op.type, inputs, self.op.attrs, wanted=tuple(self.op.outputs))
         return {
-            name: one("reshape", x, shape=(self.trips, size, *x.shape[1:]))
+            name: whole(name, x)
             for slot, names in self.op.outputs.items()
             for name, x in zip(names, made[slot], strict=True)
         }
@@ -89,24 +95,20 @@ def stretched_first(
     if definition.axes_rule is None or is_random(op) or op.bodies():
         return None
     types = {name: type_of(name) for name in names}
-    led = {*varying, *op.binds()}
-    if not all(isinstance(types[n], TensorType) and shape_of(types[n]) for n in led):
+    if not all(isinstance(type_, TensorType) for type_ in types.values()):
         return None
-    if not _on_its_own(op, axes_of(op, types.__getitem__), led):
-        return None
-    longer = {n: _longer(type_, trips) if n in led else type_ for n, type_ in types.items()}
-    (out, *_) = op.binds()
-    made = op.with_(attrs=_attrs(op, shape_of(longer[out])))
-    try:
-        found = infer_op(made, longer, Unifier())
-    except BracesError:
-        return None
-    fits = all(longer[name] == type_ for name, type_ in found.items())
-    return StretchedFirst(made, varying, trips) if fits else None
+    axes, outs = axes_of(op, types.__getitem__), frozenset(op.binds())
+    index = _first_of(op, axes, {*varying, *outs})
+    if index is not None and axes.keeps(index):
+        return _written(op, types, trips, varying, frozenset())
+    index = _first_of(op, axes, varying)
+    if index is not None and index not in axes.mixed and definition.additive:
+        return _written(op, types, trips, varying, outs)
+    return None
 
 
-def _on_its_own(op: Op, axes: AxisMap, led: Collection[str]) -> bool:
-    """Whether all these and nothing else begin with one axis, each entry on its own."""
+def _first_of(op: Op, axes: AxisMap, led: Collection[str]) -> str | None:
+    """The axis with which all these begin, and which nothing else has."""
     firsts, others = set[str | None](), set[str | None]()
     for out, slots in ((False, op.inputs), (True, op.outputs)):
         for slot, names in slots.items():
@@ -115,7 +117,28 @@ def _on_its_own(op: Op, axes: AxisMap, led: Collection[str]) -> bool:
                 firsts.update((indices[:1] or (None,)) if name in led else ())
                 others.update(indices[name in led :])
     index = firsts.pop() if len(firsts) == 1 else None
-    return index is not None and index not in others and axes.keeps(index)
+    return None if index in others else index
+
+
+def _written(
+    op: Op,
+    types: Mapping[str, Type],
+    trips: Size,
+    varying: Collection[str],
+    totals: frozenset[str],
+) -> StretchedFirst | None:
+    """The operator for the entries of all trips, if it gives what is wanted of it then."""
+    led = {*varying, *op.binds()} - totals
+    longer = {n: _longer(type_, trips) if n in led else type_ for n, type_ in types.items()}
+    (out, *_) = op.binds()
+    made = op.with_(attrs=_attrs(op, shape_of(longer[out])))
+    try:
+        found = infer_op(made, longer, Unifier())
+    except BracesError:
+        return None
+    if any(longer[name] != type_ for name, type_ in found.items()):
+        return None
+    return StretchedFirst(made, varying, trips, totals)
 
 
 def _longer(type_: Type, trips: Size) -> Type:

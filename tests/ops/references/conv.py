@@ -93,7 +93,29 @@ def convolution(
     return out.transpose(np.argsort(CHANNELS_FIRST[layout]))
 
 
+def to_input(weight: Array, result: Array, *, shape: Any, **attrs: Any) -> Array:
+    """One number of the input at a time: what the convolution makes of it meets the result."""
+    return beside(lambda x: convolution(x, weight, None, **attrs), result, shape)
+
+
+def to_weight(x: Array, result: Array, *, shape: Any, **attrs: Any) -> Array:
+    """As `to_input`, of the weight."""
+    return beside(lambda weight: convolution(x, weight, None, **attrs), result, shape)
+
+
+def beside(made: Any, result: Array, shape: Any) -> Array:
+    """The gradient of the sum of a result, where that is linear in an array."""
+    found = np.zeros(shape, floating(result).dtype)
+    for place in np.ndindex(*shape):
+        alone = np.zeros(shape, found.dtype)
+        alone[place] = 1
+        found[place] = (made(alone) * result).sum()
+    return found
+
+
 REFERENCES = {
     "conv1d": Reference(convolution),
     "conv2d": Reference(convolution),
+    "conv_to_input": Reference(to_input),
+    "conv_to_weight": Reference(to_weight),
 }
