@@ -8,7 +8,7 @@ So each of the three has the two others as its gradient, and gradients of any or
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from braces.builder.append import one
@@ -75,6 +75,11 @@ def _made(
     return wanted.dtype
 
 
+def _in_order(shape: Any, order: Sequence[int]) -> tuple[int, ...]:
+    """A shape in a kernel, where all sizes are numbers."""
+    return tuple(shape[axis] for axis in order)
+
+
 @op(
     axes=to_input,
     costly=True,
@@ -126,7 +131,7 @@ def conv_to_input(
     weight, result = map(floating, promoted(weight, result))
     order, kernel_order = orders(layout)
     kernel, result = jnp.transpose(weight, kernel_order), jnp.transpose(result, order)
-    found = tuple(shape[axis] for axis in order)
+    found = _in_order(shape, order)
     windows = windows_of(found, kernel.shape, stride, padding, dilation, groups)
     x = made_of("x", {"kernel": kernel, "out": result}, windows, found)
     return jnp.transpose(x, inverse(order))
@@ -192,7 +197,7 @@ def conv_to_weight(
     x, result = map(floating, promoted(x, result))
     order, kernel_order = orders(layout)
     x, result = jnp.transpose(x, order), jnp.transpose(result, order)
-    found = tuple(shape[axis] for axis in kernel_order)
+    found = _in_order(shape, kernel_order)
     windows = windows_of(x.shape, found, stride, padding, dilation, groups)
     kernel = made_of("kernel", {"x": x, "out": result}, windows, found)
     return jnp.transpose(kernel, inverse(kernel_order))
