@@ -275,6 +275,7 @@ def filled(g: Backward) -> list[Var]:
 @op(
     axes=along_axis,
     operations=0,
+    picks=("x",),
     examples=(
         "x=f32[6,2] sections=3",
         "x=f32[b,6] sections=(1,2,3) axis=1",

@@ -140,8 +140,9 @@ class Folding:
             sums = [name for slot in definition.adds_to for name in op.inputs[slot]]
             zeros = all(gives_zeros(self._makers.get(name)) for name in sums)
             return definition.additive or (bool(sums) and zeros)
-        adds = {*definition.adds_to} == {*op.inputs} and read == own
-        return adds or (definition.changes_only in ("shape", "axes") and read == own)
+        picks = definition.operations == 0 and definition.picks == tuple(op.inputs)
+        moves = picks or definition.changes_only in ("shape", "axes")
+        return read == own and (moves or {*definition.adds_to} == {*op.inputs})
 
     def _longer_op(self, op: Op) -> Op | None:
         """The operator for all trips, where it gives what is wanted of it then."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from operator import itemgetter
+from typing import TypeVar
 
 from braces.define.decorator import OPS
 from braces.ir.records import Op
@@ -18,6 +20,8 @@ from braces.passes.products import Joint, Key, total
 from braces.passes.setting import gibibytes, larger, setting
 from braces.passes.share import alike, key_of
 from braces.passes.trips import apart
+
+T = TypeVar("T")
 
 FEWEST = 3
 """Fewer products that are added stay: what varies in them is put together in each trip."""
@@ -92,6 +96,8 @@ class Sum:
 class Totals:
     """Memories to which products are added that share an operand.
 
+    Rows of a step have none: they give the products, which the branch around them adds up.
+
     Attributes:
         memories: The memories.
         links: What adds to each.
@@ -138,7 +144,7 @@ class Groups:
                 used.update(product.name for product in left.ops)
                 used.update([left.root.name] if isinstance(left, Sum) else [])
                 self._take(left, place)
-        for each in self._totals() if self.block.is_body else ():
+        for each in self._totals() if self.block.is_body else self._given():
             self._take(each, place)
         return bool(self.at)
 
@@ -231,21 +237,40 @@ class Groups:
                 if joint.out is not None and all(self._varies(op, joint)):
                     key = joint.alike(op, self.trips.type_of), joint
                     found.setdefault(key, []).append((memory, link, op))
+        for joint, ordered in self._of_factors(found, itemgetter(2)):
+            memories, links, ops = zip(*ordered, strict=True)
+            yield Totals(memories, links, ops, joint)
+
+    def _given(self) -> Iterator[Totals]:
+        """Products that a block gives and does not read, of what sums have joined already."""
+        found: dict[tuple[Key, Joint], list[Op]] = {}
+        for op, joint in self._joints:
+            ends = all(map(self._ends, op.binds()))
+            if ends and joint.out is not None and all(self._varies(op, joint)):
+                key = joint.alike(op, self.trips.type_of), joint
+                found.setdefault(key, []).append(op)
+        for joint, ordered in self._of_factors(found, lambda op: op):
+            yield Totals((), (), tuple(ordered), joint)
+
+    def _of_factors(
+        self, found: Mapping[tuple[Key, Joint], Sequence[T]], op_of: Callable[[T], Op]
+    ) -> Iterator[tuple[Joint, list[T]]]:
+        """What has products of all that a sum has joined, in the order of that."""
         factors = {one.factor for one in self.at.values() if isinstance(one, Sum)}
         largest = sorted(factors, key=lambda factor: -len(factor[0]))
         used = set[str]()
         for ((_, joint), each), (names, axis) in product(found.items(), largest):
             (operand,) = joint.operands
-            by_name = {operand.name(one[2]): one for one in each if one[2].name not in used}
+            left = (one for one in each if op_of(one).name not in used)
+            by_name = {operand.name(op_of(one)): one for one in left}
             if operand.axis == axis and names <= by_name.keys():
                 ordered = [by_name[name] for name in sorted(names, key=self._order.__getitem__)]
-                memories, links, ops = zip(*ordered, strict=True)
-                used.update(op.name for op in ops)
-                yield Totals(memories, links, ops, joint)
+                used.update(op_of(one).name for one in ordered)
+                yield joint, ordered
 
     def _links(self) -> Iterator[tuple[Memory, Op, Op]]:
         """Memories that do nothing but sum up products: what adds, and the products."""
-        view, results = self.trips.view, self.trips.body.results
+        view = self.trips.view
         asked = names_read(view.condition) if view.condition else set[str]()
         for memory in view.memories:
             link = self._makers.get(memory.next)
@@ -253,8 +278,8 @@ class Groups:
                 continue
             others = [name for name in link.reads() if name != memory.param]
             op = self._makers.get(others[0]) if len(others) == 1 else None
-            alone = self._reads.get(memory.next, 0) == 0 and results.count(memory.next) == 1
-            if op and alone and self._once(memory.param) and self._once(others[0]):
+            once = all(map(self._once, (memory.param, *others)))
+            if op and once and self._ends(memory.next):
                 yield memory, link, op
 
     # ---- what does ---------------------------------------------------------------------------
@@ -298,7 +323,7 @@ class Groups:
             case Sum():
                 last, adding = found.root, found.adding
             case Totals():
-                last = max(found.links, key=self.ops.index)
+                last = max(found.links or found.ops, key=self.ops.index)
                 adding = found.links
         self.at[last.name] = found
         self.gone.update(op.name for op in (*adding, *found.ops) if op is not last)
@@ -321,6 +346,10 @@ class Groups:
     def _once(self, name: str) -> bool:
         """Whether one operator reads something, once, and nothing else."""
         return self._reads.get(name) == 1 and name not in self.trips.body.results
+
+    def _ends(self, name: str) -> bool:
+        """Whether something is given, once, and not read."""
+        return self._reads.get(name, 0) == 0 and self.trips.body.results.count(name) == 1
 
     def _adds(self, op: Op) -> bool:
         """Whether an operator does nothing but add two values of its own type."""

@@ -127,12 +127,14 @@ class _Merging:
                 return self._beside(found, op, inner)
             case Sum() as found:
                 return self._added(found, inner)
+            case Totals(memories=()) as found:
+                return self._given(found, op, inner)
             case Totals() as found:
                 return self._summed(found, inner)
             case None:
                 return op
 
-    # ---- the three of them -------------------------------------------------------------------
+    # ---- each of them ------------------------------------------------------------------------
 
     def _beside(self, found: Shared, op: Op, inner: Place) -> Change:
         """One product; what each of them was is a part of it."""
@@ -177,6 +179,18 @@ class _Merging:
         final = self.place.table.names.unique(first.final)
         self.memories[found] = Memory(init.name, param.name, after.name, final)
         return None
+
+    def _given(self, found: Totals, op: Op, inner: Place) -> Change:
+        """One product, of which each that the block gives is a part."""
+        (operand,) = found.joint.operands
+        joined = self._together(found.names, operand.axis, inner)
+        with inner.building():
+            product = found.joint.build(found.ops[0], [joined], self._reader(inner))
+            parts = self._apart(product, found.joint, found.ops)
+        pairs = zip(found.ops, parts, strict=True)
+        names = {name: part.name for one, part in pairs for name in one.binds()}
+        inner.stand_for(names)
+        return {name: names[name] for name in op.binds()}
 
     # ---- joining and taking apart ------------------------------------------------------------
 

@@ -10,7 +10,7 @@
 
 So many people write a cell. The product of what only slices tell then goes before the loop:
 `batch` takes it. The gradient of that cuts a product, of which only a part is what the next
-trip needs; `defer` takes the rest.
+trip needs; `defer` takes the rest, and what nobody reads is not computed.
 
     y: f32[b,7] = matmul(x=d, y=v)            p: f32[b,3] = matmul(x=d, y=v0)
     p: f32[b,3] = getitem(x=y) {…}       ->   q: f32[b,4] = matmul(x=d, y=v1)
@@ -140,7 +140,7 @@ class _Separating:
         if joint.out is not None:
             cuts = self._cuts(op, joint)
             freed = [cut for cut in cuts if cut.name in self.block.after]
-            if freed and len(freed) < len(cuts):
+            if 0 < len(freed) < len(cuts) or self._is_read_in_part(op, cuts, joint.out):
                 yield from ((cut.name, _Cut(op, joint)) for cut in cuts)
             return
         varying = [self.trips.varies(one.name(op)) for one in joint.operands].index(True)
@@ -178,7 +178,9 @@ class _Separating:
         many = len(joint.operands)
         if not all(joint.holds(op, [size] * many, self.trips.type_of) for size in sizes):
             return False
-        note(place, f"takes `{op.name}` apart, of which some can leave it")
+        leaves = joint.out is None or any(name in self.block.after for name in parts)
+        rest = "can leave it" if leaves else "is not read"
+        note(place, f"takes `{op.name}` apart, of which some {rest}")
         self.gone.update([op.name] if joint.out is not None else [])
         return True
 
@@ -210,6 +212,13 @@ class _Separating:
         if result in self.trips.body.results or operand.axis != joint.out or rank[0] != rank[1]:
             return []
         return found if all(self._is_cut(reader, operand.axis) for reader in found) else []
+
+    def _is_read_in_part(self, op: Op, cuts: list[Op], axis: int) -> bool:
+        """Whether all that cuts a product leaves something of it out."""
+        sizes = (shape_of(self.trips.type_of(next(one.binds())))[axis] for one in (op, *cuts))
+        whole, *parts = (size if isinstance(size, int) else None for size in sizes)
+        read = sum(part or 0 for part in parts)
+        return whole is not None and None not in parts and 0 < read < whole
 
     def _is_cut(self, op: Op, axis: int) -> bool:
         """Whether an operator picks entries along an axis alone."""
