@@ -34,10 +34,8 @@ batchnorm2d br.batch_norm(x)
 bce br.mean(br.sigmoid_binary_cross_entropy(logits, target))
 bernoulli br.random.bernoulli(shape, probability)
 binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
-bitwise_and x & y
-bitwise_not ~x
-bitwise_or x | y
-bitwise_xor x ^ y
+bitcast_convert_type br.bitcast(x, dtype)
+bitwise_not br.bitwise_invert(x), or ~x
 bmm br.matmul(x, y)
 broadcast br.broadcast_to(x, shape)
 broadcast_arrays br.broadcast_to(x, shape): operators broadcast by themselves

@@ -70,6 +70,12 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "finite": (lambda x: jnp.isfinite(1 / x), (X,)),
     "compared": (lambda x, y: (x < y, x <= y, x > y, x >= y, x == y, x != y), (X, Y)),
     "logic": (lambda b: (b & ~b, b | b.T.any(), b ^ b.all()), (B,)),
+    "bits": (lambda n, m: (n & m, n | m, n ^ m, ~n, n << 2, n >> 1, n.view("u4") >> 3), (N, M)),
+    "bits of signed numbers": (
+        lambda n: (lax.shift_right_logical(n, np.int32(3)), n.astype("u1") >> 1),
+        (N,),
+    ),
+    "bits of floats": (lambda x: lax.bitcast_convert_type(x, "i4") ^ 1, (X,)),
     "integers": (lambda n, m: (lax.div(n, m), lax.rem(n, m), n // m, n % m), (N, M)),
     "remainder": (lambda x, y: (lax.rem(x, y), x % y), (X, Y)),
     "chosen by a bool": (lambda b, x, y: jnp.where(b, x, y), (B, X, Y)),
@@ -241,7 +247,7 @@ def refused(function: Callable[..., Any], *types: str) -> str:
     ("function", "kind", "said"),
     [
         (lambda x: jnp.sort(x), "f4", "`sort` of JAX, for which there is no operator"),
-        (lambda n: n & 1, "i4", "`and` of JAX, of int32"),
+        (lambda x: lax.bitcast_convert_type(x, "i2"), "f4", "of float32 as int16"),
         (lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO), "f4", "away from zero"),
         (lambda x: lax.reshape(x, (6,), (1, 0)), "f4", "another order of axes"),
     ],

@@ -21,13 +21,14 @@ SAME = {
     "ge": "greater_equal", "gt": "greater", "is_finite": "isfinite", "le": "less_equal",
     "log": "log", "log1p": "log1p", "logistic": "sigmoid", "lt": "less", "max": "maximum",
     "min": "minimum", "mul": "multiply", "ne": "not_equal", "neg": "negative",
-    "rsqrt": "rsqrt", "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
-    "square": "square", "stop_gradient": "stop_gradient", "sub": "subtract", "tan": "tan",
-    "tanh": "tanh",
+    "rsqrt": "rsqrt", "shift_left": "bitwise_left_shift",
+    "shift_right_arithmetic": "bitwise_right_shift", "sign": "sign", "sin": "sin",
+    "sinh": "sinh", "sqrt": "sqrt", "square": "square", "stop_gradient": "stop_gradient",
+    "sub": "subtract", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
 """Primitives that there is an operator for, of the same operands."""
-LOGIC = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor", "not": "logical_not"}
-"""The same, of bools."""
+BITWISE = {"and": "and", "or": "or", "xor": "xor", "not": "invert"}
+"""What primitives of bools and of bits are called as operators, behind `bitwise_`."""
 REDUCTIONS = {
     "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min",
     "reduce_and": "all", "reduce_or": "any",
@@ -39,11 +40,25 @@ def same(op_type: str, e: Equation, *values: Value) -> Var:
     return one(op_type, *map(e.lift, values))
 
 
-def logic(op_type: str, e: Equation, *values: Value) -> Var:
-    """One operator of bools; there is none for the bits of integers."""
-    if e.dtype != BOOL:
-        e.refuse(f"of {e.dtype}: there is no operator for the bits of a number")
-    return same(op_type, e, *values)
+def logic(name: str, e: Equation, *values: Value) -> Var:
+    """One operator of bools, or of the bits of integers."""
+    logical = e.dtype == BOOL
+    return same(f"logical_{name}" if logical else f"bitwise_{BITWISE[name]}", e, *values)
+
+
+def shift_bits_down(e: Equation, x: Value, y: Value) -> Var:
+    """Bits moved down, with zeros behind them: those of an unsigned number."""
+    unsigned = np.dtype(f"u{e.dtype.itemsize}")
+    left, right = (one("bitcast", e.lift(value), dtype=unsigned) for value in (x, y))
+    return one("bitcast", one("bitwise_right_shift", left, right), dtype=e.dtype)
+
+
+def bitcast(e: Equation, x: Value) -> Var:
+    """The same bits as numbers of another dtype."""
+    value, dtype = e.lift(x), np.dtype(e.params["new_dtype"])
+    if value.dtype.itemsize != dtype.itemsize:
+        e.refuse(f"of {value.dtype} as {dtype}, which has another number of bits")
+    return one("bitcast", value, dtype=dtype)
 
 
 def power(e: Equation, x: Value, y: Value) -> Var:
@@ -155,10 +170,11 @@ def _named(rule: Callable[..., Value], table: Mapping[str, str]) -> dict[str, Ru
 
 ARITHMETIC: Mapping[str, Rule] = {
     **_named(same, SAME),
-    **_named(logic, LOGIC),
+    **_named(logic, {name: name for name in BITWISE}),
     **_named(reduction, REDUCTIONS),
     **_named(running, {"cumsum": "cumsum", "cumprod": "cumprod"}),
     **_named(best, {"argmax": "argmax", "argmin": "argmin"}),
+    "bitcast_convert_type": bitcast,
     "clamp": clamp,
     "convert_element_type": convert,
     "div": divide,
@@ -168,4 +184,5 @@ ARITHMETIC: Mapping[str, Rule] = {
     "rem": remainder,
     "round": rounded,
     "select_n": select,
+    "shift_right_logical": shift_bits_down,
 }

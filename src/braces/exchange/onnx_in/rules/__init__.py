@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from braces.exchange.onnx_in.node import Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
+from braces.exchange.onnx_in.rules.bits import BITS
 from braces.exchange.onnx_in.rules.control import CONTROL
 from braces.exchange.onnx_in.rules.gathering import GATHERING
 from braces.exchange.onnx_in.rules.layers import LAYERS
@@ -26,6 +27,7 @@ RULES: Mapping[str, Rule] = {
     **LAYERS,
     **RECURRENT,
     **SEQUENCES,
+    **BITS,
     **CONTROL,
 }
 """An operator that is not here is written out as others where ONNX does that, else refused."""

@@ -1,0 +1,61 @@
+"""Bits: those of floats, counts beyond all bits, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import DTypeError
+
+pytestmark = pytest.mark.unoptimized
+
+
+def run(mode: str, build: Callable[..., br.Var], *arrays: Any) -> Any:
+    with br.Program() as program:
+        given = [br.data(f"x{i}", a.shape, a.dtype) for i, a in enumerate(arrays)]
+        out = build(*given)
+    feed = {var.name: array for var, array in zip(given, arrays, strict=True)}
+    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=out)
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [("float32", "int32"), ("float64", "uint64"), ("float16", "int16"), ("float32", "float32")],
+)
+def test_floats_and_integers_of_one_width_have_the_same_bits(
+    mode: str, kind: str, other: str
+) -> None:
+    x = np.array([0.0, -0.0, 1.5, -2.25, np.inf], kind)
+    bits = run(mode, lambda x: br.bitcast(x, other), x)
+    np.testing.assert_array_equal(bits, x.view(other))
+    np.testing.assert_array_equal(run(mode, lambda n: br.bitcast(n, kind), bits), x)
+
+
+def test_what_is_moved_by_all_bits_or_more_is_gone(mode: str) -> None:
+    x, by = np.array([-5, 5, -5, 5], "i2"), np.array([16, 16, -1, 40], "i2")
+    np.testing.assert_array_equal(run(mode, br.bitwise_left_shift, x, by), [0, 0, 0, 0])
+    np.testing.assert_array_equal(run(mode, br.bitwise_right_shift, x, by), [-1, 0, -1, 0])
+    unsigned = run(mode, br.bitwise_right_shift, x.view("u2"), by.view("u2"))
+    np.testing.assert_array_equal(unsigned, [0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "word"),
+    [
+        (lambda x: br.bitwise_and(x, x), "f4", "integers and bools, not float32"),
+        (br.bitwise_invert, "f4", "integers and bools, not float32"),
+        (lambda x: br.bitwise_left_shift(x, x), "?", "takes integers, not bool"),
+        (lambda x: br.bitcast(x, "i64"), "f4", "32 bits of float32 as int64, which has 64"),
+        (lambda x: br.bitcast(x, "f64"), "c8", "complex"),
+    ],
+)
+def test_what_has_no_such_bits_is_refused(build: Any, kind: str, word: str) -> None:
+    with br.Program() as program:
+        x = br.data("x", ["b"], kind)
+        with pytest.raises(DTypeError, match=word):
+            build(x)
+        assert not program.block(0).ops
