@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
-from braces.builder.append import one
+from braces.builder.append import apply, one
 from braces.builder.scalars import literal
-from braces.builder.var import Var
+from braces.builder.var import Var, tensor_type
 from braces.define.axes import (
     Attrs,
     AxisMap,
@@ -23,11 +23,14 @@ from braces.define.inference import Context
 from braces.define.kinds import KINDS, LED
 from braces.dims import Shape, Size, product
 from braces.dtypes import TensorType
-from braces.errors import ShapeError
+from braces.errors import ShapeError, suggest
 from braces.lazy import jnp
 from braces.ops.assemble import pieces
 from braces.ops.linear import linear
-from braces.ops.rules import Backward, axis_index
+from braces.ops.rules import Backward, axis_index, zeros_of
+
+MODES = CONSTANT, *_ = ("constant", "edge", "reflect", "symmetric", "wrap")
+"""What margins hold, as NumPy calls it."""
 
 Widths: TypeAlias = "tuple[tuple[Size, Size], ...]"
 
@@ -68,12 +71,25 @@ def padded(types: Types, attrs: Attrs) -> AxisMap:
         "x=f64[b] widths=((2,0),)",
         "x=f32[0,2] widths=((1,1),(0,0))",
         "x=i32[3] widths=(2,1) value=7",
+        "x=f64[b,4] widths=((0,0),(2,3)) mode=reflect",
+        "x=f32[2,t] widths=((1,0),(3,2)) mode=edge",
+        "x=f64[2,h] widths=((2,1),(1,9)) mode=wrap",
+        "x=i32[3] widths=(2,1) mode=symmetric",
     ),
 )
-def pad(x: Tensor, *, widths: Widths, value: float = 0.0) -> Tensor:
-    """An array with a margin of one value around it.
+def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: float = 0.0) -> Tensor:
+    """An array with a margin around it: of one value, or of its own numbers.
 
-        out[i + before, …] = x[i, …], and `value` elsewhere
+        out[i + before, …] = x[i, …], and elsewhere, of 1 2 3 with two on both sides,
+
+        constant    v v 1 2 3 v v    `value`
+        edge        1 1 1 2 3 3 3    the number at the edge
+        reflect     3 2 1 2 3 2 1    mirrored at the edge
+        symmetric   2 1 1 2 3 3 2    mirrored, the edge among it
+        wrap        2 3 1 2 3 1 2    from the other end
+
+    Where the margin is longer than the axis, this goes on. An axis without elements has none to
+    repeat; its margin holds `value`.
 
     Inputs:
         x: any[*shape].
@@ -81,17 +97,21 @@ def pad(x: Tensor, *, widths: Widths, value: float = 0.0) -> Tensor:
     Attributes:
         widths: A pair (before, after) for each axis; one pair or one number for all. They may
             be symbolic.
-        value: What the margin holds.
+        mode: What the margin holds, as above.
+        value: What a constant margin holds.
 
     Outputs:
         out: any; on each axis before + size + after.
 
     Raises:
-        ShapeError: A width is negative, or the number of pairs is not that of axes.
+        ShapeError: A width is negative, the number of pairs is not that of axes, or there is no
+            such mode.
         DTypeError: The dtype cannot hold `value`.
     """
     margins: Any = for_each_axis(widths, x.ndim)
-    return jnp.pad(x, margins, constant_values=value).astype(x.dtype)
+    if mode == CONSTANT or not x.size:
+        return jnp.pad(x, margins, constant_values=value).astype(x.dtype)
+    return jnp.pad(x, margins, mode=mode)
 
 
 def for_each_axis(widths: Widths, rank: int) -> Widths:
@@ -100,9 +120,13 @@ def for_each_axis(widths: Widths, rank: int) -> Widths:
 
 
 @pad.infer
-def infer_pad(context: Context, x: TensorType, *, widths: Widths, value: float) -> TensorType:
+def infer_pad(
+    context: Context, x: TensorType, *, widths: Widths, mode: str, value: float
+) -> TensorType:
     """The sizes with their margins, which the dtype can hold."""
     literal(value, x.dtype)
+    if mode not in MODES:
+        raise ShapeError(f"pad has no mode {mode!r}.", fix=suggest(mode, MODES))
     if len(widths) not in (1, x.rank):
         raise ShapeError(
             f"pad needs a pair of widths for each of {x.rank} axes, not {len(widths)}.",
@@ -121,8 +145,12 @@ def infer_pad(context: Context, x: TensorType, *, widths: Widths, value: float) 
 
 @pad.gradient
 def pad_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent without the margins."""
+    """The cotangent without the margins; their own is added to what they repeat."""
     x, grad = g["x"], g.out_grad
+    if g.attrs["mode"] != CONSTANT:
+        given = {"x": (zeros_of(tensor_type(x)),), "out_grad": (grad,)}
+        (grad,) = apply("pad.vjp", given, g.attrs, wanted=("x_grad",))["x_grad"]
+        return {"x": grad}
     for axis, (before, after) in enumerate(for_each_axis(g.attrs["widths"], x.ndim)):
         if before != 0 or after != 0:
             sizes = (before, x.shape[axis], after)

@@ -9,7 +9,9 @@ import numpy as np
 from references import Array, Reference
 
 
-def pad(x: Array, widths: Any, value: float) -> Array:
+def pad(x: Array, widths: Any, mode: str, value: float) -> Array:
+    if mode != "constant" and x.size:
+        return np.pad(x, widths, mode)
     return np.pad(x, widths, constant_values=x.dtype.type(value))
 
 

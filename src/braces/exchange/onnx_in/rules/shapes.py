@@ -215,16 +215,21 @@ def pad(node: Node) -> Var:
         fill = node.attr("value", 0.0)
     else:
         widths = node.ints(1, "The widths") or list[Size]()
-        fill, axes = node.number(2, "The value", 0), node.ints(3, "The axes")
+        axes, fill = node.ints(3, "The axes"), _fill(node)
     places = [int(a) % x.ndim for a in (range(x.ndim) if axes is None else axes)]
     ends = list(zip(widths[: len(places)], widths[len(places) :], strict=True))
-    return padded(node, x, dict(zip(places, ends, strict=True)), mode, fill)
+    return padded(x, dict(zip(places, ends, strict=True)), mode, fill)
 
 
-def padded(
-    node: Node, x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any
-) -> Var:
-    """An array with numbers added at both ends of axes, by the axis."""
+def _fill(node: Node) -> Any:
+    """What margins hold: a number, or a variable where that follows from what is fed."""
+    if node.has(2) and node.maybe_known(2) is None:
+        return node.var(2)
+    return node.number(2, "The value", 0)
+
+
+def padded(x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any) -> Var:
+    """An array with numbers added at both ends of axes, by the axis; or taken away there."""
     for axis, ends in widths.items():
         less = [n if isinstance(n, int) and n < 0 else 0 for n in ends]
         if any(less):
@@ -232,23 +237,16 @@ def padded(
     more: list[tuple[Size, Size]] = [(0, 0)] * x.ndim
     for axis, (before, after) in widths.items():
         more[axis] = _not_negative(before), _not_negative(after)
-    if mode == "constant":
-        return ops.pad(x, more, value=fill) if any(w != (0, 0) for w in more) else x
-    for axis, ends in enumerate(more):
-        x = _mirrored(node, x, axis, ends, mode) if ends != (0, 0) else x
-    return x
+    if all(ends == (0, 0) for ends in more):
+        return x
+    if not isinstance(fill, Var):
+        return ops.pad(x, more, mode=mode, value=fill)
+    inside = ops.pad(ops.ones_like(x, dtype="bool"), more)
+    return ops.where(inside, ops.pad(x, more), ops.reshape(fill, ()))
 
 
 def _not_negative(width: Size) -> Size:
     return 0 if isinstance(width, int) and width < 0 else width
-
-
-def _mirrored(node: Node, x: Var, axis: int, ends: Sequence[Size], mode: str) -> Var:
-    whole, given = x.shape[axis], [n for n in ends if isinstance(n, int)]
-    if not isinstance(whole, int) or len(given) != len(ends):
-        node.refuse(f"cannot pad an axis of a symbolic size by mode {mode}", "Fix it: sizes=.")
-    pad_of: Any = np.pad
-    return ops.take(x, pad_of(np.arange(whole, dtype=np.int64), given, mode=mode), axis=axis)
 
 
 def depth_to_space(node: Node) -> Var:
