@@ -75,6 +75,20 @@ def test_sizes_that_shapes_compute_are_no_operators() -> None:
     assert [op.type for op in prog.block(0).ops] == ["reshape"]
 
 
+PAIRS = """pairs (float[N, M] x) => (float[K, 2, 4] y) {
+    wanted = Constant<value = int64[3] {-1, 2, 4}>()
+    y = Reshape(x, wanted)
+}"""
+
+
+def test_sizes_that_only_sensible_inputs_have_are_looked_at_in_the_run() -> None:
+    (y,) = run(model(PAIRS), {"x": np.arange(16, dtype="float32").reshape(2, 8)})
+    assert y.shape == (2, 2, 4)
+    prog, _ = br.from_onnx(model(PAIRS))
+    with pytest.raises(br.errors.RunError, match="pairs:2"):
+        br.Executor().run(prog, br.Scope(), feed={"x": np.ones((3, 3), "float32")}, fetch="y")
+
+
 def test_a_size_can_be_fixed() -> None:
     prog, _ = br.from_onnx(model(LAYER), sizes={"N": 4})
     assert str(prog.var("y").type) == "f32[4,2]"
@@ -108,7 +122,7 @@ def test_a_branch_on_what_is_known_is_the_case_alone() -> None:
         "y = If", "flag = Constant<value = bool {1}>()\n    y = If"
     )
     prog, _ = br.from_onnx(model(known))
-    assert [op.type for op in prog.block(0).ops] == ["exp"]
+    assert [op.type for op in prog.block(0).ops] == ["exp", "identity"]
 
 
 LOOP = """powers (int64 trips, float[2] x) => (float[2] last, float[K, 2] rows) {

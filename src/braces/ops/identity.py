@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered
+from braces.define.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    shape_of,
+    tuple_of,
+)
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
-from braces.dtypes import Type
+from braces.dims import Dim, Shape, sum_of
+from braces.dtypes import TensorType, Type
+from braces.errors import RunError, ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.linear import VarSlots, linear
 from braces.ops.rules import Backward
@@ -52,6 +64,87 @@ def identity_gradient(g: Backward) -> dict[str, Var]:
 
 
 linear(identity)
+
+
+def ensured(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes; those that are called otherwise now are as long in any run that goes well."""
+    have, want = shape_of(types["x"][0]), tuple_of(attrs["shape"])
+    indices = numbered(len(have))
+    mixed = [i for i, a, b in zip(indices, have, want, strict=False) if a != b]
+    return mapped(types, {"x": (indices,)}, {"out": (indices,)}, mixed)
+
+
+@op(
+    axes=ensured,
+    changes_only="shape",
+    operations=0,
+    examples=("x=f32[2,3] shape=(2,3)", "x=f64[b,4] shape=(b,4)", "x=i32[] shape=()"),
+)
+def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
+    """The input itself, whose sizes are said to be these.
+
+        out = x
+
+    For sizes that are equal in every run that makes sense, though nothing in the program says
+    so: a padded length that is a multiple of eight, two inputs of one length. A run looks
+    before it computes.
+
+    Inputs:
+        x: any[*shape_of_x].
+
+    Attributes:
+        shape: The sizes, symbolic or not.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: They are not, for all values of the symbols.
+        RunError: They are not in a run.
+
+    Example:
+        >>> import braces as br, numpy as np
+        >>> with br.Program() as prog:
+        ...     x, y = br.data("x", ["n"]), br.data("y", ["m"])
+        ...     out = x + br.ensure_shape(y, x.shape)
+        >>> feed = {"x": np.ones(2, "float32"), "y": np.ones(3, "float32")}
+        >>> br.Executor().run(prog, br.Scope(), feed=feed, fetch=out)
+        Traceback (most recent call last):
+        ...
+        braces.errors.RunError: Sizes are not what they were said to be.
+        ...
+    """
+    return x if tuple(x.shape) == tuple(shape) else jnp.zeros(shape, x.dtype)
+
+
+@ensure_shape.infer
+def infer_ensure_shape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
+    """The sizes that are said, where they can be those of `x`."""
+    wanted = tuple(map(context.unifier.resolve, shape))
+    problem = f"{x} is not of the shape ({', '.join(map(str, wanted))})."
+    if x.rank != len(wanted):
+        raise ShapeError(problem, fix="Say one size for each axis.")
+    for size, want in zip(x.shape, wanted, strict=True):
+        apart = sum_of((context.unifier.resolve(size), want * -1))
+        low, high = apart.bounds if isinstance(apart, Dim) else (apart, apart)
+        if low > 0 or high < 0:
+            raise ShapeError(problem, fix="Say sizes that it can have in a run.")
+    return x.with_shape(wanted)
+
+
+@ensure_shape.checked(RunError, "Sizes are not what they were said to be.")
+def shape_differs(x: Tensor, *, shape: Shape) -> bool:
+    """Whether a size is another one."""
+    return tuple(x.shape) != tuple(shape)
+
+
+@ensure_shape.gradient
+def ensure_shape_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent, in the sizes of `x`."""
+    return {"x": one("ensure_shape", g.out_grad, shape=g["x"].shape)}
+
+
+linear(ensure_shape)
 
 
 def fenced(types: Types, attrs: Attrs) -> AxisMap:

@@ -7,6 +7,7 @@ import numpy as np
 from references import Reference
 
 REFERENCES = {
+    "ensure_shape": Reference(lambda x, shape: np.array(x)),
     "identity": Reference(np.array),
     "fence": Reference(lambda gate, x: x),
 }

@@ -236,7 +236,7 @@ def _give_value(reader: Reader, value: Value, name: str) -> None:
 
 
 def _named(program: Builder, var: Var, name: str) -> Var:
-    """What an output gives, which has a name of its own; that of the model where it is new."""
-    if var.info.kind == VALUE and var.name not in program.results:
+    """What an output gives, under the name that the model has for it."""
+    if var.name == name and var.info.kind == VALUE:
         return var
     return one("identity", var, name=free(program.table, name))

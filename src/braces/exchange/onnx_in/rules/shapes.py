@@ -22,8 +22,8 @@ from braces.exchange.onnx_in.rules.reductions import axes_of
 from braces.frontend import functions as ops
 from braces.ir.records import Literal
 
-FAR = 1 << 31
-"""Bounds of slices from here on mean the end of the axis."""
+FAR = 10**9
+"""Bounds of slices from here on mean the end of the axis; no file holds a longer one."""
 
 
 def constant(node: Node) -> Known:
@@ -56,10 +56,27 @@ def reshape(node: Node) -> Var:
     given = node.attr("shape") if node.version < 5 else node.ints(1, "The shape")
     wanted = list[Size](given or ())
     if not node.flag("allowzero"):
-        wanted = [
-            x.shape[i] if isinstance(n, int) and n == 0 else n for i, n in enumerate(wanted)
-        ]
-    return ops.reshape(x, wanted)
+        wanted = [x.shape[i] if n == 0 else n for i, n in enumerate(wanted)]
+    return in_shape(x, wanted)
+
+
+def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
+    """The same numbers in another shape, of as many in every run that makes sense."""
+    have = dims.product(x.shape)
+    wanted = _without_rest(have, wanted)
+    want = dims.product(wanted)
+    if -1 in wanted or have == want or not sizes.symbolic(have, want):
+        return ops.reshape(x, wanted)
+    return ops.reshape(ops.ensure_shape(ops.reshape(x, (have,)), (want,)), wanted)
+
+
+def _without_rest(have: Size, wanted: Sequence[Size]) -> list[Size]:
+    """Sizes without a -1, where nothing says that what is left over comes out even."""
+    others = dims.product([size for size in wanted if size != -1])
+    known = not sizes.symbolic(have, others) or dims.divide_exactly(have, others) is not None
+    if known or wanted.count(-1) != 1:
+        return list(wanted)
+    return [dims.call("floordiv", have, others) if n == -1 else n for n in wanted]
 
 
 def flatten(node: Node) -> Var:
@@ -94,8 +111,20 @@ def squeeze(node: Node) -> Var:
 
 
 def concat(node: Node) -> Var:
-    """One after the other along an axis."""
-    return ops.concat(node.vars(), axis=node.attr("axis", 1))
+    """One after the other along an axis; the others are as long, in every run that makes sense."""
+    xs = node.vars()
+    axis = node.axis("axis", 1, xs[0].ndim)
+    return ops.concat([_as_long(x, xs, axis) for x in xs], axis=axis)
+
+
+def _as_long(x: Var, others: Sequence[Var], axis: int) -> Var:
+    """An array whose axes, but for one, are called as those of the others."""
+    wanted = list(x.shape)
+    for at in {*range(x.ndim)} - {axis}:
+        found = [other.shape[at] for other in others if other.ndim == x.ndim]
+        wanted[at] = next((n for n in found if isinstance(n, int)), found[0])
+    same = all(a == b or not sizes.symbolic(a, b) for a, b in zip(x.shape, wanted, strict=True))
+    return x if same else ops.ensure_shape(x, wanted)
 
 
 def split(node: Node) -> tuple[Var, ...]:
@@ -140,7 +169,7 @@ def _cut(node: Node, x: Var, axis: int, start: Size, end: Size, step: Size) -> V
     if not isinstance(step, int):
         node.refuse("has a step that is no number")
     if isinstance(start, int) and isinstance(end, int):
-        first, last = (None if abs(n) >= FAR - 1 else n for n in (start, end))
+        first, last = (None if abs(n) >= FAR else n for n in (start, end))
         return x[(slice(None),) * axis + (slice(first, last, step),)]
     if step != 1:
         node.refuse("has a step and bounds that follow from a symbolic size")
@@ -152,7 +181,7 @@ def clipped(whole: Size, bound: Size) -> Size:
     """A bound of a slice: from the end where it is negative, and within the axis."""
     if isinstance(bound, int) and bound < 0:
         return sizes.largest(sizes.plus(whole, bound), 0)
-    if isinstance(bound, int) and bound >= FAR - 1:
+    if isinstance(bound, int) and bound >= FAR:
         return whole
     within = dims.never_negative(sizes.minus(whole, bound))
     return bound if within else sizes.smallest(whole, bound)
