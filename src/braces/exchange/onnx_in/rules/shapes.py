@@ -111,7 +111,7 @@ def squeeze(node: Node) -> Var:
 
 
 def concat(node: Node) -> Var:
-    """One after the other along an axis; the others are as long, in every run that makes sense."""
+    """One after the other along an axis; the others are as long in a run that makes sense."""
     xs = node.vars()
     axis = node.axis("axis", 1, xs[0].ndim)
     return ops.concat([_as_long(x, xs, axis) for x in xs], axis=axis)
