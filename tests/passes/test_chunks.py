@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.passes.test_over_trips import MODES, PLAIN, ROWS, built, close, run, values
+from tests.cells import close, ran, tagger
+from tests.passes.test_over_trips import MODES, PLAIN, ROWS, values
 
 import braces as br
 from braces.ir.records import Body
@@ -42,27 +43,29 @@ def planned(prog: br.Program, fetch: Any, trips: int) -> Body:
 @pytest.mark.parametrize("cell", ["simple", "lstm", "attention"])
 @pytest.mark.unoptimized
 def test_chunks_give_the_values_and_gradients_of_the_loop(cell: str, limit: Limit) -> None:
-    prog, wanted = built(cell, order=2)
+    prog, wanted = tagger(cell, order=2)
     whole = loops(planned(prog, wanted, 19))
     limit(2**12)
     assert loops(planned(prog, wanted, 19)) > whole
-    for trips in (0, 1, 16, 19):
-        as_written = run(prog, wanted, trips, mode="interpret")
-        for mode in MODES:
-            close(run(prog, wanted, trips, mode=mode, passes=br.passes.default), as_written)
+    feeds = [values(trips) for trips in (0, 1, 16, 19)]
+    as_written = ran(prog, wanted, feeds, mode="interpret")
+    for mode in MODES:
+        close(ran(prog, wanted, feeds, mode=mode, passes=br.passes.default), as_written)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.unoptimized
 def test_chunks_count_as_the_loop_does(reverse: bool, limit: Limit) -> None:
-    prog, wanted = built("lstm", order=1, reverse=reverse)
+    prog, wanted = tagger("lstm", order=1, reverse=reverse)
     limit(2**12)
-    for trips in (32, 37):
-        as_written = run(prog, wanted, trips, passes=PLAIN)
-        for mode in MODES:
-            close(run(prog, wanted, trips, mode=mode, passes=br.passes.default), as_written)
+    feeds = [values(trips) for trips in (32, 37)]
+    as_written = ran(prog, wanted, feeds, passes=PLAIN)
+    for mode in MODES:
+        close(ran(prog, wanted, feeds, mode=mode, passes=br.passes.default), as_written)
 
 
 @pytest.mark.parametrize("trips", [32, 35])
+@pytest.mark.unoptimized
 def test_sizes_that_are_declared_have_chunks_too(trips: int, limit: Limit) -> None:
     with br.Program() as prog:
         xs = br.data("xs", [trips, ROWS, 4], dtype="float64")
@@ -80,7 +83,7 @@ def test_sizes_that_are_declared_have_chunks_too(trips: int, limit: Limit) -> No
     assert loops(prog.explain(fetch=wanted).program.main) > 2
     for mode in MODES:
         made, as_written = (
-            run(prog, wanted, trips, feed, mode=mode, passes=passes)
+            ran(prog, wanted, [feed], mode=mode, passes=passes)
             for passes in (br.passes.default, PLAIN)
         )
         close(made, as_written)
@@ -121,7 +124,7 @@ def test_what_is_large_never_exists_for_all_trips(trained: bool, limit: Limit) -
 
 
 def test_plans_are_by_the_number_of_trips_that_fit(limit: Limit) -> None:
-    prog, wanted = built("simple", order=1)
+    prog, wanted = tagger("simple", order=1)
     limit(2**12)
     exe, scope = br.Executor(), br.Scope()
     exe.init(prog, scope, seed=1)

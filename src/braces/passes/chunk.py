@@ -11,15 +11,17 @@
       }                                         }
                                               s: f32[4096] = reshape(x=r)
 
-`batch` and `defer` then compute for all trips of a chunk at once, as many as fit:
-so there is a long product, and never all of it. Gradients are loops like any other. What is
-left over where chunks do not come out even is a loop of its own. Results are those of the loop.
-Which trips fit follows from the sizes of a run; see `braces.passes.setting`.
+`batch` and `defer` then compute for all trips of a chunk at once, as many as fit: so there is
+one long product for each, and never all of it. Gradients are loops like any other. What is left
+over where chunks do not come out even is a loop of its own. Rows and slices are copied then, so
+where these are too large too, the loop stays. Results are those of the loop. Which trips fit
+follows from the sizes of a run; see `braces.passes.setting`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from braces.dims import Size
 from braces.dtypes import bytes_of
@@ -31,7 +33,7 @@ from braces.passes.defer import bytes_after
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.segments import carries_lists, segmented
-from braces.passes.setting import at_once, gibibytes, surely_fit
+from braces.passes.setting import at_once, gibibytes, surely_fit, too_many
 from braces.passes.trips import Trips, apart
 
 OF_INDEX = 16
@@ -54,6 +56,12 @@ def _chunk(view: LoopView, op: Op, place: Place) -> Change:
     if fits < 2:
         return op
     every = _even(fits, trips.length)
+    if trips.length % every != 0 and any(map(_too_large(trips), _outside(view))):
+        note(
+            place.where(op),
+            "computes all in each trip: chunks would copy what it cuts or stacks",
+        )
+        return op
     size = gibibytes(taken, trips.length)
     note(place.where(op), f"has chunks of {every} trips: all at once would take {size}")
     with place.building():
@@ -65,6 +73,15 @@ def _everything(trips: Trips) -> list[Size]:
     bodies = (body for body, _ in all_bodies(trips.body))
     types = Counter(info.type for body in bodies for info in body.vars.values())
     return [OF_INDEX, *(bytes_of(type_) * count for type_, count in types.items())]
+
+
+def _outside(view: LoopView) -> list[str]:
+    """What there is of all trips outside, which is copied where chunks do not come out even."""
+    return [*(one.param for one in view.slices), *(row.result for row in view.rows)]
+
+
+def _too_large(trips: Trips) -> Callable[[str], bool]:
+    return lambda name: too_many(trips.sizes_of([name]), trips.length)
 
 
 def _even(fits: int, trips: Size) -> int:
