@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.builder.append import call
 from braces.define.decorator import OPS
 from braces.errors import DTypeError, ShapeError
 
@@ -79,6 +80,21 @@ def test_what_does_not_fit_is_refused(shape: Any, attrs: Any, message: str | Non
     else:
         with pytest.raises(ShapeError, match=message):
             shapes_of(*shape, **attrs)
+
+
+@pytest.mark.parametrize(
+    ("op", "other", "shape"),
+    [("conv_to_input", (4, 3, 3), (2, 3, 7)), ("conv_to_weight", (2, 3, 7), (4, 3, 3))],
+)
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [((2, 4, 6), r"needs f32\[2,4,5\] as result"), ((4, 5), "result of conv_to_.* has 2 axes")],
+)
+def test_a_derivative_needs_what_the_convolution_gives(
+    op: str, other: Any, shape: Any, result: Any, message: str
+) -> None:
+    with br.Program(), pytest.raises(ShapeError, match=message):
+        call(op, br.data("other", other), br.data("r", result), shape=shape, layout="NCW")
 
 
 def test_a_window_of_unknown_size_is_refused() -> None:

@@ -238,40 +238,62 @@ def test_trips_are_told_for_the_first_axes(shapes: list[list[int]], message: str
             )
 
 
-@pytest.mark.parametrize(
-    ("op", "shape"),
-    [
-        ("random_uniform", (5,)),
-        ("random_normal", (3, 7)),
-        ("random_truncated_normal", (33,)),
-        ("random_orthogonal", (4, 3)),
-        ("random_bernoulli", (5,)),
-        ("random_randint", (5,)),
-        ("random_permutation", ()),
-        ("random_categorical", (6, 4)),
-        ("dropout", (6, 4)),
-    ],
-)
-def test_all_trips_at_once_draw_the_bits_of_each(op: str, shape: Any, mode: str) -> None:
-    """Two loops around an operator, and no, one or both of them told as a whole."""
-    attrs: dict[str, Any] = {"salt": 4}
-    attrs |= {"high": 1000} if op == "random_randint" else {}
-    attrs |= {"rate": 0.3} if op == "dropout" else {}
-    attrs |= {"size": 9} if op == "random_permutation" else {}
-    rows = np.random.default_rng(0).normal(size=(2, 3, *shape)).astype(np.float32)
-    takes_rows = op in ("random_categorical", "dropout")
+DRAWN: dict[str, dict[str, Any]] = {
+    "random_uniform": {"shape": (5,)},
+    "random_normal": {"shape": (3, 7)},
+    "random_truncated_normal": {"shape": (33,)},
+    "random_orthogonal": {"shape": (4, 3)},
+    "random_bernoulli": {"shape": (5,)},
+    "random_randint": {"shape": (5,), "high": 1000},
+    "random_permutation": {"size": 9},
+    "random_categorical": {},
+    "dropout": {"rate": 0.3},
+}
+"""What is drawn in one trip; what has no shape and no size draws for rows."""
+ROUNDED = {"random_normal", "random_truncated_normal", "random_orthogonal"}
+"""What makes more of its bits than numbers with them, and so may be rounded otherwise."""
+
+
+def drawing(mode: str, outer: bool, inner: bool) -> Any:
+    """Draws of all kinds in two loops, of which all trips are told, or one."""
+    told = [n for n, whole in ((2, outer), (3, inner)) if whole]
+    with br.Program() as prog:
+        state, x = br.data("state", [2], dtype="uint32"), br.data("x", [*told, 6, 4])
+        i = br.data("i", [2] if outer else [], dtype="int64")
+        j = br.data("j", [3] if inner else [], dtype="int64")
+        outs = list[Any]()
+        for op, given in DRAWN.items():
+            own = {"shape": (*told, *given["shape"])} if "shape" in given else {}
+            rows = [] if given.keys() & {"shape", "size"} else [x]
+            outs.append(call(op, state, *rows, i, j, salt=4, **{**given, **own}))
+    exe, scope = br.Executor(mode=mode), br.Scope()
+
+    def run(i: Any, j: Any, x: Any) -> list[Any]:
+        return exe.run(prog, scope, feed={"state": STATE, "i": i, "j": j, "x": x}, fetch=outs)
+
+    return run
+
+
+def test_all_trips_at_once_draw_the_bits_of_each(mode: str) -> None:
+    alone, by_outer, by_inner, whole = (
+        drawing(mode, *told)
+        for told in ((False, False), (True, False), (False, True), (True, True))
+    )
+    x = np.random.default_rng(0).normal(size=(2, 3, 6, 4)).astype(np.float32)
     outer, inner = np.arange(2), np.arange(3)
-
-    def drawn(i: Any, j: Any, x: Any, *led: int) -> Any:
-        own = {} if takes_rows or op == "random_permutation" else {"shape": (*led, *shape)}
-        return draw(op, *([x] if takes_rows else []), i, j, mode=mode, **attrs, **own)
-
-    each = [[drawn(i, j, rows[i, j]) for j in inner] for i in outer]
-    np.testing.assert_array_equal(drawn(outer, inner, rows, 2, 3), each)
+    each = [[alone(i, j, x[i, j]) for j in inner] for i in outer]
+    found = [np.empty((2, 3, *one.shape), one.dtype) for one in each[0][0]]
     for i in outer:
-        np.testing.assert_array_equal(drawn(i, inner, rows[i], 3), each[i])
-    for j in inner:
-        np.testing.assert_array_equal(drawn(outer, j, rows[:, j], 2), [row[j] for row in each])
+        for out, drawn in zip(found, by_inner(i, inner, x[i]), strict=True):
+            out[i] = drawn
+    again = [
+        np.stack(some, 1)
+        for some in zip(*(by_outer(outer, j, x[:, j]) for j in inner), strict=True)
+    ]
+    for n, drawn in enumerate(whole(outer, inner, x)):
+        wanted = [[each[i][j][n] for j in inner] for i in outer]
+        for one in (drawn, found[n], again[n]):
+            np.testing.assert_array_equal(one, wanted)
 
 
 def test_classes_are_not_drawn_along_trips() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ def has_numbers(case: Case) -> bool:
 
 ADDING = [case for case in CASES if OPS.get(case.op).adds_to]
 JOINING = [case for case in CASES if OPS.get(case.op).joins]
+ADDITIVE = [case for case in CASES if OPS.get(case.op).additive and has_numbers(case)]
 PRODUCTS = [case for case in CASES if OPS.get(case.op).product and has_numbers(case)]
 
 
@@ -44,6 +46,25 @@ def test_what_is_added_to_does_not_decide_what_is_added(op: str) -> None:
             )
             wanted = out + np.broadcast_to((larger - x).astype(out.dtype), out.shape)
             np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def summed_axes(sample: Sample) -> list[str]:
+    """The axes along which there are several entries, and which the output lacks."""
+    axes = sample.axes
+    return [i for i, n in sample.indices.items() if n > 1 and i in axes.fills]
+
+
+@by_operator(ADDITIVE)
+def test_what_is_additive_is_the_sum_of_what_it_gives_of_parts(op: str) -> None:
+    asked = list[tuple[Sample, Any]]()
+    for sample in map(sample_of, of(op, ADDITIVE)):
+        for index in summed_axes(sample):
+            first, *rest = range(sample.indices[index])
+            for chosen in ([first, *rest], [first], rest):
+                asked.append((sample, sample.along(sample.values, index, chosen)))
+    made = [found["out"][0] for found in run_together(asked)] if asked else []
+    for whole, first, rest in zip(made[::3], made[1::3], made[2::3], strict=True):
+        np.testing.assert_allclose(whole, first + rest, rtol=1e-5, atol=1e-9)
 
 
 def einsum_of(sample: Sample) -> Outputs:

@@ -239,6 +239,7 @@ def test_masks_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> Non
 
 
 @pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.unoptimized
 def test_draws_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> None:
     with br.Program() as prog:
         xs, h0 = br.data("xs", ["t", 3, WIDTH]), br.data("h0", [3, WIDTH])
@@ -275,7 +276,7 @@ def test_draws_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> Non
         found = ran(prog, wanted, feeds, mode=mode, passes=br.passes.default)
         for run, other in zip(found, as_written, strict=True):
             for one, two in zip(run[: len(drawn)], other, strict=False):
-                np.testing.assert_array_equal(one, two)
+                np.testing.assert_allclose(one, two, rtol=1e-6, atol=1e-6)
             for one, two in zip(run, other, strict=True):
                 np.testing.assert_allclose(one, two, rtol=2e-4, atol=2e-4)
 
