@@ -63,6 +63,7 @@ def test_history_that_overflows_commits_updates_once(mode: str) -> None:
         assert scope.var("runs").value == run
 
 
+@pytest.mark.unoptimized
 def test_second_order_of_a_long_loop_after_a_short_one() -> None:
     with br.Program() as program:
         n, w = br.data("n", [], dtype="int32"), br.data("w", [], dtype="float64")
@@ -77,6 +78,7 @@ def test_second_order_of_a_long_loop_after_a_short_one() -> None:
         near(got[1], (up - down) / 2e-6, 1e-5, "second order")
 
 
+@pytest.mark.unoptimized
 def test_nested_histories_that_overflow_give_right_results() -> None:
     with br.Program() as program:
         n, w = br.data("n", [], dtype="int32"), br.data("w", [], dtype="float64")

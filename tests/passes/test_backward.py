@@ -104,6 +104,7 @@ TWINS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("orders", ["rrr", "rrrr", "ff", "fff", "rff", "frr", "rfrf"])
 @pytest.mark.parametrize("name", TWINS)
+@pytest.mark.unoptimized
 def test_reverse_and_forward_mode_nest_in_each_other(name: str, orders: str) -> None:
     ours, theirs = TWINS[name]
     with br.Program() as program:

@@ -10,6 +10,8 @@ import pytest
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 optimizer = br.optimizer
 X = np.linspace(-1, 2, 4, dtype=np.float32)
 

@@ -55,6 +55,7 @@ def test_a_training_step_copies_no_more_than_one_that_cannot_fail() -> None:
 
 @pytest.mark.parametrize("wrong", [{"ids": 40}, {"labels": 8}])
 @pytest.mark.parametrize("optimizer", ["adam", "momentum", "amsgrad", "sgd"])
+@pytest.mark.unoptimized
 def test_a_failed_step_keeps_all_that_there_was(
     mode: str, optimizer: str, wrong: dict[str, int]
 ) -> None:
