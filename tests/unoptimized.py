@@ -8,7 +8,8 @@ all, against differences, another mode, NumPy, JAX or optax, or that a program l
 gets the same program and emits plain code for it, in a half to a quarter of the time. What
 holds the values of operators and constructs is not marked, and so everything is also compiled
 as users compile it. Nor is what must be the same bits computed one by one or all at once, which
-only optimised code is: plain code rounds differently in a loop. `XLA_FLAGS` could say the same, but for all tests of a process alike.
+only optimised code is: plain code rounds differently in a loop. `XLA_FLAGS` could say the same,
+but for all tests of a process alike.
 """
 
 from __future__ import annotations
