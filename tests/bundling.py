@@ -9,21 +9,27 @@ from typing import Any
 from unittest import mock
 
 import braces as br
-from braces.lower.bundles import Piece
+from braces.lower.bundles import Between, Piece
 from braces.target import CPU, TARGETS
 
 
 @contextmanager
-def hot_after(runs: int) -> Generator[list[int]]:
-    """Operators that ran so often are dispatched together; the numbers of what those gave."""
-    given, run = list[int](), Piece.run
+def hot_after(runs: int) -> Generator[list[str]]:
+    """Operators that ran so often are dispatched together; how, each time that they are."""
+    given, run, run_between = list[str](), Piece.run, Between.run
 
     def counting(piece: Piece, env: dict[str, Any]) -> bool:
-        given.append(len(piece.binds))
+        given.append("alone")
         return run(piece, env)
 
-    target = replace(CPU, hot=runs)
-    with mock.patch.dict(TARGETS, cpu=target), mock.patch.object(Piece, "run", counting):
+    def counting_between(block: Between, env: dict[str, Any], values: Any) -> Any:
+        given.append("between")
+        return run_between(block, env, values)
+
+    target = mock.patch.dict(TARGETS, cpu=replace(CPU, hot=runs))
+    pieces = mock.patch.object(Piece, "run", counting)
+    blocks = mock.patch.object(Between, "run", counting_between)
+    with target, pieces, blocks:
         yield given
 
 
@@ -42,7 +48,7 @@ def check_same_bits(prog: br.Program, feed: Mapping[str, Any], fetch: dict[str, 
     with hot_after(0):
         alone = _last(prog, feed, fetch, 1)
     with hot_after(1) as given:
-        together = _last(prog, feed, fetch, 3)
+        together = _last(prog, feed, fetch, 4)
     for name, value in alone.items():
         assert value.dtype == together[name].dtype
         assert value.tobytes() == together[name].tobytes(), name

@@ -67,7 +67,7 @@ class Target:
 OTHER = Target(shares=(16, 4), asks=False, host_memory=False)
 """A machine that no number was measured on."""
 
-MOST_PARTS = 320
+MOST_PARTS = 512
 QUICKLY: XlaOptions = (
     ("xla_backend_optimization_level", 0),
     ("xla_llvm_disable_expensive_passes", True),

@@ -91,6 +91,65 @@ def test_a_check_that_fails_among_others_tells_what_it_tells_alone(trip: int) ->
     assert "test_bundles.py" in said[0]
 
 
+def branching() -> tuple[br.Program, br.Var]:
+    """Rows that look something up, others that do not, and a count of the rows."""
+    with br.Program() as prog:
+        table, places = br.data("table", [6, 3]), br.data("places", ["b"], dtype="int32")
+        x = br.data("x", ["b", 3])
+        choice = br.create_if_else(places >= 0)
+        with choice.true_block() as some:
+            own, place = some.add_input(x), some.add_input(places)
+            some.add_output(br.tanh(own + br.take(table, place, axis=0)) * 0.3, own)
+        with choice.false_block() as none:
+            own = none.add_input(x)
+            none.add_output(own * 0.1 - 1.0, own)
+        first, second = choice()
+        (grad,) = br.gradients([br.sum(br.square(first))], [table])
+        return prog, br.sum(first * second) + br.sum(grad)
+
+
+def rows_looking_up(*places: int) -> dict[str, Any]:
+    rng = np.random.default_rng(5)
+    table, x = rng.normal(size=(6, 3)), rng.normal(size=(len(places), 3))
+    return {
+        "table": table.astype("f4"),
+        "x": x.astype("f4"),
+        "places": np.array(places, "int32"),
+    }
+
+
+@pytest.mark.parametrize("places", [(1, -1, 4, -1), (-1, -1), (3, 0, 0), (5,), (-1, 2, 2)])
+def test_a_hot_case_takes_its_rows_runs_and_puts_them_back_at_once(
+    places: tuple[int, ...],
+) -> None:
+    prog, out = branching()
+    feed = rows_looking_up(*places)
+    check_same_bits(prog, feed, {"out": out})
+    exe, scope = started(prog)
+    with hot_after(1) as together:
+        for _ in range(4):
+            exe.run(prog, scope, feed=feed, fetch=out)
+    mixed = min(places) < 0 <= max(places)
+    assert ("between" in together) == mixed
+
+
+def test_a_check_that_fails_in_a_hot_case_tells_what_it_tells_alone() -> None:
+    prog, out = branching()
+    said = list[str]()
+    for runs in (0, 1):
+        exe, scope = started(prog)
+        with hot_after(runs) as together:
+            for _ in range(4):
+                exe.run(prog, scope, feed=rows_looking_up(1, -1, 2), fetch=out)
+            with pytest.raises(br.BracesError) as error:
+                exe.run(prog, scope, feed=rows_looking_up(1, -1, 9), fetch=out)
+            assert ("between" in together) == bool(runs)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+    assert "9" in said[0]
+    assert "cases[1][0]" in said[0]
+
+
 def test_listeners_and_kept_scopes_see_every_operator_also_where_it_is_hot() -> None:
     prog, loss = looking_up()
     exe, scope = started(prog)

@@ -13,25 +13,28 @@ at single operators, a listener or the profiler, has them run one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, TypeAlias, final
 
 from braces.define.calling import exhausted, raise_foreign
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
+from braces.ir.records import Body
 from braces.ir.walk import dimensions
 from braces.lazy import jax, jnp
 from braces.lower.attributes import Sizes
 from braces.lower.keeping import the_keeper
-from braces.lower.kernels import LARGEST_CONSTANT, MOST_SIZES, Kernel, Ready
+from braces.lower.kernels import LARGEST_CONSTANT, MOST_SIZES, Kernel, Ready, apart
+from braces.ops.control.base import Call
 from braces.target import MOST_PARTS, Target
 
 Env: TypeAlias = dict[str, Any]
 Constants: TypeAlias = dict[Ready, Sequence[Any]]
 Found: TypeAlias = tuple[Kernel, Ready]
 """An operator, and what it is for the sizes of a run."""
+Together: TypeAlias = Callable[..., tuple[Any, list[Any]]]
 Key: TypeAlias = tuple[int | None, ...]
 """The sizes of a run that a bundle depends on."""
 
@@ -49,15 +52,17 @@ class Piece:
         leading: What those give that the others read.
         reads: The names of what else the others read.
         binds: The names of what they give that is read later.
-        call: From all that they read to what they give, after what their checks tell, if there
-            are any; `None` where there are no others.
+        function: From all that they read to what they give, after what their checks tell, if
+            there are any; `None` where there are no others.
+        call: The same, compiled.
     """
 
     constants: Env
     leading: tuple[Any, ...]
     reads: tuple[str, ...]
     binds: tuple[str, ...]
-    call: Callable[..., tuple[Any, Sequence[Any]]] | None
+    function: Together | None
+    call: Together | None
 
     def run(self, env: Env) -> bool:
         """Compute; `env` gains what is read later. Whether no check told that it is wrong."""
@@ -93,7 +98,8 @@ class Bundle:
         shapes = tuple(one.shape for one in types.values() if isinstance(one, TensorType))
         named = {name for kernel in kernels for name in kernel.names}
         self._names = tuple(sorted(named | set(dimensions(shapes))))
-        self._runs: dict[Key, int] = {}
+        self._runs: dict[Any, int] = {}
+        self._betweens: dict[Any, Between | None] = {}
         self._pieces: dict[Key, tuple[Kernel | Piece, ...]] = {}
 
     def run(self, env: Env, sizes: Sizes, constants: Constants) -> bool:
@@ -115,26 +121,52 @@ class Bundle:
             if pieces is None and self._is_hot(key):
                 for kernel in self._kernels:
                     kernel.run(env, sizes, constants)
-                self._make_room()
+                _make_room(self._pieces, self._runs)
                 self._pieces[key] = self._made(env, sizes)
                 return True
         except Exception as error:
             _pass_on(error)
         return False
 
-    def _is_hot(self, key: Key) -> bool:
+    def run_between(
+        self, body: Body, env: Env, sizes: Sizes, before: Call, after: Call
+    ) -> list[Any] | None:
+        """Run a block that has no other operators, and what is computed around it, at once.
+
+        Args:
+            body: The block.
+            env: The values of variables that are visible outside.
+            sizes: The dimensions of the run.
+            before: Gives the arguments of the block.
+            after: Is called with the results of the block, and then its own values.
+
+        Returns:
+            What the last function gives; `None` where all is still to be run one by one.
+        """
+        inner = tuple(map(sizes.get, self._names))
+        pieces = self._pieces.get(inner)
+        if not pieces:
+            return None
+        (first, given), (last, more) = before, after
+        key = (*inner, first, last, *[value.shape for value in (*given, *more)])
+        try:
+            if key not in self._betweens:
+                if not self._is_hot(key):
+                    return None
+                _make_room(self._betweens, self._runs)
+                self._betweens[key] = _between(pieces, body, env, before, after, self._target)
+            made = self._betweens[key]
+            return None if made is None else made.run(env, (*given, *more))
+        except Exception as error:
+            _pass_on(error)
+        return None
+
+    def _is_hot(self, key: tuple[Any, ...]) -> bool:
         """Whether they have run often for these sizes, with this run."""
         if len(self._runs) >= MOST_COUNTED:
             self._runs.clear()
         runs = self._runs[key] = self._runs.get(key, 0) + 1
         return runs > self._target.hot and None not in key
-
-    def _make_room(self) -> None:
-        """Forget the oldest sizes; they become hot again like others."""
-        if len(self._pieces) >= MOST_SIZES:
-            oldest = next(iter(self._pieces))
-            self._pieces.pop(oldest, None)
-            self._runs.pop(oldest, None)
 
     def _made(self, env: Env, sizes: Sizes) -> tuple[Kernel | Piece, ...]:
         """All of them in pieces; none where that fails, and they stay as they are."""
@@ -148,6 +180,14 @@ class Bundle:
             _pass_on(error)
             made.clear()
         return tuple(reversed(made))
+
+
+def _make_room(made: dict[Any, Any], runs: dict[Any, int]) -> None:
+    """Forget what was made first where there is much; it becomes hot again like all else."""
+    if len(made) >= MOST_SIZES:
+        oldest = next(iter(made))
+        made.pop(oldest, None)
+        runs.pop(oldest, None)
 
 
 def _pass_on(error: Exception) -> None:
@@ -193,19 +233,20 @@ def _together(
     leading = [name for name in read if name in known]
     reads = [name for name in read if name not in known and name not in bound]
     binds = [name for name in bound if name in wanted]
-    call = None
+    function = call = None
     if computing:
-        call = _compiled(computing, (*leading, *reads), binds, env, target)
+        given = (*leading, *reads)
+        function = _function(computing, given, binds)
+        call = _compiled(function, [env[name] for name in given], target)
     kept = {name: value for name, value in known.items() if name in wanted}
-    return Piece(kept, tuple(env[n] for n in leading), tuple(reads), tuple(binds), call)
+    values = tuple(env[name] for name in leading)
+    return Piece(kept, values, tuple(reads), tuple(binds), function, call)
 
 
-def _compiled(
-    found: Sequence[Found], reads: Sequence[str], binds: Sequence[str], env: Env, target: Target
-) -> Callable[..., tuple[Any, Sequence[Any]]]:
+def _function(found: Sequence[Found], reads: Sequence[str], binds: Sequence[str]) -> Together:
     steps = [(kernel, *kernel.inner(ready)) for kernel, ready in found]
 
-    def together(*given: Any) -> tuple[Any, Sequence[Any]]:
+    def together(*given: Any) -> tuple[Any, list[Any]]:
         values, told = dict(zip(reads, given, strict=True)), list[Any]()
         for kernel, run, check in steps:
             inputs = [values[name] for name in kernel.reads]
@@ -215,10 +256,100 @@ def _compiled(
         wrong = jnp.max(jnp.stack(told)) if told else None
         return wrong, [values[name] for name in binds]
 
-    call = jax.jit(together, compiler_options=dict(target.quickly))
-    inputs = [env[name] for name in reads]
+    return together
+
+
+def _compiled(function: Together, inputs: Sequence[Any], target: Target) -> Together:
+    call = jax.jit(function, compiler_options=dict(target.quickly))
     if call.trace(*inputs).jaxpr.effects:
         raise TypeError("What prints or writes does so where it stands.")
     with the_keeper().keeping():
         call(*inputs)
     return call
+
+
+# ---- between functions of constructs ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Between:
+    """A block that is one piece, with a function before it and one after it.
+
+    Attributes:
+        leading: What operators that read nothing give.
+        captures: The names of what the block reads from outside.
+        call: From those, and the values of both functions, to what the last one gives, after
+            what checks tell.
+    """
+
+    leading: tuple[Any, ...]
+    captures: tuple[str, ...]
+    call: Together
+
+    def run(self, env: Env, values: Sequence[Any]) -> list[Any] | None:
+        """What the last function gives; `None` where a check told that something is wrong."""
+        outer = [env[name] for name in self.captures]
+        wrong, results = self.call(*self.leading, *outer, *values)
+        return None if wrong is not None and wrong.item() else results
+
+
+def _between(
+    pieces: Sequence[Kernel | Piece],
+    body: Body,
+    env: Env,
+    before: Call,
+    after: Call,
+    target: Target,
+) -> Between | None:
+    """A block between two functions, where it is one piece; `None` where that fails."""
+    (piece, *others) = pieces
+    if others or type(piece) is not Piece or piece.function is None:
+        return None
+    try:
+        return _around(piece, piece.function, body, env, before, after, target)
+    except Exception as error:
+        _pass_on(error)
+        return None
+
+
+def _around(
+    piece: Piece,
+    function: Together,
+    body: Body,
+    env: Env,
+    before: Call,
+    after: Call,
+    target: Target,
+) -> Between:
+    (first, given), (last, more) = before, after
+    _refuse_large(given, target)
+    names, values = (*piece.constants,), (*piece.constants.values(),)
+    inside = {*body.params, *piece.binds, *names}
+    captures = tuple(dict.fromkeys(n for n in (*piece.reads, *body.results) if n not in inside))
+    begin, end = apart(_as_it_is, first), apart(_as_it_is, last)
+    counts = len(piece.leading), len(values), len(captures), len(given)
+
+    def together(*every: Any) -> tuple[Any, list[Any]]:
+        rest = iter(every)
+        leading, constants, outer, seen = (tuple(islice(rest, count)) for count in counts)
+        known = dict(zip((*names, *captures), (*constants, *outer), strict=True))
+        known.update(zip(body.params, begin(*seen), strict=True))
+        wrong, found = function(*leading, *(known[name] for name in piece.reads))
+        known.update(zip(piece.binds, found, strict=True))
+        results = (*(known[name] for name in body.results), *rest)
+        _refuse_large(results, target)
+        return wrong, end(*results)
+
+    leading = (*piece.leading, *values)
+    inputs = [*leading, *(env[name] for name in captures), *given, *more]
+    return Between(leading, captures, _compiled(together, inputs, target))
+
+
+def _refuse_large(values: Iterable[Any], target: Target) -> None:
+    """Leave alone what is compiled with other options where it is alone."""
+    if sum(value.size for value in values) > target.small:
+        raise TypeError("What is large is compiled as it is alone.")
+
+
+def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function

@@ -19,7 +19,7 @@ from braces.lower.kernels import Kernel, Ready, compiled
 from braces.lower.lowerer import has_nan
 from braces.lower.memory import out_of_memory
 from braces.lower.watch import Watch
-from braces.ops.control.base import BlockOp
+from braces.ops.control.base import BlockOp, Call
 from braces.ops.lists import Stack
 from braces.scope import Scope
 from braces.target import Target
@@ -73,6 +73,7 @@ class Script:
         body: The block.
         steps: Its operators, in order.
         parts: The same in parts, each with what dispatches it together, if it can be.
+        whole: What dispatches all of it together, if it can be.
 
     Args:
         body: The block.
@@ -92,6 +93,7 @@ class Script:
         infos = {**outer, **body.vars}
         self.steps = tuple(_step(op, target, infos) for op in body.ops)
         self.parts = tuple(_parts(self.steps, infos, {*body.results, *wanted}, target))
+        self.whole = self.parts[0][1] if len(self.parts) == 1 else None
 
 
 def _parts(
@@ -141,6 +143,7 @@ class Interpreter:
         kept: Where step scopes stay after the run: path to scope; `None` lets them go.
         constants: What small operators that read nothing gave.
         clock: Takes the time of each operator, where somebody wants to know it.
+        unwatched: Whether nobody looks at single operators.
     """
 
     sizes: Sizes
@@ -151,9 +154,13 @@ class Interpreter:
     constants: dict[Ready, Sequence[Any]] = field(default_factory=dict[Ready, Sequence[Any]])
     clock: Clock | None = None
 
+    def __post_init__(self) -> None:
+        looks = bool(self.listeners) or self.check_nan
+        self.unwatched = not looks and self.kept is None and self.clock is None
+
     def run(self, script: Script, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains what they bind and somebody may read."""
-        if self.listeners or self.check_nan or self.kept is not None or self.clock is not None:
+        if not self.unwatched:
             self._run_each(script.steps, env, path)
             return
         sizes, timed = self.sizes, self.watch.deadline is not None
@@ -279,6 +286,20 @@ class OpFrame:
             interpreter.run(script, env, here)
             interpreter.keep(here, env, body)
         return [env[name] for name in body.results]
+
+    def run_between(self, label: str, body: Body, before: Call, after: Call) -> list[Any]:
+        """Run a sub-block between two functions; all at once where that is often."""
+        interpreter = self.interpreter
+        whole = self.owner.script(label, body).whole
+        watch = interpreter.watch
+        late = watch.deadline is not None and watch.over()
+        if whole is not None and not late and interpreter.unwatched:
+            found = whole.run_between(body, self.env, interpreter.sizes, before, after)
+            if found is not None:
+                return found
+        (first, given), (last, more) = before, after
+        results = self.run(label, body, self.compute(first, *given))
+        return self.compute(last, *results, *more)
 
     def compute(self, function: Callable[..., T], *values: Any) -> T:
         """Call a function of JAX, which is compiled for what it is given."""

@@ -154,10 +154,10 @@ class Kernel:
     def inner(self, ready: Ready) -> tuple[Callable[..., Sequence[Any]], Any]:
         """The operator, and its check if it has one, to be called while JAX traces others."""
         definition, frozen = self._definition, tuple(ready.attrs.items())
-        run = _apart(_computing, definition, frozen, self._given, self._wanted)
+        run = apart(_computing, definition, frozen, self._given, self._wanted)
         if ready.check is None:
             return run, None
-        return run, _apart(_checking, definition, frozen, self._given)
+        return run, apart(_checking, definition, frozen, self._given)
 
     def _refuse(self, ready: Ready, values: Sequence[Any], error: Exception) -> NoReturn:
         definition, given = self._definition, _by_slot(self._given, values)
@@ -169,7 +169,7 @@ def forget_kernels() -> None:
     compiled.cache_clear()
     _kernel.cache_clear()
     _checker.cache_clear()
-    _apart.cache_clear()
+    apart.cache_clear()
 
 
 @lru_cache(MOST_KERNELS)
@@ -199,7 +199,7 @@ def _checker(
 
 
 @lru_cache(MOST_KERNELS)
-def _apart(make: Callable[..., Callable[..., Any]], *of: Any) -> Callable[..., Any]:
+def apart(make: Callable[..., Callable[..., Any]], *of: Any) -> Callable[..., Any]:
     """What `make` makes, for code of many operators, in which XLA leaves it what it is alone.
 
     XLA compiles what is called as a computation of its own where the call says that it is not

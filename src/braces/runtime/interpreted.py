@@ -88,10 +88,10 @@ def interpret(plan: Plan, script: Script, run: Run, device: Any, check_nan: bool
         kept[""] = run.scope.new_scope()
     with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in values.items()}
-        interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch)
-        if run.clock is not None:
-            run.clock.begin(env.values())
-            interpreter.clock = run.clock
+        clock = run.clock
+        interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch, clock=clock)
+        if clock is not None:
+            clock.begin(env.values())
         interpreter.run(script, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}

@@ -24,6 +24,8 @@ Value: TypeAlias = Any
 """An array of JAX, or a list as the executor holds it."""
 State: TypeAlias = Any
 """What a compiled run knows of itself: a pytree that loops and branches carry."""
+Call: TypeAlias = tuple[Callable[..., list[Value]], tuple[Value, ...]]
+"""A function of JAX, the same one each time, and what it is called with."""
 Carry = TypeVar("Carry")
 Pieces = TypeVar("Pieces")
 T = TypeVar("T")
@@ -51,6 +53,14 @@ class Frame(Protocol):
 
     def run(self, label: str, body: Body, arguments: Sequence[Value]) -> list[Value]:
         """Run a sub-block in a scope of its own and return its results."""
+        ...
+
+    def run_between(self, label: str, body: Body, before: Call, after: Call) -> list[Value]:
+        """Run a sub-block between two functions; what the second gives.
+
+        The first gives the arguments of the block; the second is called with the results of the
+        block and its own values.
+        """
         ...
 
     def compute(self, function: Callable[..., T], *values: Value) -> T:

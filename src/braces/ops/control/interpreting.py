@@ -7,7 +7,7 @@ and put back by one: a call of a kernel takes far longer than to move a few numb
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -66,34 +66,52 @@ class CaseRows:
         self.seen = self.number if compact else self.total
         self._every = self.number == self.total
 
-    @cached_property
     def _places(self) -> Array:
         """Where what the block sees comes from; its first row stands in for those of others."""
         (own,) = np.nonzero(self._host)
         return own if self._compact else np.where(self._host, np.arange(self.total), own[0])
 
-    def take(self, rows: Sequence[Value], linear: Sequence[bool]) -> list[Value]:
-        """Which of the rows that the block sees are its own, and what it sees of some rows."""
-        if self._every:
-            return [self._mask, *rows]
-        if self._compact:
-            return self._frame.compute(_take, self._places, *rows)
-        return self._frame.compute(_filled(tuple(linear)), self._mask, self._places, *rows)
-
-    def joined(
-        self, found: Sequence[Value], before: Sequence[Value] | None, outs: int
+    def run(
+        self,
+        label: str,
+        body: Body,
+        rows: Sequence[Value],
+        linear: tuple[bool, ...],
+        before: Sequence[Value] | None,
+        outs: int,
     ) -> list[Value]:
-        """Results of the block, rows first, with those of the cases before; sums are added."""
-        as_they_are = len(found) if before is None else outs
-        first = as_they_are if self._every else 0
-        last = outs if before is None else len(found)
-        if first >= last:
+        """Run the block on its rows.
+
+        Args:
+            label: Which block it is.
+            body: The block.
+            rows: The rows of all cases.
+            linear: Whether results are linear in them.
+            before: The results of the cases before, if there are any.
+            outs: How many of the results are rows, which come first; the others are sums.
+
+        Returns:
+            The results with those of the cases before: rows at their places, sums added.
+        """
+        if self._every:
+            found = self._frame.run(label, body, [self._mask, *rows])
+            return found if before is None else self._added(found, before, outs)
+        places = self._places()
+        if self._compact:
+            taken = _take, (places, *rows)
+            where = (self._mask, places)
+        else:
+            taken = _filled(linear), (self._mask, places, *rows)
+            where = (self._mask,)
+        join = _joined(len(body.results), outs, before is not None, self._compact)
+        joined = join, (*where, *(before or ()))
+        return self._frame.run_between(label, body, taken, joined)
+
+    def _added(self, found: Sequence[Value], before: Sequence[Value], outs: int) -> list[Value]:
+        """Results of a block that has all rows, with the sums of the cases before."""
+        if outs == len(found):
             return list(found)
-        join = _joined(outs - first, last - first, self._compact)
-        old = () if before is None else before[first:]
-        where = (self._mask, self._places) if self._compact else (self._mask,)
-        made = self._frame.compute(join, *where, *found[first:last], *old)
-        return [*found[:first], *made, *found[last:]]
+        return [*found[:outs], *self._frame.compute(_sums, *found[outs:], *before[outs:])]
 
 
 def no_rows(frame: Frame, body: Body, total: int, outs: int) -> list[Value]:
@@ -134,16 +152,24 @@ def _filled(linear: tuple[bool, ...]) -> Callable[..., list[Value]]:
 
 
 @cache
-def _joined(outs: int, number: int, compact: bool) -> Callable[..., list[Value]]:
-    """Rows among those of the cases before, or zeros, and sums with theirs."""
+def _joined(
+    results: int, outs: int, several: bool, compact: bool
+) -> Callable[..., list[Value]]:
+    """Rows among those of the cases before, or zeros, and sums with theirs, if there are."""
 
-    def join(mask: Value, *given: Value) -> list[Value]:
-        places, given = (given[0], given[1:]) if compact else (None, given)
-        found, before = given[:number], given[number:]
+    def join(*given: Value) -> list[Value]:
+        (*found,), (mask, *rest) = given[:results], given[results:]
+        places, before = (rest[0], rest[1:]) if compact else (None, rest)
         rows = [_put(mask, places, new, old) for new, old in _with(before, found[:outs])]
-        return rows + [old + new for new, old in zip(found[outs:], before[outs:], strict=True)]
+        return rows + (_sums(*found[outs:], *before[outs:]) if several else found[outs:])
 
     return join
+
+
+def _sums(*given: Value) -> list[Value]:
+    """What a case adds up, with what those before it did."""
+    half = len(given) // 2
+    return [old + new for new, old in zip(given[:half], given[half:], strict=True)]
 
 
 def _chosen(first: bool, one: Value, other: Value) -> Value:

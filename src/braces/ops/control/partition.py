@@ -138,7 +138,7 @@ class PartitionOp(BlockOp):
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
         """Each case on exactly its rows."""
-        view, bodies = frame.once(_taken_apart)
+        view, bodies, linear = frame.once(_taken_apart)
         outs = len(view.outs)
         results: list[Value] | None = None
         for k, (case, body) in enumerate(zip(view.cases, bodies, strict=True)):
@@ -146,9 +146,7 @@ class PartitionOp(BlockOp):
             frame.set_size(case.count, own.seen)
             if own.number:
                 rows = [frame.read(row.source) for row in view.rows]
-                seen = own.take(rows, [row.linear for row in view.rows])
-                found = frame.run(f"cases[{k}]", body, seen)
-                results = own.joined(found, results, outs)
+                results = own.run(f"cases[{k}]", body, rows, linear, results, outs)
             elif results is None and k == len(bodies) - 1:
                 results = no_rows(frame, body, own.total, outs)
         return view.bound(results or [])
@@ -199,10 +197,10 @@ class PartitionOp(BlockOp):
 PARTITION = OPS.add(PartitionOp())
 
 
-def _taken_apart(op: Op) -> tuple[PartitionView, tuple[Body, ...]]:
-    """A row-wise branch and its blocks, which are put together each time they are looked up."""
+def _taken_apart(op: Op) -> tuple[PartitionView, tuple[Body, ...], tuple[bool, ...]]:
+    """A row-wise branch, its blocks, and in which rows results are linear."""
     view = PartitionView.of(op)
-    return view, view.bodies
+    return view, view.bodies, tuple(row.linear for row in view.rows)
 
 
 def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
