@@ -68,7 +68,7 @@ def _switch(node: Node) -> tuple[Var, ...]:
 
 def loop(node: Node) -> tuple[Value, ...]:
     """A loop with a number of trips, a condition, or both."""
-    body = node.attrs["body"]
+    body = node.attr("body")
     carried = [node.value(at) for at in range(2, node.count)]
     trips = _trips(node, body)
     if any(not isinstance(value, Var | Known) for value in carried):
@@ -210,7 +210,7 @@ def _batched_scan(node: Node) -> tuple[Var, ...]:
 
 def scanned(node: Node, init: Sequence[Var], given: Sequence[Var]) -> tuple[Var, ...]:
     """The loop: what it carries at the end, and what it collects."""
-    body, count = node.attrs["body"], len(given)
+    body, count = node.attr("body"), len(given)
     rows = len(body.output) - len(init)
     axes, turned = _places(node, "scan_input", count)
     sliced = [

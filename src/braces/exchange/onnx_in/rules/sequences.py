@@ -91,7 +91,7 @@ def joined(node: Node) -> Var:
 def each(node: Node) -> tuple[Value, ...]:
     """What a graph gives of each value of sequences."""
     values = [node.value(at) for at in range(node.count)]
-    made = [list[Value]() for _ in node.attrs["body"].output]
+    made = [list[Value]() for _ in node.attr("body").output]
     for trip in range(len(sequence(node))):
         given = [value[trip] if isinstance(value, list) else value for value in values]
         for collected, value in zip(made, node.graph("body", given), strict=True):
