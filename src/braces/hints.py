@@ -206,7 +206,7 @@ scale_by_rms br.optimizer.rmsprop(learning_rate)
 scale_by_rss br.optimizer.adagrad(learning_rate)
 scale_by_stddev br.optimizer.rmsprop(learning_rate, centered=True)
 scale_by_trust_ratio br.optimizer.lamb(learning_rate)
-scatter br.scatter_add(x, indices, updates)
+scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd
 schedule br.optimizer.cosine_decay_schedule and its like
 searchsorted br.sum(xs < br.expand_dims(x, -1), axis=-1)
 seed exe.init(prog, scope, seed=0)

@@ -35,6 +35,7 @@ PLACES = "finding places takes integers, which move no float"
 PAIRS = "XLA reduces pairs of a number and its place, with several comparisons"
 OVERLAPS = "what windows that overlap give is added to all elements, place by place"
 WINDOWS = "XLA counts all windows before each place, and computes sums by halves"
+PUT = "ties and zeros of each place are counted, to tell what a change follows from"
 
 EXCEPTIONS = {
     "accuracy": PAIRS,
@@ -59,6 +60,8 @@ EXCEPTIONS = {
     "max_pool2d.vjp": OVERLAPS,
     "pow": FUNCTION,
     "pow.jvp": FUNCTION,
+    "put_along_axis.jvp": PUT,
+    "put_along_axis.vjp": PUT,
     "remainder": FUNCTION,
     "remainder.jvp": FUNCTION,
     "remainder.vjp": FUNCTION,

@@ -48,21 +48,21 @@ from braces.ops.rules import AddInto, Backward
 
 def taking_along(types: Types, attrs: Attrs) -> AxisMap:
     """Other axes are kept; one is read out of order, the indices have one in its place."""
-    x, part, read, wanted = _lines(types, attrs)
+    x, part, read, wanted = lines(types, attrs)
     inputs = {"x": (x,), "indices": (part,)}
     return mapped(types, inputs, {"out": (part,)}, read, wanted=wanted)
 
 
 def putting_along(types: Types, attrs: Attrs) -> AxisMap:
     """As `taking_along`, for what is added up there."""
-    x, part, read, wanted = _lines(types, attrs)
+    x, part, read, wanted = lines(types, attrs)
     found = {"x": (x,), "indices": (part,)}
     wanted = {**wanted, **an_update(types, found, part)}
     inputs = found | {"updates": (part,)}
     return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
 
 
-def _lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
+def lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
     """The axes of the whole and of the part, the one that is read, and what is wanted."""
     x = numbered(first_rank(types, "x"))
     at = axis_at(attrs["axis"], len(x))
@@ -175,12 +175,16 @@ def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Ax
     axis %= x.ndim
     if x.size == 0 or updates.size == 0:
         return x
+    return x.at[positions_along(x, indices, axis)].add(updates, **IN_RANGE)
+
+
+def positions_along(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, ...]:
+    """For kernels: the position on each axis, of which an index for each place says one."""
     positions = from_front(indices, x.shape[axis])
-    grid = [
+    return tuple(
         positions if i == axis else lax.broadcasted_iota(positions.dtype, indices.shape, i)
         for i in range(x.ndim)
-    ]
-    return x.at[tuple(grid)].add(updates, **IN_RANGE)
+    )
 
 
 @put_along_axis_add.checked(IndexRangeError, OUT_OF_RANGE)
@@ -208,21 +212,21 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
 def gathering(types: Types, attrs: Attrs) -> AxisMap:
     """The axes of the indices in place of those that are read out of order."""
     del attrs
-    x, part, indices, read = _places(types)
+    x, part, indices, read = places(types)
     return mapped(types, {"x": (x,), "indices": indices}, {"out": (part,)}, read)
 
 
 def scattering_at(types: Types, attrs: Attrs) -> AxisMap:
     """As `gathering`, for what is added up there."""
     del attrs
-    x, part, indices, read = _places(types)
+    x, part, indices, read = places(types)
     found = {"x": (x,), "indices": indices}
     wanted = an_update(types, found, part)
     inputs = found | {"updates": (part,)}
     return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
 
 
-def _places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
+def places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
     """The axes of the whole, of the part and of each index, and those that are read."""
     x = numbered(first_rank(types, "x"))
     ranks = [len(shape_of(index)) for index in types.get("indices", ())]
@@ -271,10 +275,11 @@ def gather_nd(x: Tensor, *indices: Indices) -> Tensor:
     if x.size == 0:
         chosen = jnp.broadcast_shapes(*(i.shape for i in indices))
         return jnp.zeros((*chosen, *x.shape[len(indices) :]), x.dtype)
-    return x.at[_positions(x, indices)].get(**IN_RANGE)
+    return x.at[positions_at(x, indices)].get(**IN_RANGE)
 
 
-def _positions(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def positions_at(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """For kernels: the position on each of the first axes."""
     return tuple(from_front(i, size) for i, size in zip(indices, x.shape, strict=False))
 
 
@@ -335,7 +340,7 @@ def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
     """
     if x.size == 0 or updates.size == 0:
         return x
-    return x.at[_positions(x, indices)].add(updates, **IN_RANGE)
+    return x.at[positions_at(x, indices)].add(updates, **IN_RANGE)
 
 
 @scatter_nd_add.checked(IndexRangeError, OUT_OF_RANGE)

@@ -16,6 +16,7 @@ from braces.exchange.onnx_in.rules.gathering import GATHERING
 from braces.exchange.onnx_in.rules.layers import LAYERS
 from braces.exchange.onnx_in.rules.recurrent import RECURRENT
 from braces.exchange.onnx_in.rules.reductions import REDUCTIONS
+from braces.exchange.onnx_in.rules.scattering import SCATTERING
 from braces.exchange.onnx_in.rules.sequences import SEQUENCES
 from braces.exchange.onnx_in.rules.shapes import SHAPES
 
@@ -28,6 +29,7 @@ RULES: Mapping[str, Rule] = {
     **RECURRENT,
     **SEQUENCES,
     **BITS,
+    **SCATTERING,
     **CONTROL,
 }
 """An operator that is not here is written out as others where ONNX does that, else refused."""

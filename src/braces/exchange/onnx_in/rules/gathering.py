@@ -1,4 +1,4 @@
-"""Rules of operators that take from places, put to places, and put in order."""
+"""Rules of operators that take from places, and put in order."""
 
 from __future__ import annotations
 
@@ -15,34 +15,6 @@ from braces.frontend import functions as ops
 def gather(node: Node) -> Var:
     """What stands at places of an axis."""
     return ops.take(node.var(0), node.var(1), axis=node.attr("axis", 0))
-
-
-def gather_elements(node: Node) -> Var:
-    """What stands at a place of its own for each number."""
-    return ops.take_along_axis(node.var(0), node.var(1), axis=node.attr("axis", 0))
-
-
-def gather_nd(node: Node) -> Var:
-    """What stands at places that several indices say."""
-    if node.attr("batch_dims", 0):
-        node.refuse("has axes of batches")
-    return ops.gather_nd(node.var(0), ops.unstack(node.var(1), axis=-1))
-
-
-def scatter_nd(node: Node) -> Var:
-    """Updates at places that several indices say."""
-    if node.attr("reduction", "none") != "add":
-        node.refuse("does not add up")
-    x, indices, updates = node.vars()
-    return ops.scatter_nd_add(x, updates, ops.unstack(indices, axis=-1))
-
-
-def scatter_elements(node: Node) -> Var:
-    """Updates at a place of its own for each number."""
-    if node.attr("reduction", "none") != "add":
-        node.refuse("does not add up")
-    x, indices, updates = node.vars()
-    return one("put_along_axis_add", x, indices, updates, axis=node.attr("axis", 0))
 
 
 def one_hot(node: Node) -> Var:
@@ -76,11 +48,6 @@ def top_k(node: Node) -> tuple[Var, Var]:
 
 GATHERING: Mapping[str, Rule] = {
     "Gather": gather,
-    "GatherElements": gather_elements,
-    "GatherND": gather_nd,
     "OneHot": one_hot,
-    "Scatter": scatter_elements,
-    "ScatterElements": scatter_elements,
-    "ScatterND": scatter_nd,
     "TopK": top_k,
 }
