@@ -53,6 +53,8 @@ concatenate br.concat(xs, axis=0)
 conv br.conv2d(x, 16, 3), or br.conv2d(x, weight)
 conv_to_input br.gradients(br.conv2d(x, weight), x)
 conv_to_weight br.gradients(br.conv2d(x, weight), weight)
+conv_transpose br.conv_transpose2d(x, weight)
+convtranspose2d br.conv_transpose2d(x, weight)
 copysign br.where(y < 0.0, -br.abs(x), br.abs(x))
 cos_sim br.cosine_similarity(prediction, target)
 cosine_decay_schedule br.optimizer.cosine_decay_schedule

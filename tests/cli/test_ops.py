@@ -68,6 +68,7 @@ LAYERS: dict[str, Any] = {
     "embedding": lambda: br.embedding(br.data("x", ["b"], "int32"), [5, 3]),
     "conv1d": lambda: br.conv1d(br.data("x", ["b", 2, 5]), 3, 2),
     "conv2d": lambda: br.conv2d(br.data("x", ["b", 2, 5, 5]), 3, 2),
+    "conv3d": lambda: br.conv3d(br.data("x", ["b", 2, 5, 5, 5]), 3, 2),
     "dropout": lambda: br.dropout(br.data("x", ["b"]), 0.5),
     "batch_norm": lambda: br.batch_norm(br.data("x", ["b", 4])),
     "group_norm": lambda: br.group_norm(br.data("x", ["b", 4]), 2),

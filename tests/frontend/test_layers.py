@@ -360,6 +360,7 @@ LAYERS: dict[str, Any] = {
     "batch_norm": ([4, 8], br.batch_norm),
     "conv1d": ([4, 8], lambda x: br.conv1d(x, 2, 3, act="relu")),
     "conv2d": ([4, 8, 8], lambda x: br.conv2d(x, 2, 3, act="relu")),
+    "conv3d": ([4, 8, 8, 8], lambda x: br.conv3d(x, 2, 3, act="relu")),
     "dropout": ([4], lambda x: br.dropout(x, 0.5)),
     "embedding": ([], lambda x: br.embedding(x, [9, 2])),
     "fc": ([4], lambda x: br.fc(x, 2, act="tanh")),

@@ -20,6 +20,7 @@ LAYERS: dict[str, tuple[list[int], Layer]] = {
     "batch_norm": (VECTORS, lambda x, **given: br.batch_norm(x, **given)),
     "conv1d": ([4, 2, 5], lambda x, **given: br.conv1d(x, 3, 2, **given)),
     "conv2d": (IMAGES, lambda x, **given: br.conv2d(x, 3, 2, **given)),
+    "conv3d": ([4, 2, 5, 5, 5], lambda x, **given: br.conv3d(x, 3, 2, **given)),
     "embedding": (VECTORS, lambda x, **given: br.embedding(_ids(x), [7, 3], **given)),
     "fc": (VECTORS, lambda x, **given: br.fc(x, 3, **given)),
     "group_norm": (IMAGES, lambda x, **given: br.group_norm(x, 2, **given)),

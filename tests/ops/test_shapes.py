@@ -25,7 +25,9 @@ COMPUTED = "sizes are computed from attributes and other sizes"
 DRAWN = "a random state, trips and a salt are checked together with the shape that is drawn"
 LISTED = "the elements of a list have the shape, the list itself none"
 OWN_RULES = {
-    **dict.fromkeys(("arange", "concat", "conv1d", "conv2d", "diag", "flatten"), COMPUTED),
+    **dict.fromkeys(("arange", "concat", "diag", "flatten"), COMPUTED),
+    **dict.fromkeys((f"conv{rank}d" for rank in (1, 2, 3)), COMPUTED),
+    **dict.fromkeys((f"conv_transpose{rank}d" for rank in (1, 2, 3)), COMPUTED),
     **dict.fromkeys(("conv_to_input", "conv_to_weight"), COMPUTED),
     **dict.fromkeys(("getitem", "setitem_add", "window", "window_add"), COMPUTED),
     **dict.fromkeys(("max_pool2d", "avg_pool2d", "pad", "repeat", "reshape"), COMPUTED),

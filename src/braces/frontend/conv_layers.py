@@ -116,6 +116,32 @@ def conv2d(
     )  # fmt: skip
 
 
+@building
+def conv3d(
+    x: Any,
+    filters: int | Operand,
+    window: int | Sequence[int] | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: Padding = "valid",
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    layout: str = "NCDHW",
+    act: Activation = None,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+    bias: Weight = None,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """A convolution along three axes, as `conv2d`; the layout is `NCDHW` or `NDHWC`."""
+    return _conv(
+        "conv3d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
+        groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
+        bias_init=bias_init,
+    )  # fmt: skip
+
+
 def _conv(
     layer: str,
     x: Any,

@@ -25,7 +25,7 @@ from braces.builder.var import Operand, Var
 from braces.dtypes import is_float, is_integer
 from braces.errors import DTypeError, ShapeError
 from braces.frontend import init as initializers
-from braces.frontend.conv_layers import conv1d, conv2d
+from braces.frontend.conv_layers import conv1d, conv2d, conv3d
 from braces.frontend.guard import building, missing_from, operand
 from braces.frontend.init import Initializer
 from braces.frontend.norm_layers import batch_norm, group_norm, layer_norm, rms_norm
@@ -48,6 +48,7 @@ __all__ = [
     "batch_norm",
     "conv1d",
     "conv2d",
+    "conv3d",
     "dropout",
     "embedding",
     "fc",

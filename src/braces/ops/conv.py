@@ -5,13 +5,12 @@ Layouts, padding and sizes are those of `braces.ops.layouts`.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from braces.define.axes import Attrs, AxisMap, Names, Types, mapped, shape_of
 from braces.define.counting import for_each
-from braces.define.decorator import Padding, Tensor, op
+from braces.define.decorator import Padding, Tensor
 from braces.define.inference import Context
 from braces.dims import Size, product
 from braces.dtypes import TensorType, Type
@@ -28,17 +27,13 @@ from braces.ops.layouts import (
     spatial_axes,
     windowed_sizes,
 )
+from braces.ops.ranks import for_ranks
 from braces.ops.rules import float_dtype, floating, promote, promoted
 
 # ---- convolution -----------------------------------------------------------------------------
 
 
-def convolving(rank: int) -> Callable[..., TensorType]:
-    """Inference for convolutions of arrays of this rank."""
-    return functools.partial(_convolution_type, rank)
-
-
-def _convolution_type(
+def convolution_type(
     rank: int,
     context: Context,
     x: TensorType,
@@ -51,10 +46,11 @@ def _convolution_type(
     groups: int,
     layout: str,
 ) -> TensorType:
+    """Inference for convolutions of arrays of this rank."""
     check_rank(x, rank, f"x of {context.type}")
     check_rank(weight, rank, f"weight of {context.type}")
     kernel_layout = LAYOUTS[check_layout(layout, rank)]
-    window = _window_of(weight, kernel_layout)
+    window = window_of(weight, kernel_layout)
     shape = dict(enumerate(x.shape))
     shape |= windowed_sizes(x, window, stride, dilation, padding, layout, context.type)
     shape[layout.index("C")] = _output_channels(
@@ -62,12 +58,17 @@ def _convolution_type(
     )
     dtypes = [x.dtype, weight.dtype]
     if bias is not None:
-        _check_bias(context, bias, shape[layout.index("C")])
+        check_bias(context, bias, shape[layout.index("C")])
         dtypes.append(bias.dtype)
     return TensorType(float_dtype(promote(*dtypes)), tuple(shape[a] for a in range(rank)))
 
 
-def _window_of(weight: TensorType, kernel_layout: str) -> list[int]:
+def window_of(weight: TensorType, kernel_layout: str) -> list[int]:
+    """The sizes of a window, which must be known.
+
+    Raises:
+        ShapeError: They are not.
+    """
     sizes = [weight.shape[axis] for axis in spatial_axes(kernel_layout)]
     window = [size for size in sizes if isinstance(size, int) and size > 0]
     if len(window) < len(sizes):
@@ -97,7 +98,12 @@ def _output_channels(
     return given
 
 
-def _check_bias(context: Context, bias: TensorType, channels: Size) -> None:
+def check_bias(context: Context, bias: TensorType, channels: Size) -> None:
+    """Hold a bias against the output channels.
+
+    Raises:
+        ShapeError: It has another size, or other axes.
+    """
     if bias.rank != 1:
         raise ShapeError(f"bias of {context.type} has {bias.rank} axes, not 1.")
     problem = f"{context.type} has {channels} output channels, but bias has {bias.shape[0]}."
@@ -121,7 +127,7 @@ def convolve(
     x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
     windows = windows_of(x.shape, kernel.shape, stride, padding, dilation, groups)
     out = jnp.transpose(convolution(x, kernel, windows), inverse(order))
-    return out + _along_channels(rest[0], layout) if rest else out
+    return out + along_channels(rest[0], layout) if rest else out
 
 
 def orders(layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -155,7 +161,8 @@ def windows_of(
     return Windows(strides, tuple(pads), (1,) * count, dilations, groups)
 
 
-def _along_channels(bias: Any, layout: str) -> Any:
+def along_channels(bias: Any, layout: str) -> Any:
+    """A bias, beside the axes of an array."""
     return jnp.expand_dims(bias, [axis for axis, letter in enumerate(layout) if letter != "C"])
 
 
@@ -190,20 +197,7 @@ def in_window(types: Types, attrs: Attrs) -> Size:
     return products_in_window(types["weight"][0], attrs) + ("bias" in types)
 
 
-@op(
-    infer=convolving(3),
-    axes=convolved,
-    costly=True,
-    function=False,
-    operations=for_each("out", in_window),
-    examples=(
-        "x=f32[2,3,5] weight=f32[4,3,3] bias=f32[4]",
-        "x=f64[b,2,t] weight=f64[3,2,2] stride=2 padding=1",
-        "x=f32[2,t,3] weight=f32[3,3,4] bias=f32[4] padding=same layout=NWC",
-        "x=f32[0,2,4] weight=f32[4,1,2] groups=2 dilation=2",
-    ),
-)
-def conv1d(
+def conv(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -212,27 +206,32 @@ def conv1d(
     padding: Padding = "valid",
     dilation: tuple[int, ...] = (1,),
     groups: int = 1,
-    layout: str = "NCW",
+    layout: str = "",
 ) -> Tensor:
-    """Convolution along one spatial axis.
+    """Convolution along $axes.
 
         out[n, o, i] = bias[o] + sum_{c, k} weight[o, c, k] * x[n, c, i * stride + k * dilation]
 
+    Where there are several spatial axes, `i` and `k` are a number for each. This is the
+    cross-correlation that neural networks call convolution.
+
     Inputs:
-        x: float[n, c, w], or in the order of `layout`. Integers give float32.
-        weight: float[o, c / groups, k]; float[k, c / groups, o] for `NWC`.
+        x: float[n, c, *space], or in the order of `layout`. Integers give float32.
+        weight: float[o, c / groups, *window]; float[*window, c / groups, o] for `$last`.
         bias: float[o]; may be absent.
 
     Attributes:
-        stride: How far windows lie apart.
-        padding: "valid" (none), "same" (as many windows as `ceil(w / stride)`), or numbers: one
-            for both ends, or (low, high). Padding is zeros.
-        dilation: How far the elements of a window lie apart.
-        groups: Channels are cut into so many groups; each output channel sees one of them.
-        layout: `NCW` or `NWC`.
+        stride: How far windows lie apart; one number for all axes, or one for each.
+        padding: "valid" (none), "same" (as many windows as `ceil(size / stride)`), or numbers:
+            one for all edges, one for each axis, or (low, high) for each axis in turn. Padding
+            is zeros.
+        dilation: How far the elements of a window lie apart; as `stride`.
+        groups: Channels are cut into so many groups; each output channel sees one of them. As
+            many groups as channels make a depthwise convolution.
+        layout: `$first` or `$last`.
 
     Outputs:
-        out: float[n, o, windows], in the order of `layout`.
+        out: float[n, o, *windows], in the order of `layout`.
 
     Raises:
         ShapeError: Channels differ, the window does not fit, or an attribute has too many
@@ -241,60 +240,33 @@ def conv1d(
     return convolve(x, weight, bias, stride, padding, dilation, groups, layout)
 
 
-@op(
-    infer=convolving(4),
+conv1d, conv2d, conv3d = for_ranks(
+    conv,
+    infer=convolution_type,
     axes=convolved,
     costly=True,
     function=False,
     operations=for_each("out", in_window),
-    examples=(
-        "x=f32[2,3,5,4] weight=f32[4,3,3,2] bias=f32[4]",
-        "x=f64[b,2,h,w] weight=f64[3,2,3,3] stride=2 padding=1",
-        "x=f32[b,h,w,2] weight=f32[2,3,2,4] bias=f32[4] padding=same layout=NHWC",
-        "x=f32[2,4,5,6] weight=f32[4,1,2,2] groups=4 dilation=(2,1) padding=(0,1)",
-        "x=f32[1,1,4,4] weight=f32[1,1,2,2] stride=(2,1) padding=(0,1,2,0)",
-        "x=f32[0,1,4,4] weight=f32[2,1,3,3]",
-    ),
+    examples={
+        1: (
+            "x=f32[2,3,5] weight=f32[4,3,3] bias=f32[4]",
+            "x=f64[b,2,t] weight=f64[3,2,2] stride=2 padding=1",
+            "x=f32[2,t,3] weight=f32[3,3,4] bias=f32[4] padding=same layout=NWC",
+            "x=f32[0,2,4] weight=f32[4,1,2] groups=2 dilation=2",
+        ),
+        2: (
+            "x=f32[2,3,5,4] weight=f32[4,3,3,2] bias=f32[4]",
+            "x=f64[b,2,h,w] weight=f64[3,2,3,3] stride=2 padding=1",
+            "x=f32[b,h,w,2] weight=f32[2,3,2,4] bias=f32[4] padding=same layout=NHWC",
+            "x=f32[2,4,5,6] weight=f32[4,1,2,2] groups=4 dilation=(2,1) padding=(0,1)",
+            "x=f32[1,1,4,4] weight=f32[1,1,2,2] stride=(2,1) padding=(0,1,2,0)",
+            "x=f32[0,1,4,4] weight=f32[2,1,3,3]",
+        ),
+        3: (
+            "x=f32[2,2,3,4,3] weight=f32[3,2,2,3,2] bias=f32[3]",
+            "x=f64[b,2,3,h,w] weight=f64[3,2,2,2,2] stride=(1,2,2) padding=(0,0,0,1,0,0)",
+            "x=f32[b,3,4,5,2] weight=f32[1,2,2,2,3] bias=f32[3] padding=same layout=NDHWC",
+            "x=f32[2,4,3,5,4] weight=f32[4,1,2,2,2] groups=4 dilation=(1,2,1)",
+        ),
+    },
 )
-def conv2d(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    *,
-    stride: tuple[int, ...] = (1,),
-    padding: Padding = "valid",
-    dilation: tuple[int, ...] = (1,),
-    groups: int = 1,
-    layout: str = "NCHW",
-) -> Tensor:
-    """Convolution along two spatial axes.
-
-        out[n, o, i, j] = bias[o]
-            + sum_{c, k, l} weight[o, c, k, l] * x[n, c, i * stride + k, j * stride + l]
-
-    with `k` and `l` times `dilation`; this is the cross-correlation that neural networks call
-    convolution.
-
-    Inputs:
-        x: float[n, c, h, w], or in the order of `layout`. Integers give float32.
-        weight: float[o, c / groups, k, l]; float[k, l, c / groups, o] for `NHWC`.
-        bias: float[o]; may be absent.
-
-    Attributes:
-        stride: How far windows lie apart; one number for both axes, or one for each.
-        padding: "valid" (none), "same" (as many windows as `ceil(size / stride)`), or numbers:
-            one for all edges, one for each axis, or (top, bottom, left, right). Padding is
-            zeros.
-        dilation: How far the elements of a window lie apart; as `stride`.
-        groups: Channels are cut into so many groups; each output channel sees one of them. As
-            many groups as channels make a depthwise convolution.
-        layout: `NCHW` or `NHWC`.
-
-    Outputs:
-        out: float[n, o, windows, windows], in the order of `layout`.
-
-    Raises:
-        ShapeError: Channels differ, the window does not fit, or an attribute has too many
-            numbers.
-    """
-    return convolve(x, weight, bias, stride, padding, dilation, groups, layout)

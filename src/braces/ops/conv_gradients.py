@@ -24,7 +24,8 @@ from braces.ops.conv import (
     axes_of_three,
     conv1d,
     conv2d,
-    convolving,
+    conv3d,
+    convolution_type,
     inverse,
     orders,
     products_in_window,
@@ -35,7 +36,7 @@ from braces.ops.elementwise import in_dtype
 from braces.ops.layouts import check_rank
 from braces.ops.rules import Backward, floating, promoted
 
-FORWARD = {3: "conv1d", 4: "conv2d"}
+FORWARD = {3: "conv1d", 4: "conv2d", 5: "conv3d"}
 """The convolution of arrays of so many axes."""
 
 
@@ -68,7 +69,7 @@ def _made(
 ) -> DType:
     """The dtype of what is made of two of the three, which must fit."""
     rank = len(attrs["layout"])
-    wanted = convolving(rank)(context, x, weight, None, **attrs)
+    wanted = convolution_type(rank, context, x, weight, None, **attrs)
     check_rank(result, rank, f"result of {context.type}")
     for got, size in zip(result.shape, wanted.shape, strict=True):
         context.unify(got, size, f"{context.type} needs {wanted} as result, not {result}.")
@@ -93,6 +94,8 @@ def _in_order(shape: Any, order: Sequence[int]) -> tuple[int, ...]:
         "weight=f32[4,1,2,2] result=f32[2,4,3,7] shape=(2,4,5,6) groups=4 dilation=(2,1) "
         "padding=(0,1)",
         "weight=f32[4,1,2] result=f32[0,4,2] shape=(0,2,4) groups=2 dilation=2 layout=NCW",
+        "weight=f64[3,2,2,2,2] result=f64[b,3,2,2,4] shape=(b,2,3,4,5) stride=(1,2,1) "
+        "layout=NCDHW",
     ),
 )
 def conv_to_input(
@@ -111,7 +114,7 @@ def conv_to_input(
         out[n, c, i * stride + k * dilation] += sum_o weight[o, c, k] * result[n, o, i]
 
     Inputs:
-        weight: float, as for `conv1d` and `conv2d`.
+        weight: float, as for `conv1d`, `conv2d` and `conv3d`.
         result: float, of the sizes that these give.
 
     Attributes:
@@ -159,6 +162,7 @@ def infer_conv_to_input(
         "x=f32[2,4,5,6] result=f32[2,4,3,7] shape=(4,1,2,2) groups=4 dilation=(2,1) "
         "padding=(0,1)",
         "x=f32[0,2,4] result=f32[0,4,2] shape=(4,1,2) groups=2 dilation=2 layout=NCW",
+        "x=f64[b,2,3,4,5] result=f64[b,3,2,2,4] shape=(3,2,2,2,2) stride=(1,2,1) layout=NCDHW",
     ),
 )
 def conv_to_weight(
@@ -177,7 +181,7 @@ def conv_to_weight(
         out[o, c, k] = sum_{n, i} x[n, c, i * stride + k * dilation] * result[n, o, i]
 
     Inputs:
-        x: float, as for `conv1d` and `conv2d`.
+        x: float, as for `conv1d`, `conv2d` and `conv3d`.
         result: float, of the sizes that these give.
 
     Attributes:
@@ -243,7 +247,7 @@ def convolution_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-for definition in (conv1d, conv2d):
+for definition in (conv1d, conv2d, conv3d):
     definition.gradient(convolution_gradient)
 
 

@@ -30,7 +30,10 @@ from braces.ops.convolution_ways import reach
 
 Pads: TypeAlias = "str | list[tuple[int, int]]"
 
-LAYOUTS: dict[str, str] = {"NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO"}
+LAYOUTS: dict[str, str] = {
+    "NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO", "NCDHW": "OIDHW",
+    "NDHWC": "DHWIO",
+}  # fmt: skip
 """Layout of the input to layout of the weight."""
 
 

@@ -14,9 +14,18 @@ CHANNELS_FIRST = {
     "NWC": (0, 2, 1),
     "NCHW": (0, 1, 2, 3),
     "NHWC": (0, 3, 1, 2),
+    "NCDHW": (0, 1, 2, 3, 4),
+    "NDHWC": (0, 4, 1, 2, 3),
 }
 """The axes of an array in this layout, in the order batch, channels, space."""
-OUTPUTS_FIRST = {"NCW": (0, 1, 2), "NWC": (2, 1, 0), "NCHW": (0, 1, 2, 3), "NHWC": (3, 2, 0, 1)}
+OUTPUTS_FIRST = {
+    "NCW": (0, 1, 2),
+    "NWC": (2, 1, 0),
+    "NCHW": (0, 1, 2, 3),
+    "NHWC": (3, 2, 0, 1),
+    "NCDHW": (0, 1, 2, 3, 4),
+    "NDHWC": (4, 3, 0, 1, 2),
+}
 """The axes of a weight, in the order outputs, inputs, window."""
 
 
@@ -113,9 +122,60 @@ def beside(made: Any, result: Array, shape: Any) -> Array:
     return found
 
 
+def transposed(
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+    *,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    dilation: Any,
+    groups: int,
+    layout: str,
+) -> Array:
+    """Element by element, whose windows are added to a larger array that is cut then."""
+    dtype = floating(np.zeros((), np.result_type(x, weight))).dtype
+    x, weight = x.transpose(CHANNELS_FIRST[layout]), weight.transpose(OUTPUTS_FIRST[layout])
+    count, window, sizes = x.ndim - 2, weight.shape[2:], x.shape[2:]
+    stride, dilation = each(stride, count), each(dilation, count)
+    extra = each(output_padding, count)
+    reach = [(k - 1) * d + 1 for k, d in zip(window, dilation, strict=True)]
+    axes = list(zip(sizes, stride, reach, extra, strict=True))
+    full = [max((n - 1) * s, 0) + r + e for n, s, r, e in axes]
+    taken, given = x.shape[1] // groups, weight.shape[1]
+    out = np.zeros((x.shape[0], given * groups, *full), dtype)
+    for group, *place in product(range(groups), *map(range, sizes)):
+        channels = slice(group * taken, (group + 1) * taken)
+        spread = np.tensordot(x[(slice(None), channels, *place)], weight[channels], 1)
+        at = [
+            slice(i * s, i * s + r, d)
+            for i, s, r, d in zip(place, stride, reach, dilation, strict=True)
+        ]
+        out[(slice(None), slice(group * given, (group + 1) * given), *at)] += spread
+    if padding == "same":
+        cut = [(max(r - s, 0) // 2, n * s) for n, s, r, _ in axes]
+        more = [(0, max(s - r, 0)) for _, s, r, _ in axes]
+        out = np.pad(out, [(0, 0), (0, 0), *more])
+    else:
+        pads = edges(padding, sizes, window, stride, dilation)
+        cut = [
+            (low, max((n - 1) * s + r + e - low - high, 0))
+            for (low, high), (n, s, r, e) in zip(pads, axes, strict=True)
+        ]
+    out = out[(slice(None), slice(None), *(slice(low, low + n) for low, n in cut))]
+    if bias is not None:
+        out = out + bias.reshape(-1, *[1] * count)
+    return out.transpose(np.argsort(CHANNELS_FIRST[layout]))
+
+
 REFERENCES = {
     "conv1d": Reference(convolution),
     "conv2d": Reference(convolution),
+    "conv3d": Reference(convolution),
+    "conv_transpose1d": Reference(transposed),
+    "conv_transpose2d": Reference(transposed),
+    "conv_transpose3d": Reference(transposed),
     "conv_to_input": Reference(to_input),
     "conv_to_weight": Reference(to_weight),
 }

@@ -19,6 +19,7 @@ from braces.exchange.onnx_in.rules.reductions import REDUCTIONS
 from braces.exchange.onnx_in.rules.scattering import SCATTERING
 from braces.exchange.onnx_in.rules.sequences import SEQUENCES
 from braces.exchange.onnx_in.rules.shapes import SHAPES
+from braces.exchange.onnx_in.rules.windows import WINDOWS
 
 RULES: Mapping[str, Rule] = {
     **ARITHMETIC,
@@ -26,6 +27,7 @@ RULES: Mapping[str, Rule] = {
     **SHAPES,
     **GATHERING,
     **LAYERS,
+    **WINDOWS,
     **RECURRENT,
     **SEQUENCES,
     **BITS,

@@ -1,14 +1,12 @@
-"""Rules of products, normalisations, convolutions and pools."""
+"""Rules of products and normalisations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from braces.builder.append import call
 from braces.builder.var import Var
-from braces.dims import Dim
-from braces.errors import ShapeError
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops
@@ -100,114 +98,13 @@ def lp_norm(node: Node) -> Var:
     return ops.where(size == 0, ops.zeros_like(x), x / ops.where(size == 0, 1.0, size))
 
 
-# ---- windows ---------------------------------------------------------------------------------
-
-
-def pads_of(
-    node: Node, x: Var, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> list[tuple[int, int]]:
-    """What is added at both ends of each axis of the plane."""
-    rank, mode = len(kernel), node.attr("auto_pad", "NOTSET")
-    if mode == "VALID":
-        return [(0, 0)] * rank
-    if mode in ("NOTSET", ""):
-        found = [int(v) for v in node.attr("pads") or [0] * (2 * rank)]
-        return list(zip(found[:rank], found[rank:], strict=True))
-    pads = list[tuple[int, int]]()
-    for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations, strict=True):
-        pads.append(_same_pads(size, (k - 1) * d + 1, s, upper=mode == "SAME_UPPER"))
-    return pads
-
-
-def _same_pads(size: Any, extent: int, stride: int, *, upper: bool) -> tuple[int, int]:
-    if isinstance(size, Dim):
-        if stride != 1:
-            raise ShapeError("auto_pad depends on a symbolic size.", fix="Fix it: sizes=.")
-        total = extent - 1
-    else:
-        total = max((-(-size // stride) - 1) * stride + extent - size, 0)
-    less, more = total // 2, total - total // 2
-    return (less, more) if upper else (more, less)
-
-
-def conv(node: Node) -> Var:
-    """A convolution over one or two axes."""
-    x, w, b = node.var(0), node.var(1), node.maybe(2)
-    rank = x.ndim - 2
-    if rank not in (1, 2):
-        node.refuse(f"over {rank} axes is not there")
-    strides, dilations = ones(node, "strides", rank), ones(node, "dilations", rank)
-    kernel = [int(n) for n in w.shape[2:]]
-    return call(
-        f"conv{rank}d", x, w, b,
-        stride=strides, padding=flat(pads_of(node, x, kernel, strides, dilations)),
-        dilation=dilations, groups=node.attr("group", 1),
-    )  # fmt: skip
-
-
-def ones(node: Node, name: str, rank: int) -> tuple[int, ...]:
-    """An attribute with a number for each axis, 1 where it is left out."""
-    return tuple(node.attr(name) or [1] * rank)
-
-
-def flat(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """Both ends of each axis, one after the other."""
-    return tuple(n for ends in pads for n in ends)
-
-
-def pool(function: Callable[..., Var], **options: str) -> Rule:
-    """The rule of a pool over one or two axes.
-
-    Args:
-        function: What computes it over two.
-        options: Attributes of ours, by the name of the flag that ONNX has for them.
-    """
-
-    def pooled(node: Node) -> Var:
-        x = node.var(0)
-        kernel = tuple(node.attr("kernel_shape"))
-        rank = len(kernel)
-        strides, dilations = ones(node, "strides", rank), ones(node, "dilations", rank)
-        if (
-            rank not in (1, 2)
-            or set(dilations) != {1}
-            or node.wants(1)
-            or node.flag("ceil_mode")
-        ):
-            node.refuse("over three axes, with holes, indices or rounded up is not there")
-        pads = pads_of(node, x, kernel, strides, dilations)
-        given = {ours: node.flag(theirs) for ours, theirs in options.items()}
-        if rank == 1:
-            x, kernel, strides = ops.expand_dims(x, axis=2), (1, *kernel), (1, *strides)
-            pads = [(0, 0), *pads]
-        made = function(x, window=kernel, stride=strides, padding=flat(pads), **given)
-        return ops.squeeze(made, axis=2) if rank == 1 else made
-
-    return pooled
-
-
-def over_plane(function: Callable[..., Var]) -> Rule:
-    """The rule of a pool over the whole plane."""
-
-    def pooled(node: Node) -> Var:
-        x = node.var(0)
-        return function(x, axis=tuple(range(2, x.ndim)), keepdims=True)
-
-    return pooled
-
-
 LAYERS: Mapping[str, Rule] = {
-    "AveragePool": pool(ops.avg_pool2d, count_include_pad="count_include_pad"),
     "BatchNormalization": batch_norm,
-    "Conv": conv,
     "Dropout": dropout,
     "Einsum": einsum,
     "Gemm": gemm,
-    "GlobalAveragePool": over_plane(ops.mean),
-    "GlobalMaxPool": over_plane(ops.max),
     "InstanceNormalization": instance_norm,
     "LayerNormalization": layer_norm,
     "LpNormalization": lp_norm,
     "MatMul": matmul,
-    "MaxPool": pool(ops.max_pool2d),
 }
