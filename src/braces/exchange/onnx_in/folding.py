@@ -200,7 +200,7 @@ def _tile(node: Node, x: Array, repeats: Array) -> Array:
 
 
 def _constant_of_shape(node: Node, shape: Array) -> Known:
-    value = node.tensor("value") if "value" in node.attrs else Known.of(np.zeros(1, np.float32))
+    value = node.tensor("value") or Known.of(np.zeros(1, np.float32))
     wanted = whole_numbers(shape)
     _check_size(wanted)
     return Known(np.full(wanted, value.array.ravel()[0], value.dtype), value.dtype)

@@ -238,9 +238,10 @@ class Node:
         """Whether an output is read by anything."""
         return at < len(self.proto.output) and bool(self.proto.output[at])
 
-    def tensor(self, name: str) -> Known:
-        """An attribute that is an array."""
-        return Known.of(array_of(self.attrs[name]))
+    def tensor(self, name: str) -> Known | None:
+        """An attribute that is an array, where it is given."""
+        found = self.attr(name)
+        return None if found is None else Known.of(array_of(found))
 
     def graph(self, name: str, given: Sequence[Value] = ()) -> list[Value]:
         """Read the graph of an attribute, and return what it gives."""

@@ -103,7 +103,8 @@ def _goes_on(node: Node, body: Any) -> bool:
         return bool(np.any(array_of(constants[name])))
     if name not in made or made[name].op_type != "Constant":
         return False
-    return bool(np.any(Node.of(node.names, made[name]).tensor("value").array))
+    written = Node.of(node.names, made[name]).tensor("value")
+    return written is not None and bool(np.any(written.array))
 
 
 def _body(node: Node, body: Any, given: Sequence[Value], first: int) -> list[Var]:

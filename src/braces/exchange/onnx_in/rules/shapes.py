@@ -28,8 +28,9 @@ FAR = 10**9
 
 def constant(node: Node) -> Known:
     """What is written in the node."""
-    if "value" in node.attrs:
-        return node.tensor("value")
+    written = node.tensor("value")
+    if written is not None:
+        return written
     for name, dtype in (("int", "int64"), ("float", "float32")):
         for found in (f"value_{name}", f"value_{name}s"):
             if found in node.attrs:
@@ -203,7 +204,7 @@ def tile(node: Node) -> Var:
 
 def constant_of_shape(node: Node) -> Value:
     """One number everywhere."""
-    given = node.tensor("value") if "value" in node.attrs else Known.of(np.zeros(1, FLOAT32))
+    given = node.tensor("value") or Known.of(np.zeros(1, FLOAT32))
     wanted, value = node.ints(0, "The shape") or [], given.array.ravel()[0]
     numbers = [n for n in wanted if isinstance(n, int)]
     if len(numbers) == len(wanted) and prod(numbers) <= MOST_ELEMENTS:
