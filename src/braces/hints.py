@@ -130,7 +130,7 @@ l1_loss br.mean(br.absolute_error(prediction, target))
 lax br.scan, br.cond and br.while_loop: they are in br itself
 le br.less_equal(x, y), or x <= y
 less_than br.less(x, y), or x < y
-linalg br.matmul, br.outer and br.norm: they are in br itself
+linalg br.matmul, br.outer, br.norm and br.det: they are in br itself
 linear br.fc(x, size)
 load br.load_model(path), or br.load_parameters(scope, path)
 load_inference_model br.load_model(path)

@@ -84,6 +84,8 @@ class Case:
         """A type with its float dtype replaced."""
         if self.floats is None or not is_float(type_.dtype):
             return type_
+        if type_.dtype.kind == "c":
+            return type_.with_dtype(np.result_type(self.floats, np.complex64))
         return type_.with_dtype(self.floats)
 
     @cached_property

@@ -18,7 +18,7 @@ from cases import (
     numbered,
     run_together as run_built,
 )
-from references import is_float
+from references import is_float, numbers
 
 from braces.builder.append import apply
 from braces.builder.var import Var
@@ -52,7 +52,7 @@ class Differentiated:
                 self.differentiate()
         self.values = self.case.values(sizes)
         self.extra = {
-            name: rng.normal(size=number(var.shape, sizes)).astype(var.dtype)
+            name: numbers(rng, number(var.shape, sizes), var.dtype)
             for name, var in built.extra.items()
             if name != "sizes"
         }

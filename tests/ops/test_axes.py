@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import Case, cases, differentiable_cases, numbered, sizes_in
-from references import is_float
+from references import is_float, numbers
 
 from braces.define.axes import HIGHEST, LOWEST, AxisMap, Fate, Fills, Indices
 from braces.define.decorator import OPS, OpDef
@@ -382,7 +382,7 @@ def derivatives(case: Case) -> Iterator[Sample]:
             if slot.name in known:
                 values[slot.name] = known[slot.name]
             elif stem in moved:
-                values[slot.name] = tuple(rng.normal(size=x.shape) for x in known[stem])
+                values[slot.name] = tuple(numbers(rng, x.shape, x.dtype) for x in known[stem])
         ends = floats if transform == "vjp" else outs
         wanted = [s.name for s in found.outputs if s.name.removesuffix(found.suffix) in ends]
         attrs = {spec.name: base.attrs[spec.name] for spec in found.attrs}

@@ -319,7 +319,7 @@ def assert_equals_differences(found: Differentiated, results: Mapping[str, Any])
             if var.name not in found.c:
                 continue
             slope = (np.asarray(ahead[slot][i]) - np.asarray(behind[slot][i])) / (2 * STEP)
-            total += np.sum(slope * found.extra[f"{var.name}_c"])
+            total += np.real(np.sum(slope * found.extra[f"{var.name}_c"]))
             if f"tangent.{var.name}" in results and all_move(found):
                 tangent = results[f"tangent.{var.name}"]
                 np.testing.assert_allclose(tangent, slope, 1e-5, 1e-6, err_msg="tangent")
@@ -335,9 +335,9 @@ def all_move(found: Differentiated) -> bool:
 
 
 def along(found: Differentiated, results: Mapping[str, Any], order: str = "first") -> float:
-    """A gradient times the direction."""
+    """A gradient times the direction; of complex numbers the real part, as that of slopes."""
     return sum(
-        float(np.sum(results[f"{order}.{v.name}"] * found.direction(v)))
+        float(np.real(np.sum(results[f"{order}.{v.name}"] * found.direction(v))))
         for v in found.inputs
         if f"{order}.{v.name}" in results
     )

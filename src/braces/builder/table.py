@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from braces.builder.journal import Journal, Moment
@@ -319,6 +320,16 @@ class SymbolTable:
                     self.shown[info.name] = None
                 self.replace(self.ops[at], found.op)
         return not missing
+
+    @contextmanager
+    def naming(self, prefix: str) -> Generator[None]:
+        """Inside, names that are made up or chosen here begin with this."""
+        before = self.names
+        self.names = before.within(prefix)
+        try:
+            yield
+        finally:
+            self.names = before
 
     def prefixed(self, name: str) -> str:
         """A name that a user chose, as it is called here."""

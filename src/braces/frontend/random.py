@@ -36,7 +36,7 @@ def random_state() -> Var:
     program = current_program()
     found = program.table.find_var(RANDOM_STATE)
     if found is None:
-        with program.building(program.table):
+        with program.building(program.table) as table, table.naming(""):
             state = persistable(
                 RANDOM_STATE, [2], _first_state, "uint32", kind=STATE, trainable=False
             )
@@ -59,7 +59,7 @@ def _first_state(shape: tuple[int, ...], dtype: object, name: str) -> Var:
 
 
 def _count_runs(program: Builder, state: Var) -> None:
-    with program.building(program.table):
+    with program.building(program.table) as table, table.naming(""):
         program.update(RANDOM_STATE, one("next_random_state", state).name)
 
 

@@ -166,24 +166,14 @@ class Reader:
         table = self.program.current
         first = next((name for name in node.proto.output if name), "")
         before = len(table.ops)
-        with self._called(node.names.path, first or node.proto.name):
+        called = cleaned(first or node.proto.name)
+        with table.naming(f"{node.names.path}{called}/"):
             made = rule(node)
         if isinstance(made, tuple):
             return made
         if isinstance(made, Var) and first:
             made = rename_made(table, before, made, self.path_of(node.names, first))
         return (made,)
-
-    @contextmanager
-    def _called(self, path: str, name: str) -> Generator[None]:
-        """Inside, names that are made up begin with that of a value of the model."""
-        table = self.program.current
-        before = table.names
-        table.names = before.within(f"{path}{cleaned(name)}/")
-        try:
-            yield
-        finally:
-            table.names = before
 
     @staticmethod
     def path_of(names: Names, name: str) -> str:

@@ -12,6 +12,7 @@ from braces.exchange.onnx_in.node import Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
 from braces.exchange.onnx_in.rules.bits import BITS
 from braces.exchange.onnx_in.rules.control import CONTROL
+from braces.exchange.onnx_in.rules.draws import DRAWS
 from braces.exchange.onnx_in.rules.gathering import GATHERING
 from braces.exchange.onnx_in.rules.layers import LAYERS
 from braces.exchange.onnx_in.rules.recurrent import RECURRENT
@@ -19,6 +20,7 @@ from braces.exchange.onnx_in.rules.reductions import REDUCTIONS
 from braces.exchange.onnx_in.rules.scattering import SCATTERING
 from braces.exchange.onnx_in.rules.sequences import SEQUENCES
 from braces.exchange.onnx_in.rules.shapes import SHAPES
+from braces.exchange.onnx_in.rules.signals import SIGNALS
 from braces.exchange.onnx_in.rules.windows import WINDOWS
 
 RULES: Mapping[str, Rule] = {
@@ -33,5 +35,7 @@ RULES: Mapping[str, Rule] = {
     **BITS,
     **SCATTERING,
     **CONTROL,
+    **DRAWS,
+    **SIGNALS,
 }
 """An operator that is not here is written out as others where ONNX does that, else refused."""

@@ -16,8 +16,8 @@ from braces.frontend import functions as ops
 
 SAME = {
     "Abs": "abs", "Acos": "arccos", "Add": "add", "And": "logical_and", "Asin": "arcsin",
-    "Atan": "arctan", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Equal": "equal",
-    "Erf": "erf", "Exp": "exp", "Floor": "floor", "Greater": "greater",
+    "Atan": "arctan", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Det": "det",
+    "Equal": "equal", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Greater": "greater",
     "GreaterOrEqual": "greater_equal", "IsNaN": "isnan", "Less": "less",
     "LessOrEqual": "less_equal", "Log": "log", "Mish": "mish", "Mul": "multiply",
     "Neg": "negative", "Not": "logical_not", "Or": "logical_or", "Reciprocal": "reciprocal",

@@ -41,14 +41,6 @@ def einsum(node: Node) -> Var:
     return call("einsum", *node.vars(), equation=equation)
 
 
-def dropout(node: Node) -> Any:
-    """The array itself: a model that was exported to run drops nothing."""
-    x = node.var(0)
-    if node.version >= 12 and node.number(2, "Whether it trains", 0):
-        node.refuse("trains: it draws what it drops", "Export the model for inference.")
-    return (x, ops.ones_like(x, dtype="bool")) if node.wants(1) else x
-
-
 # ---- normalisations --------------------------------------------------------------------------
 
 
@@ -100,7 +92,6 @@ def lp_norm(node: Node) -> Var:
 
 LAYERS: Mapping[str, Rule] = {
     "BatchNormalization": batch_norm,
-    "Dropout": dropout,
     "Einsum": einsum,
     "Gemm": gemm,
     "InstanceNormalization": instance_norm,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import product
-from braces.dtypes import BOOL, INT64
+from braces.dtypes import BOOL, INT64, DType, is_float
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.exchange.onnx_in.rules.arithmetic import in_dtype, number
 from braces.frontend import functions as ops
 
 Reduction = Callable[..., Var]
@@ -59,6 +62,36 @@ def of_bools(function: Reduction) -> Reduction:
         return function(ops.cast(x, "uint8") if x.dtype == BOOL else x, **options)
 
     return reduced
+
+
+def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reduction:
+    """A largest or smallest number; of nothing it is what no number changes."""
+    reduce = of_bools(function)
+
+    def reduced(x: Var, *, axis: tuple[int, ...] | None, keepdims: bool) -> Var:
+        axes = range(x.ndim) if axis is None else [a % x.ndim for a in axis]
+        if 0 not in [x.shape[a] for a in axes]:
+            return reduce(x, axis=axis, keepdims=keepdims)
+        kept = [
+            1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes
+        ]
+        return ops.broadcast_to(number(otherwise(x.dtype), x.dtype), kept)
+
+    return reduced
+
+
+def lowest(dtype: DType) -> float:
+    """What is below all numbers of a dtype."""
+    if is_float(dtype):
+        return -math.inf
+    return 0 if dtype == BOOL else int(np.iinfo(dtype).min)
+
+
+def highest(dtype: DType) -> float:
+    """What is above all numbers of a dtype."""
+    if is_float(dtype):
+        return math.inf
+    return 1 if dtype == BOOL else int(np.iinfo(dtype).max)
 
 
 def absolute_sum(x: Var, **options: Any) -> Var:
@@ -146,9 +179,9 @@ REDUCTIONS: Mapping[str, Rule] = {
     "ReduceL2": reduction(euclidean, single=ops.abs),
     "ReduceLogSum": reduction(log_sum, single=ops.log),
     "ReduceLogSumExp": reduction(ops.logsumexp),
-    "ReduceMax": reduction(of_bools(ops.max)),
+    "ReduceMax": reduction(extreme(ops.max, lowest)),
     "ReduceMean": reduction(ops.mean),
-    "ReduceMin": reduction(of_bools(ops.min)),
+    "ReduceMin": reduction(extreme(ops.min, highest)),
     "ReduceProd": reduction(ops.prod),
     "ReduceSum": reduction(ops.sum, since=13),
     "ReduceSumSquare": reduction(square_sum, single=ops.square),

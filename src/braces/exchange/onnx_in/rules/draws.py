@@ -1,0 +1,86 @@
+"""Rules of operators that draw random numbers.
+
+Draws follow from the program's own state, which `Executor.init` seeds: a model's `seed` is not
+read, since ONNX does not say which numbers a seed gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces.builder.var import Var
+from braces.dtypes import FLOAT32, INT32
+from braces.exchange.onnx_in.node import Node, Rule
+from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.frontend import functions as ops, random
+
+
+def uniform(node: Node, shape: Any, dtype: Any) -> Var:
+    """Numbers that are equally likely everywhere between two."""
+    low, high = node.attr("low", 0.0), node.attr("high", 1.0)
+    return random.uniform(shape, low, high, dtype=dtype)
+
+
+def normal(node: Node, shape: Any, dtype: Any) -> Var:
+    """Normally distributed numbers."""
+    return random.normal(shape, node.attr("mean", 0.0), node.attr("scale", 1.0), dtype=dtype)
+
+
+def of_shape(draw: Callable[[Node, Any, Any], Var]) -> Rule:
+    """The rule of a draw whose shape is an attribute."""
+    return lambda node: draw(node, node.attr("shape"), node.dtype_attr("dtype", FLOAT32))
+
+
+def like(draw: Callable[[Node, Any, Any], Var]) -> Rule:
+    """The rule of a draw in the shape of an input, and in its dtype where none is said."""
+
+    def drawn(node: Node) -> Var:
+        x = node.var(0)
+        return draw(node, x.shape, node.dtype_attr("dtype", x.dtype))
+
+    return drawn
+
+
+def bernoulli(node: Node) -> Var:
+    """1 with a probability that an input tells, else 0."""
+    x = node.var(0)
+    drawn = random.uniform(x.shape, dtype=x.dtype) < x
+    return in_dtype(drawn, node.dtype_attr("dtype", x.dtype))
+
+
+def multinomial(node: Node) -> Var:
+    """Class numbers, each with a probability whose logarithm an input tells."""
+    logits, count = node.var(0), int(node.attr("sample_size", 1))
+    rows, classes = logits.shape
+    many = ops.broadcast_to(ops.expand_dims(logits, axis=1), (rows, count, classes))
+    return in_dtype(random.categorical(many), node.dtype_attr("dtype", INT32))
+
+
+def dropout(node: Node) -> Any:
+    """Dropout where the model says that it trains; the array itself where it does not."""
+    x, rate = node.var(0), node.attr("ratio", 0.5)
+    trains = False
+    if node.version >= 12:
+        trains = bool(node.number(2, "Whether it trains", 0))
+        rate = node.number(1, "The ratio", 0.5) if trains else rate
+    elif node.version < 7:
+        trains = not node.flag("is_test")
+    if not trains or rate == 0:
+        return (x, ops.ones_like(x, dtype="bool")) if node.wants(1) else x
+    if not node.wants(1):
+        return random.dropout(x, rate)
+    kept = random.dropout(ops.ones_like(x), rate)
+    mask = kept != 0
+    return ops.where(mask, x * kept, ops.zeros_like(x)), mask
+
+
+DRAWS: Mapping[str, Rule] = {
+    "Bernoulli": bernoulli,
+    "Dropout": dropout,
+    "Multinomial": multinomial,
+    "RandomNormal": of_shape(normal),
+    "RandomNormalLike": like(normal),
+    "RandomUniform": of_shape(uniform),
+    "RandomUniformLike": like(uniform),
+}

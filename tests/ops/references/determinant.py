@@ -1,0 +1,15 @@
+"""References of `braces.ops.determinant`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from references import Array, Reference, floating
+
+
+def det(x: Array) -> Array:
+    x = floating(x)
+    return np.asarray(np.linalg.det(x)).astype(x.dtype)
+
+
+REFERENCES = {"det": Reference(det)}
