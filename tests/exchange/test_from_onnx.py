@@ -102,6 +102,41 @@ def test_a_name_that_the_model_has_not_is_refused(options: Any, word: str) -> No
         br.from_onnx(model(LAYER), **options)
 
 
+SQUEEZED = """squeezed (float[N, M] x) => (float[N] y) {
+    last = Constant<value = int64[1] {1}>()
+    y = Squeeze(x, last)
+}"""
+
+ASKED = """asked (float[N, M] x) => (y) {
+    shape = Shape(x)
+    last = Constant<value = int64[1] {1}>()
+    found = Gather(shape, last)
+    single = Equal(found, last)
+    flat = If (single) <
+        then_branch = yes () => (a) { a = Squeeze(x, last) },
+        else_branch = no () => (b) { b = Identity(x) }
+    >
+    y = Exp(flat)
+}"""
+
+
+@pytest.mark.parametrize(("text", "function"), [(SQUEEZED, np.positive), (ASKED, np.exp)])
+def test_an_axis_that_is_squeezed_has_the_size_1_in_a_run(text: str, function: Any) -> None:
+    x = np.array([[0.5], [2.0]], "float32")
+    (y,) = run(model(text), {"x": x})
+    np.testing.assert_allclose(y, function(x[:, 0]), rtol=1e-6)
+    prog, _ = br.from_onnx(model(text))
+    with pytest.raises(br.errors.RunError, match="Sizes are not what they were said to be"):
+        br.Executor().run(prog, br.Scope(), feed={"x": x.reshape(1, 2)}, fetch="y")
+
+
+def test_a_branch_on_a_size_whose_results_do_not_follow_from_it_is_looked_at_too() -> None:
+    other = ASKED.replace("a = Squeeze(x, last)", "a = Constant<value = float {1.0}>()")
+    prog, _ = br.from_onnx(model(other))
+    with pytest.raises(br.errors.RunError, match="Sizes are not what they were said to be"):
+        br.Executor().run(prog, br.Scope(), feed={"x": np.ones((1, 2), "float32")}, fetch="y")
+
+
 BRANCH = """branch (float[N] x, bool flag) => (float[N] y) {
     y = If (flag) <
         then_branch = more () => (float[N] a) { a = Exp(x) },

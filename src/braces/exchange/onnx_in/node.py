@@ -85,6 +85,15 @@ class Names:
             raise Missing(name)
         return found
 
+    def maker(self, name: str) -> tuple[Names, Any, int] | None:
+        """The node that makes a name, and which of its outputs it is; `None` for an input."""
+        holder = self.holder(name)
+        found = holder.makers.get(name) if holder is not None else None
+        while found is not None and isinstance(found[1], str):
+            holder = found[0].holder(found[1])
+            found = holder.makers.get(found[1]) if holder is not None else None
+        return found
+
     def inner(self, path: str = "") -> Names:
         """The names of a graph inside this one."""
         return Names(self.runner, self.versions, self, path or self.path)

@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from braces.builder.append import one
 from braces.builder.var import Var, tensor_type
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, TensorType
 from braces.errors import ProgramError
 from braces.exchange.onnx_in.dtypes import array_of
 from braces.exchange.onnx_in.known import Known, Value
-from braces.exchange.onnx_in.node import Node, Rule
+from braces.exchange.onnx_in.node import Names, Node, Rule
 from braces.frontend import functions as ops
 from braces.frontend.while_blocks import create_while
+from braces.ir.records import Body
 from braces.ir.views import LoopView
 from braces.ops.control.building import (
     Carried,
@@ -56,11 +58,45 @@ def _switch(node: Node) -> tuple[Var, ...]:
     """A switch of both graphs, which give the same types."""
     lift = node.names.runner.lift
 
-    def case(name: str) -> Any:
+    def case(name: str) -> Body:
         return build_block((), lambda _: [lift(value) for value in node.graph(name)])
 
+    bodies = [case("else_branch"), case("then_branch")]
+    asked = _asked_sizes(node.names, node.proto.input[0])
+    if asked is not None and _ranks(bodies[0]) != _ranks(bodies[1]):
+        return _agreeing(node, *asked)
     index = ops.cast(scalar(node.var(0)), "int32")
-    return build_switch(index, [case("else_branch"), case("then_branch")], total=True)
+    return build_switch(index, bodies, total=True)
+
+
+def _ranks(body: Body) -> list[int | None]:
+    types = [body.vars[name].type for name in body.results]
+    return [type_.rank if isinstance(type_, TensorType) else None for type_ in types]
+
+
+def _asked_sizes(names: Names, name: str) -> tuple[Size, Size] | None:
+    """The two sizes that a condition compares, where it is whether they are equal."""
+    made = names.maker(name)
+    while made is not None and made[1].op_type in ("Cast", "Identity"):
+        made = made[0].maker(made[1].input[0])
+    if made is None or made[1].op_type != "Equal":
+        return None
+    compared = Node.of(made[0], made[1])
+    found = [compared.maybe_known(at) for at in range(compared.count)]
+    items = [value.items() for value in found if value is not None and value.array.size == 1]
+    return (items[0][0], items[1][0]) if len(items) == 2 else None
+
+
+def _agreeing(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
+    """The graph for sizes that are equal, which a run looks at before it computes.
+
+    No program has results of different ranks. Exporters write `x.squeeze(axis)` so: a branch
+    on whether a size is 1, which it is in every run that makes sense.
+    """
+    zeros = ops.broadcast_to(node.names.runner.lift(Known.of(np.float32(0))), (size,))
+    gate = ops.ensure_shape(zeros, (other,))
+    given = map(node.names.runner.lift, node.graph("then_branch"))
+    return tuple(one("fence", gate, value) for value in given)
 
 
 # ---- loops -----------------------------------------------------------------------------------

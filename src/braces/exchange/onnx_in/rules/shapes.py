@@ -104,11 +104,16 @@ def unsqueeze(node: Node) -> Var:
 
 
 def squeeze(node: Node) -> Var:
-    """Without axes of size 1."""
+    """Without axes of size 1; a symbolic size is 1 in a run that makes sense."""
     x, axes = node.var(0), axes_of(node, 1, 13)
     if axes is None:
         axes = tuple(i for i, n in enumerate(x.shape) if isinstance(n, int) and n == 1)
-    return ops.squeeze(x, axis=[axis % x.ndim for axis in axes]) if axes else x
+    places = {axis % x.ndim for axis in axes}
+    if not places:
+        return x
+    if sizes.symbolic(*(x.shape[axis] for axis in places)):
+        x = ops.ensure_shape(x, [1 if i in places else n for i, n in enumerate(x.shape)])
+    return ops.squeeze(x, axis=sorted(places))
 
 
 def concat(node: Node) -> Var:
