@@ -125,6 +125,7 @@ invert ~x
 isclose br.abs(x - y) < tolerance
 isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
 jacobian br.gradients of each number, or br.jvp
+interpolate br.resize(x, shape, mode="linear")
 jit br.Executor(): it compiles
 l1_loss br.mean(br.absolute_error(prediction, target))
 lax br.scan, br.cond and br.while_loop: they are in br itself

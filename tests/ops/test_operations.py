@@ -34,6 +34,7 @@ POLYNOMIAL = "a function that JAX writes out as a polynomial"
 PLACES = "finding places takes integers, which move no float"
 PAIRS = "XLA reduces pairs of a number and its place, with several comparisons"
 OVERLAPS = "what windows that overlap give is added to all elements, place by place"
+LINEAR = "of what is linear, the tangent alone is computed"
 CALLED = "a decomposition that XLA calls, and does not count, or writes out for small ones"
 WINDOWS = "XLA counts all windows before each place, and computes sums by halves"
 PUT = "ties and zeros of each place are counted, to tell what a change follows from"
@@ -68,6 +69,7 @@ EXCEPTIONS = {
     "remainder": FUNCTION,
     "remainder.jvp": FUNCTION,
     "remainder.vjp": FUNCTION,
+    "resize_back.jvp": LINEAR,
     "sinh": FUNCTION,
     "top_k_accuracy": PAIRS,
 }

@@ -14,6 +14,7 @@ from braces.exchange.onnx_in.rules.bits import BITS
 from braces.exchange.onnx_in.rules.control import CONTROL
 from braces.exchange.onnx_in.rules.draws import DRAWS
 from braces.exchange.onnx_in.rules.gathering import GATHERING
+from braces.exchange.onnx_in.rules.images import IMAGES
 from braces.exchange.onnx_in.rules.layers import LAYERS
 from braces.exchange.onnx_in.rules.recurrent import RECURRENT
 from braces.exchange.onnx_in.rules.reductions import REDUCTIONS
@@ -36,6 +37,7 @@ RULES: Mapping[str, Rule] = {
     **SCATTERING,
     **CONTROL,
     **DRAWS,
+    **IMAGES,
     **SIGNALS,
 }
 """An operator that is not here is written out as others where ONNX does that, else refused."""

@@ -1,0 +1,157 @@
+"""Rules of images: other sizes, and parts of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from braces import dims
+from braces.builder.var import Var
+from braces.dims import Dim, Size
+from braces.dtypes import is_integer
+from braces.exchange.onnx_in.node import Node, Rule
+from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.frontend import functions as ops
+
+WHOLE_PARTS = 64
+"""Symbolic sizes are multiplied by factors that are so many parts of a whole at most."""
+OLD = {"coordinates": "asymmetric", "nearest_mode": "floor"}
+"""How positions are told where a model cannot say it."""
+
+# ---- sizes -----------------------------------------------------------------------------------
+
+
+def larger(node: Node, size: Size, scale: float) -> Size:
+    """A size times a factor, rounded down."""
+    if not isinstance(size, Dim):
+        return int(size * scale)
+    exact = Fraction(scale)
+    if exact.denominator > WHOLE_PARTS:
+        node.refuse(f"multiplies the symbolic size {size} by {scale}", "Fix it: sizes=.")
+    return dims.call("floordiv", size * exact.numerator, exact.denominator)
+
+
+def of_one_ratio(node: Node, sizes: Sequence[Size], wanted: Sequence[Size], policy: str) -> Any:
+    """Sizes and factors where the ratio of sides stays: no side larger, or none smaller."""
+    if any(isinstance(size, Dim) for size in (*sizes, *wanted)):
+        node.refuse("keeps the ratio of symbolic sizes", "Fix them: sizes=.")
+    known: Any = sizes
+    ratios = [int(w) / s for w, s in zip(wanted, known, strict=True)]
+    ratio = min(ratios) if policy == "not_larger" else max(ratios)
+    return [int(ratio * size + 0.5) for size in known], [ratio] * len(known)
+
+
+def by_scales(
+    node: Node, x: Var, axes: Sequence[int], scales: Sequence[float], **options: Any
+) -> Var:
+    """An array with axes so many times as long."""
+    sizes = [larger(node, x.shape[a], scale) for a, scale in zip(axes, scales, strict=True)]
+    return brought(x, axes, sizes, scales, **options)
+
+
+def brought(
+    x: Var,
+    axes: Sequence[int],
+    sizes: Sequence[Size],
+    scales: Sequence[float] | None,
+    **options: Any,
+) -> Var:
+    """An array with axes of other sizes, in its own dtype."""
+    shape = list(x.shape)
+    for axis, size in zip(axes, sizes, strict=True):
+        shape[axis] = size
+    if scales is not None:
+        factors = dict(zip(axes, scales, strict=True))
+        options["scales"] = tuple(factors.get(a, 1.0) for a in range(x.ndim))
+    made = ops.resize(x, shape, **options)
+    return rounded(made, x) if made.dtype != x.dtype else made
+
+
+def rounded(made: Var, like: Var) -> Var:
+    """Numbers in the dtype of others; the nearest integers, as far as it holds them."""
+    if is_integer(like.dtype):
+        info = np.iinfo(like.dtype)
+        made = ops.clip(ops.round(made), min=float(info.min), max=float(info.max))
+    return in_dtype(made, like.dtype)
+
+
+# ---- resize ----------------------------------------------------------------------------------
+
+
+def factors_of(node: Node, at: int) -> list[float] | None:
+    """Factors, where they are given and not empty."""
+    if not node.has(at):
+        return None
+    found = node.known(at, "The factors").numbers().ravel().tolist()
+    return [float(factor) for factor in found] or None
+
+
+def upsample(node: Node) -> Var:
+    """What images were resized by before there was Resize."""
+    x, mode = node.var(0), mode_of(node)
+    if node.version >= 9:
+        scales = factors_of(node, 1)
+    elif node.version >= 7:
+        scales = list(node.attr("scales"))
+    else:
+        scales = [1.0, 1.0, node.attr("height_scale"), node.attr("width_scale")]
+    return by_scales(node, x, range(x.ndim), scales or [], mode=mode, **OLD)
+
+
+def mode_of(node: Node) -> str:
+    """How new numbers are made; older models say which lines they draw."""
+    found = str(node.attr("mode", "nearest"))
+    return "linear" if found in ("bilinear", "trilinear") else found
+
+
+def options_of(node: Node, rank: int, axes: Sequence[int]) -> dict[str, Any]:
+    """What of the attributes says how numbers are made."""
+    if node.version < 11:
+        return {"mode": mode_of(node), **OLD}
+    coordinates = node.attr("coordinate_transformation_mode", "half_pixel")
+    found = {
+        "mode": mode_of(node),
+        "coordinates": coordinates,
+        "nearest_mode": node.attr("nearest_mode", "round_prefer_floor"),
+        "cubic_coefficient": node.attr("cubic_coeff_a", -0.75),
+        "antialias": node.flag("antialias"),
+        "exclude_outside": node.flag("exclude_outside"),
+        "extrapolation_value": node.attr("extrapolation_value", 0.0),
+    }
+    if coordinates == "tf_crop_and_resize":
+        found["region"] = region_of(node, rank, axes)
+    return found
+
+
+def region_of(node: Node, rank: int, axes: Sequence[int]) -> tuple[float, ...]:
+    """Where the part begins that is resized, and where it ends, for each axis."""
+    given = node.known(1, "The region").numbers().ravel().tolist()
+    starts, ends = [0.0] * rank, [1.0] * rank
+    for at, axis in enumerate(axes):
+        starts[axis], ends[axis] = given[at], given[len(axes) + at]
+    return (*starts, *ends)
+
+
+def resize(node: Node) -> Var:
+    """An array with axes of other sizes, or so many times as long."""
+    x = node.var(0)
+    axes = [axis % x.ndim for axis in node.attr("axes") or range(x.ndim)]
+    options = options_of(node, x.ndim, axes)
+    scales = factors_of(node, 1 if node.version < 11 else 2)
+    if scales is not None:
+        return by_scales(node, x, axes, scales, **options)
+    sizes = node.ints(3, "The sizes") or list[Size]()
+    policy = node.attr("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        own = [x.shape[axis] for axis in axes]
+        sizes, scales = of_one_ratio(node, own, sizes, policy)
+    return brought(x, axes, sizes, scales, **options)
+
+
+IMAGES: Mapping[str, Rule] = {
+    "Resize": resize,
+    "Upsample": upsample,
+}
