@@ -204,7 +204,7 @@ def test_a_checkpointed_loop_keeps_less() -> None:
         exe, scope = br.Executor(), br.Scope()
         feed = {"x": np.ones(64, "float32"), "w": np.eye(64, dtype="float32")}
         exe.run(prog, scope, feed=feed, fetch=grads)
-        (plan,) = exe._plans[prog][1].values()
+        (plan,) = exe._plans.by_program[prog][1].values()
         (executable,) = plan.executables.values()
         return executable.code.memory_analysis().temp_size_in_bytes
 

@@ -120,7 +120,9 @@ def test_what_is_large_never_exists_for_all_trips(trained: bool, limit: Limit) -
     exe, scope = br.Executor(), br.Scope()
     exe.init(prog, scope, seed=1)
     found = exe.run(prog, scope, feed, fetch=wanted)
-    (code,) = [one for p in exe._plans[prog][1].values() for one in p.executables.values()]
+    (code,) = [
+        one for p in exe._plans.by_program[prog][1].values() for one in p.executables.values()
+    ]
     assert code.code.memory_analysis().temp_size_in_bytes < whole // 4
     as_written = br.Executor(passes=PLAIN).run(prog, scope, feed, fetch=wanted)
     for one, other in zip(found, as_written, strict=True):
@@ -134,4 +136,4 @@ def test_plans_are_by_the_number_of_trips_that_fit(limit: Limit) -> None:
     exe.init(prog, scope, seed=1)
     for trips in (1, 60, 61, 70, 64, 1, 80):
         exe.run(prog, scope, feed=values(trips), fetch=wanted)
-    assert len(exe._plans[prog][1]) == 2
+    assert len(exe._plans.by_program[prog][1]) == 2

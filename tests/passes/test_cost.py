@@ -238,7 +238,7 @@ def test_a_network_takes_what_xla_counts() -> None:
     exe.init(prog, scope)
     feed = {"x": rng.normal(size=(32, 64)), "y": np.zeros(32, "int32")}
     exe.run(prog, scope, feed=feed, fetch=[loss])
-    (plan,) = exe._plans[prog][1].values()
+    (plan,) = exe._plans.by_program[prog][1].values()
     (executable,) = plan.executables.values()
     theirs = executable.code.cost_analysis()
     assert prog.cost(loss).operations == pytest.approx(theirs["flops"], rel=0.2)

@@ -97,7 +97,7 @@ def compare(built: Built, passes: Any, **more: int) -> tuple[int, int]:
     exe, scope = br.Executor(passes=passes), br.Scope()
     exe.init(prog, scope, seed=1)
     exe.run(prog, scope, feed=feed, fetch=loss)
-    used = [plan for plan in exe._plans[prog][1].values() if plan.executables]
+    used = [plan for plan in exe._plans.by_program[prog][1].values() if plan.executables]
     code = max((e for p in used for e in p.executables.values()), key=lambda e: e.used).code
     found = code.memory_analysis()
     own = found.output_size_in_bytes - found.alias_size_in_bytes + found.temp_size_in_bytes

@@ -43,7 +43,7 @@ def in_loops(body: Any) -> int:
 
 
 def plans(exe: br.Executor, prog: br.Program) -> list[Any]:
-    return [plan.plan for plan in exe._plans[prog][1].values()]
+    return [plan.plan for plan in exe._plans.by_program[prog][1].values()]
 
 
 @pytest.mark.usefixtures("little_room")
@@ -77,9 +77,13 @@ def test_code_that_is_made_ahead_is_that_of_the_run() -> None:
     exe, scope = br.Executor(passes=(br.passes.batch, br.passes.defer)), br.Scope()
     exe.init(prog, scope, seed=1)
     exe.compile(prog, scope, feed(20, 5), fetch=out)
-    made = [len(one.executables) for one in exe._plans[prog][1].values()]
+    made = [len(one.executables) for one in exe._plans.by_program[prog][1].values()]
     exe.run(prog, scope, feed(20, 5), fetch=out)
-    assert [len(one.executables) for one in exe._plans[prog][1].values()] == made == [0, 1]
+    assert (
+        [len(one.executables) for one in exe._plans.by_program[prog][1].values()]
+        == made
+        == [0, 1]
+    )
 
 
 @pytest.mark.usefixtures("little_room")

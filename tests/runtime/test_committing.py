@@ -46,7 +46,7 @@ def test_a_training_step_copies_no_more_than_one_that_cannot_fail() -> None:
     exe, scope = br.Executor(), br.Scope()
     exe.init(prog, scope)
     exe.run(prog, scope, feed=FEED, fetch=loss)
-    plans = exe._plans[prog][1].values()
+    plans = exe._plans.by_program[prog][1].values()
     (made,) = [one for plan in plans for one in plan.executables.values()]
     copied = [line for line in made.code.as_text().splitlines() if " copy(" in line]
     moments = 2 * len(prog.parameters)

@@ -169,7 +169,7 @@ def test_programs_are_compiled_once_and_anew_when_they_change() -> None:
     exe, scope = br.Executor(), br.Scope()
     for size in (2, 3, 2, 3):
         exe.run(prog, scope, feed={"x": np.ones(size, "f4")}, fetch=y)
-    (_, plans) = exe._plans[prog]
+    (_, plans) = exe._plans.by_program[prog]
     (plan,) = plans.values()
     assert len(plan.executables) == 2
     with prog:

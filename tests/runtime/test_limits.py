@@ -176,7 +176,7 @@ def test_whether_a_loop_goes_on_is_compiled_once() -> None:
         out = loop.final(h)
     exe, scope = br.Executor(), br.Scope()
     exe.run(prog, scope, feed={"x": 0.1}, fetch=out)
-    plans = exe._plans[prog][1].values()
+    plans = exe._plans.by_program[prog][1].values()
     (made,) = [one for plan in plans for one in plan.executables.values()]
     assert made.loops  # it asks
     assert made.code.as_text().count(" sine(") == 1

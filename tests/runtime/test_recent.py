@@ -32,13 +32,13 @@ def _trips() -> tuple[br.Program, Any]:
 
 def _latest(exe: br.Executor, prog: br.Program) -> Any:
     """The executable that was called last."""
-    plans = exe._plans[prog][1].values()
+    plans = exe._plans.by_program[prog][1].values()
     every = [one for plan in plans for one in plan.executables.values()]
     return max(every, key=lambda one: one.used)
 
 
 def _count(exe: br.Executor) -> int:
-    plans = [p for _, plans in exe._plans.values() for p in plans.values()]
+    plans = [p for _, plans in exe._plans.by_program.values() for p in plans.values()]
     return sum(len(p.executables) for p in plans if isinstance(p, CompiledPlan))
 
 
@@ -129,14 +129,14 @@ def test_executables_are_bounded_over_all_programs_and_fetches(mode: str) -> Non
         for fetch in (y, z, [y, z]):
             exe.run(prog, scope, feed={"x": [1.0]}, fetch=fetch)
     assert _count(exe) == (4 if mode == "compile" else 0)
-    assert sum(len(plans) for _, plans in exe._plans.values()) <= 4
+    assert sum(len(plans) for _, plans in exe._plans.by_program.values()) <= 4
 
 
 def test_clearing_lets_all_compiled_code_go(mode: str) -> None:
     prog, y = _doubled()
     exe, scope = br.Executor(mode), br.Scope()
     before = exe.run(prog, scope, feed={"x": [1.0, 2.0]}, fetch=y)
-    plan = weakref.ref(next(iter(exe._plans[prog][1].values())))
+    plan = weakref.ref(next(iter(exe._plans.by_program[prog][1].values())))
     exe.clear()
     gc.collect()
     assert plan() is None

@@ -2,54 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, ref
-
-from numpy import ndarray
+from typing import Any
 
 from braces.builder.program import Builder
-from braces.builder.var import Var
-from braces.errors import FeedError, ProgramError
+from braces.errors import ProgramError
 from braces.hints import Hinted
-from braces.lower.attributes import Sizes
 from braces.lower.interpreter import Listener
 from braces.lower.kernels import forget_kernels
 from braces.lower.watch import Watch
 from braces.passes.catalogue import DEFAULT, ELIMINATE
 from braces.passes.pipeline import Pass, Passes, as_passes
 from braces.runtime.ahead import Feeds, check_ahead, on_device
-from braces.runtime.backend import Backend, Runnable
-from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import forked, platform_of, refuse_forked
-from braces.runtime.feeds import check_names, check_order, check_program, convert
+from braces.runtime.device import forked, refuse_forked
+from braces.runtime.feeds import check_order, check_program
 from braces.runtime.fetches import read_fetch
-from braces.runtime.fitting import Fitting
-from braces.runtime.interpreted import InterpretedPlan
-from braces.runtime.plan import NO_SIZES, Plan, declared_data
+from braces.runtime.plan import declared_data
+from braces.runtime.plans import BACKENDS, Plans, converted
 from braces.runtime.profiling.measure import Task, check_count, profiled
 from braces.runtime.profiling.profile import Profile
-from braces.runtime.recent import MOST_EXECUTABLES, Notice, Recent
+from braces.runtime.recent import MOST_EXECUTABLES
 from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
 from braces.scope import Scope
-from braces.target import target_of
 
-BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
 PASSES = {"compile": DEFAULT, "interpret": Passes((ELIMINATE,))}
 """What each mode does to programs where nothing else is asked for."""
-"""How plans are run, by the mode of an executor."""
-
-
-class _Latest(NamedTuple):
-    """What ran last, which a training loop runs again."""
-
-    program: Callable[[], Builder | None]
-    key: tuple[tuple[int, int], tuple[str, ...], bool, tuple[Pass, ...]]
-    plan: Callable[[], Runnable | None]
-
-
-NOTHING_RUN = _Latest(lambda: None, ((0, 0), (), False, ()), lambda: None)
 
 
 class Executor(Hinted):
@@ -105,7 +83,6 @@ class Executor(Hinted):
                 f"There is no mode {mode!r}.", fix="Use 'compile' or 'interpret'."
             )
         self.mode = mode
-        self.passes = as_passes(PASSES[mode] if passes is None else passes)
         self.device_name = device
         self.device = BACKENDS[mode].open(device)
         self.step_scopes: dict[str, Scope] = {}
@@ -114,10 +91,17 @@ class Executor(Hinted):
                 f"max_executables={max_executables!r} is no number of executables.",
                 fix="Use an integer from 1.",
             )
-        self._recent = Recent(max_executables)
-        self._latest = NOTHING_RUN
-        self._plans: WeakKeyDictionary[Builder, Any] = WeakKeyDictionary()
-        self._fitting = Fitting()
+        wanted = as_passes(PASSES[mode] if passes is None else passes)
+        self._plans = Plans(mode, self.device, wanted, max_executables)
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        """What is made of each program before it runs; others may be set."""
+        return self._plans.passes
+
+    @passes.setter
+    def passes(self, wanted: Sequence[Pass]) -> None:
+        self._plans.passes = as_passes(wanted)
 
     # ---- public ------------------------------------------------------------------------------
 
@@ -200,7 +184,7 @@ class Executor(Hinted):
         watch = Watch() if timeout_s is None else Watch.lasting(timeout_s)
         check_order(program, scope)
         names, shape_up = read_fetch(fetch)
-        runnable, feeds = self._ready(program, scope, feed, names, check_nan)
+        runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         given = NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
         kept = dict[str, Scope]() if keep_scopes else None
         results = runnable.run(Run(scope, feeds, watch, given, listeners, kept))
@@ -250,7 +234,7 @@ class Executor(Hinted):
             refuse_forked()
         check_order(program, scope)
         names, _ = read_fetch(fetch)
-        runnable, feeds = self._ready(program, scope, feed, names, check_nan)
+        runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         runnable.compile(Run(scope, feeds, Watch(), NONE_GIVEN))
 
     def feeds(
@@ -366,7 +350,7 @@ class Executor(Hinted):
             names=names,
             passes=self.passes,
             scope=scope,
-            convert=lambda plan: self._feeds(plan, {} if feed is None else feed),
+            convert=lambda plan: converted(plan, {} if feed is None else feed),
             seed=seed,
             check_nan=check_nan,
             timeout_s=timeout_s,
@@ -379,101 +363,11 @@ class Executor(Hinted):
         Values are in scopes and stay. The next run of each program compiles it again.
         """
         self._plans.clear()
-        self._latest = NOTHING_RUN
         forget_kernels()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy has the same settings, and compiles anew; so has one from another process."""
-        return _again, (self.mode, self.device_name, self._recent.limit, self.passes)
-
-    # ---- steps -------------------------------------------------------------------------------
-
-    def _ready(
-        self, program: Builder, scope: Scope, feed: Any, names: tuple[str, ...], check_nan: bool
-    ) -> tuple[Runnable, dict[str, Any]]:
-        """The plan for what a run is given, and its feeds."""
-        feed = {} if feed is None else feed
-        first = self._runnable(program, names, check_nan)
-        feeds = self._feeds(first.plan, feed)
-        if not first.plan.answers:
-            return first, feeds
-        key = program.version, names, check_nan, self.passes
-        plans = self._plans[program][1]
-        found = self._fitting.find(
-            first,
-            feeds,
-            scope,
-            lambda: [plan for of, plan in plans.items() if of[0] == key],
-            lambda sizes: self._make(program, plans, key, sizes),
-        )
-        if found is first:
-            return first, feeds
-        found.used = self._recent.now()
-        return found, self._feeds(found.plan, feed)
-
-    def _runnable(self, program: Builder, names: tuple[str, ...], check_nan: bool) -> Runnable:
-        key = program.version, names, check_nan, self.passes
-        known, latest, plan = self._latest
-        found = plan() if known() is program and latest == key else None
-        if found is None:  # while the same plan runs again and again, no other is used later
-            found = self._planned(program, key)
-            found.used = self._recent.now()
-            self._latest = _Latest(ref(program), key, ref(found))
-        return found
-
-    def _planned(self, program: Builder, key: Any) -> Runnable:
-        """The plan of a program as it is, made where there is none yet."""
-        version, *_ = key
-        known, plans = self._plans.get(program, (None, {}))
-        if known != version:
-            plans = dict[Any, Runnable]()
-            self._plans[program] = (version, plans)
-        return plans.get(key) or self._make(program, plans, key)
-
-    def _make(
-        self, program: Builder, plans: Any, key: Any, sizes: Sizes | None = None
-    ) -> Runnable:
-        """A plan of a program that there is not yet, for some sizes where they are known."""
-        _, names, check_nan, passes = key
-        backend = BACKENDS[self.mode]
-        backend.prepare_process()
-        target = target_of(platform_of(self.device))
-        plan = Plan.of(
-            program.definition, names, passes, target=target, sizes=sizes or NO_SIZES
-        )
-        notice = next((other.notice for other in plans.values()), Notice())
-        self._bound_plans()
-        made = backend(plan, self.device, check_nan, self._recent, notice)
-        plans[key if sizes is None else (key, tuple(plan.answers.items()))] = made
-        return made
-
-    def _bound_plans(self) -> None:
-        """Let the plan go that was used longest ago, where one more would be too many."""
-        kept = [
-            (plan.used, key, plans)
-            for _, plans in list(self._plans.values())
-            for key, plan in list(plans.items())
-        ]
-        if len(kept) >= self._recent.limit:
-            _, key, plans = min(kept, key=lambda one: one[0])
-            plans.pop(key, None)
-
-    def _feeds(self, plan: Plan, feed: Any) -> dict[str, Any]:
-        if type(feed) is not dict and not isinstance(feed, Mapping):
-            raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
-        feeds: dict[str, Any] = {}  # `dict[str, Any]()` takes ten times as long
-        dtypes, more = plan.dtypes, None
-        if feed.keys() != dtypes.keys():
-            feed = {k.name if isinstance(k, Var) else k: v for k, v in feed.items()}
-            check_names(feed, plan.feeds, plan.data)
-            # not needed, but they tell the sizes of named dimensions
-            more = {n: convert(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds}
-        for name, dtype in dtypes.items():
-            value = feed[name]
-            if type(value) is not ndarray or value.dtype is not dtype:
-                value = convert(plan.feeds[name], value)
-            feeds[name] = value
-        return {**feeds, **more} if more else feeds
+        return _again, (self.mode, self.device_name, self._plans.limit, self.passes)
 
 
 def _again(
