@@ -124,6 +124,16 @@ class Node:
         attrs = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
         return Node(names, proto, attrs)
 
+    def over(self, op_type: str, *values: Value, **attrs: Any) -> Node:
+        """This node as one of ONNX's own, with other inputs and some other attributes."""
+        proto = onnx.NodeProto()
+        proto.CopyFrom(self.proto)
+        proto.op_type, proto.domain = op_type, ""
+        names, given = self.names.inner(), [f"input {at}" for at in range(len(values))]
+        names.values.update(zip(given, values, strict=True))
+        proto.input[:] = given
+        return Node(names, proto, {**self.attrs, **attrs})
+
     @property
     def type(self) -> str:
         """The operator, with its domain where that is not ONNX's own."""

@@ -16,6 +16,8 @@ from braces.exchange.onnx_in.rules.draws import DRAWS
 from braces.exchange.onnx_in.rules.gathering import GATHERING
 from braces.exchange.onnx_in.rules.images import IMAGES
 from braces.exchange.onnx_in.rules.layers import LAYERS
+from braces.exchange.onnx_in.rules.quantized import QUANTIZED
+from braces.exchange.onnx_in.rules.quantized_layers import QUANTIZED_LAYERS
 from braces.exchange.onnx_in.rules.recurrent import RECURRENT
 from braces.exchange.onnx_in.rules.reductions import REDUCTIONS
 from braces.exchange.onnx_in.rules.scattering import SCATTERING
@@ -31,6 +33,8 @@ RULES: Mapping[str, Rule] = {
     **GATHERING,
     **LAYERS,
     **WINDOWS,
+    **QUANTIZED,
+    **QUANTIZED_LAYERS,
     **RECURRENT,
     **SEQUENCES,
     **BITS,

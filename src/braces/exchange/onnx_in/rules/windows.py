@@ -47,7 +47,11 @@ def _more_before(node: Node, size: Size, reach: int, stride: int) -> tuple[int, 
 
 def conv(node: Node) -> Var:
     """A convolution over one, two or three axes."""
-    x, w, b = node.var(0), node.var(1), node.maybe(2)
+    return convolved(node, node.var(0), node.var(1), node.maybe(2))
+
+
+def convolved(node: Node, x: Var, w: Var, b: Var | None) -> Var:
+    """What a node that is a convolution makes of these arrays."""
     rank = rank_of(node, x)
     dilations = ones(node, "dilations", rank)
     reaches = list(map(reach, map(int, w.shape[2:]), dilations))

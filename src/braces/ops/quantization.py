@@ -1,0 +1,240 @@
+"""Numbers as small integers: with a scale, and a zero point that stands for 0.
+
+    x  ≈  (q - zero_point) * scale
+
+One scale for all (`axis=None`), one for each entry of an axis, or one for each block of as many
+entries of an axis as `block` says: the scale then has as many axes as what it scales, and the
+last block may be shorter. A zero point has the shape of its scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    axis_at,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.decorator import Tensor, op
+from braces.dtypes import FLOAT32, FLOAT64, INT32, DType, is_float, is_integer
+from braces.errors import DTypeError
+from braces.lazy import jnp
+from braces.ops.rules import promote
+
+NARROW = 2
+"""The most bytes of an integer that stands for a float."""
+
+SCALED = (
+    "x=$x[2,3] scale=f32[] zero_point=$q[]",
+    "x=$x[b,3] scale=f32[3] zero_point=$q[3] axis=-1",
+    "x=$x[b,3,4] scale=f32[3] axis=1",
+    "x=$x[2,5] scale=f32[2,3] zero_point=$q[2,3] axis=1 block=2",
+    "x=$x[4,b] scale=f32[2,b] axis=0 block=2",
+)
+
+
+def examples(x: str, q: str, more: str = "") -> tuple[str, ...]:
+    """Examples of all ways to scale, for numbers of these dtypes."""
+    return tuple(one.replace("$x", x).replace("$q", q) + more for one in SCALED)
+
+
+def scaled(types: Types, attrs: Attrs) -> AxisMap:
+    """Each number is on its own, but for blocks, which have a scale together."""
+    shape, axis, block = shape_of(types["x"][0]), attrs["axis"], int(str(attrs["block"]))
+    indices = numbered(len(shape))
+    if axis is None:
+        if block:
+            raise AxisError("has a block and no axis.", fix="Say along which: axis=0.")
+        return _shared(types, indices, ())
+    at = axis_at(axis, len(shape))
+    if block < 0:
+        raise AxisError(f"has the block {block}.", fix="Use 1 or more; 0 for none.")
+    if not block:
+        return _shared(types, indices, (indices[at],))
+    scales = shape_of(types["scale"][0])
+    blocks = -(-shape[at] // block)
+    if len(scales) != len(shape) or scales[at] != blocks:
+        raise AxisError(
+            f"has scales of shape {scales} for blocks of {block} along axis {at} of {shape}.",
+            fix=f"They have the shape of x, but for that axis, which has {blocks}.",
+        )
+    return _shared(
+        types, indices, (*indices[:at], "blocks", *indices[at + 1 :]), {indices[at], "blocks"}
+    )
+
+
+def _shared(
+    types: Types, x: tuple[str, ...], scale: tuple[str, ...], mixed: set[str] | None = None
+) -> AxisMap:
+    inputs = {slot: (x if slot == "x" else scale,) for slot in types if slot != "out"}
+    return mapped(types, inputs, {"out": (x,)}, mixed or ())
+
+
+def spread(parameter: Tensor, x: Tensor, axis: int | None, block: int) -> Tensor:
+    """For kernels: a scale or zero point, ready to broadcast."""
+    if axis is None:
+        return parameter
+    at = axis % x.ndim
+    if block:
+        return jnp.repeat(parameter, block, at)[(slice(None),) * at + (slice(x.shape[at]),)]
+    return jnp.expand_dims(parameter, [other for other in range(x.ndim) if other != at])
+
+
+def quotient(x: Tensor, scale: Tensor) -> Tensor:
+    """For kernels: a quotient whose float32 is rounded once.
+
+    XLA multiplies by the reciprocal of what is broadcast, and so halves would be none.
+    """
+    return x.astype(FLOAT64) / scale.astype(FLOAT64)
+
+
+def check_scale(what: str, scale: DType) -> None:
+    """Refuse scales that are not real floats."""
+    if not is_float(scale) or scale.kind == "c":
+        raise DTypeError(f"scale of {what} must be a real float, not {scale}.")
+
+
+def check_zero_point(what: str, zero_point: DType | None, dtype: DType) -> None:
+    """Refuse zero points of another dtype than what they are beside."""
+    if zero_point not in (None, dtype):
+        raise DTypeError(
+            f"zero_point of {what} is {zero_point}, beside {dtype}.",
+            fix=f"Use br.cast(zero_point, {dtype.name!r}).",
+        )
+
+
+def quantizing(
+    what: str, x: DType, scale: DType, zero_point: DType | None, *, dtype: DType, **attrs: Any
+) -> DType:
+    """A rule for dtypes: that of the attribute, an integer of few bits."""
+    del attrs
+    if x.kind in "bc":
+        raise DTypeError(f"{what} takes real numbers, not {x}.")
+    check_scale(what, scale)
+    if not is_integer(dtype) or dtype.itemsize > NARROW:
+        raise DTypeError(f"{what} makes no {dtype}.", fix="Use int8, uint8, int16 or uint16.")
+    check_zero_point(what, zero_point, dtype)
+    return dtype
+
+
+@op(
+    axes=scaled,
+    dtypes=quantizing,
+    differentiable=False,
+    operations=4,
+    examples=(
+        *examples("f32", "i8", " dtype=i8"),
+        "x=f64[b] scale=f64[] zero_point=u8[]",
+        "x=i32[3] scale=f32[] dtype=i16",
+        "x=f16[2,b] scale=f16[] dtype=u16",
+    ),
+)
+def quantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    *,
+    dtype: DType = "uint8",
+    axis: int | None = None,
+    block: int = 0,
+) -> Tensor:
+    """Real numbers as small integers: divided by a scale, rounded, and cut off at both ends.
+
+        out[i] = clip(round(x[i] / scale[j]) + zero_point[j], lowest, highest)
+
+    Halves are rounded to even numbers. Integers have no gradient; what trains through them, as
+    if they were not rounded, is `x + br.stop_gradient(br.dequantize(q, scale) - x)`.
+
+    Inputs:
+        x: real[*shape].
+        scale: float. One number; float[n] for an axis of size n; or the shape of `x` with one
+            entry for each block along `axis`.
+        zero_point: dtype, as `scale`. What stands for 0; may be absent, and is 0 then.
+
+    Attributes:
+        dtype: int8, uint8, int16 or uint16.
+        axis: The axis along which scales differ; `None` where there is one for all.
+        block: How many entries of the axis share a scale; 0 where each has its own.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        ShapeError: The scale does not fit `x`.
+        DTypeError: `x` is not real, or a zero point has another dtype.
+    """
+    wide = promote(scale.dtype, FLOAT32)
+    out = jnp.round(quotient(x, spread(scale, x, axis, block)).astype(wide))
+    if zero_point is not None:
+        out = out + spread(zero_point, x, axis, block).astype(wide)
+    limits = np.iinfo(dtype)
+    return jnp.clip(out, limits.min, limits.max).astype(dtype)
+
+
+def dequantizing(
+    what: str, x: DType, scale: DType, zero_point: DType | None, **attrs: Any
+) -> DType:
+    """A rule for dtypes: that of the scale."""
+    del attrs
+    check_scale(what, scale)
+    if not is_integer(x) or x.itemsize > INT32.itemsize:
+        raise DTypeError(f"{what} takes integers of 32 bits at most, not {x}.")
+    check_zero_point(what, zero_point, x)
+    return scale
+
+
+@op(
+    axes=scaled,
+    dtypes=dequantizing,
+    operations=2,
+    examples=(
+        *examples("i8", "i8"),
+        "x=u8[b] scale=f64[] zero_point=u8[]",
+        "x=i32[3] scale=f64[3] axis=0",
+        "x=u16[b,2] scale=f64[2] axis=1",
+    ),
+)
+def dequantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    *,
+    axis: int | None = None,
+    block: int = 0,
+) -> Tensor:
+    """The real numbers that small integers stand for.
+
+        out[i] = (x[i] - zero_point[j]) * scale[j]
+
+    Inputs:
+        x: int[*shape], of 32 bits at most.
+        scale: float. One number; float[n] for an axis of size n; or the shape of `x` with one
+            entry for each block along `axis`.
+        zero_point: The dtype of `x`, as `scale`. What stands for 0; may be absent, and is 0
+            then.
+
+    Attributes:
+        axis: The axis along which scales differ; `None` where there is one for all.
+        block: How many entries of the axis share a scale; 0 where each has its own.
+
+    Outputs:
+        out: The dtype of `scale`, the shape of `x`.
+
+    Raises:
+        ShapeError: The scale does not fit `x`.
+        DTypeError: `x` has no integers, or a zero point has another dtype.
+    """
+    wide = promote(scale.dtype, FLOAT32)
+    out = x.astype("int32")
+    if zero_point is not None:
+        out = out - spread(zero_point, x, axis, block).astype("int32")
+    factor = spread(scale, x, axis, block).astype(wide)
+    return (out.astype(wide) * factor).astype(scale.dtype)

@@ -1,0 +1,75 @@
+"""Small integers with a scale: ties, ends, gradients, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import DTypeError, ShapeError
+
+pytestmark = pytest.mark.unoptimized
+
+
+def run(mode: str, build: Callable[..., Any], *arrays: Any) -> Any:
+    with br.Program() as program:
+        given = [br.data(f"x{i}", a.shape, a.dtype) for i, a in enumerate(arrays)]
+        out = build(*given)
+    feed = {var.name: array for var, array in zip(given, arrays, strict=True)}
+    return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=out)
+
+
+def test_halves_go_to_even_numbers_and_the_ends_are_kept(mode: str) -> None:
+    x = np.array([0.5, 1.5, -0.5, -2.5, 1e9, -np.inf, 300, -300], "f4")
+    found = run(mode, lambda x: br.quantize(x, 1.0, dtype="int8"), x)
+    np.testing.assert_array_equal(found, [0, 2, 0, -2, 127, -128, 127, -128])
+
+
+def test_a_quotient_is_that_of_numpy_where_it_is_nearly_a_half(mode: str) -> None:
+    scale = np.asarray(np.float32(5) / np.float32(255))
+    x = ((np.arange(-120, 120) + 0.5) * np.float64(scale)).astype("f4")
+    found = run(mode, lambda x, s: br.quantize(x, s, dtype="int8"), x, scale)
+    np.testing.assert_array_equal(found, np.rint(x / scale))
+
+
+def test_a_scale_has_a_gradient_and_numbers_train_through_rounding() -> None:
+    with br.Program() as program:
+        x = br.data("x", [3])
+        scale = br.data("scale", [])
+        q = br.quantize(x, scale, dtype="int8")
+        near = br.dequantize(q, scale)
+        through = x + br.stop_gradient(near - x)
+        grads = br.gradients([br.sum(through * through)], [x])
+        scales = br.gradients([br.sum(near)], [scale])
+    feed = {"x": np.array([0.3, -1.2, 2.0], "f4"), "scale": np.float32(0.5)}
+    fetch = [*grads, *scales]
+    got, slope = br.Executor().run(program, br.Scope(), feed=feed, fetch=fetch)
+    np.testing.assert_allclose(got, 2 * np.array([0.5, -1.0, 2.0]))
+    np.testing.assert_allclose(slope, 1 - 2 + 4)
+
+
+def test_scales_that_do_not_fit_are_refused() -> None:
+    with br.Program():
+        x = br.data("x", ["b", 6])
+        with pytest.raises(ShapeError, match="scales of shape"):
+            br.quantize(x, br.data("s", ["b", 3]), axis=1, block=4)
+        with pytest.raises(ShapeError, match="no axis"):
+            br.quantize(x, 1.0, block=2)
+        with pytest.raises(ShapeError, match="the block -1"):
+            br.quantize(x, br.data("u", ["b", 6]), axis=1, block=-1)
+
+
+def test_dtypes_that_hold_no_small_integers_are_refused() -> None:
+    with br.Program():
+        x, q = br.data("x", [3]), br.data("q", [3], "int8")
+        with pytest.raises(DTypeError, match="makes no int32"):
+            br.quantize(x, 1.0, dtype="int32")
+        with pytest.raises(DTypeError, match="zero_point of dequantize is uint8, beside int8"):
+            br.dequantize(q, br.data("s", []), br.data("z", [], "uint8"))
+        with pytest.raises(DTypeError, match="takes integers"):
+            br.dequantize(x, br.data("t", []))
+        with pytest.raises(DTypeError, match="a real float"):
+            br.quantize(x, q, axis=0)
