@@ -114,7 +114,7 @@ def lstm(node: Node) -> Value | tuple[Value, ...]:
 
 
 def _weights(node: Node, at: int, first: int) -> Var:
-    """Weights `[directions, inputs, gates]`: a scale for each direction, or for each gate too."""
+    """Weights `[directions, inputs, gates]`: a scale for each direction, or gate too."""
     x, scale, zero = node.var(at), node.var(first), node.var(first + 1)
     shape = (*scale.shape[:1], 1, *(scale.shape[1:] or (1,)))
     whole = ops.cast(x, scale.dtype) - ops.reshape(ops.cast(zero, scale.dtype), shape)
