@@ -24,11 +24,12 @@ from braces.define.axes import (
     shape_of,
 )
 from braces.define.decorator import Tensor, op
-from braces.dtypes import FLOAT32, FLOAT64, INT32, DType, is_float, is_integer
+from braces.dtypes import FLOAT32, FLOAT64, INT32, SHORT_NAMES, DType, is_float, is_integer
 from braces.errors import DTypeError
 from braces.lazy import jnp
 from braces.ops.rules import promote
 
+UINT8 = SHORT_NAMES["u8"]
 NARROW = 2
 """The most bytes of an integer that stands for a float."""
 
@@ -142,7 +143,7 @@ def quantize(
     scale: Tensor,
     zero_point: Tensor | None,
     *,
-    dtype: DType = "uint8",
+    dtype: DType = UINT8,
     axis: int | None = None,
     block: int = 0,
 ) -> Tensor:

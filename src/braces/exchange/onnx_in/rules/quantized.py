@@ -142,7 +142,7 @@ def convolution(node: Node, x: Var, x_zero: Var | None, w: Var, w_zero: Var | No
 def rescaled(out: Var, factor: Var, scale: Var, zero: Var | None, dtype: DType) -> Var:
     """Sums in int32 as integers of few bits, by the quotient of both scales."""
     wide = ops.cast(out, "float32") * (factor / ops.cast(scale, "float32"))
-    return quantized(wide, one("constant", value=Literal.of(np.float32(1))), zero, dtype)
+    return quantized(wide, one("constant", value=Literal.of(np.ones((), "f4"))), zero, dtype)
 
 
 def qlinear_matmul(node: Node) -> Var:
