@@ -33,6 +33,8 @@ FUNCTION = "one function to us, which XLA computes with several"
 POLYNOMIAL = "a function that JAX writes out as a polynomial"
 PLACES = "finding places takes integers, which move no float"
 PAIRS = "XLA reduces pairs of a number and its place, with several comparisons"
+PLACE_BY_PLACE = "each place of a window is compared with the result, by four operations"
+NUMBERS_ALONE = "XLA leaves out the places, which no derivative needs"
 OVERLAPS = "what windows that overlap give is added to all elements, place by place"
 LINEAR = "of what is linear, the tangent alone is computed"
 CALLED = "a decomposition that XLA calls, and does not count, or writes out for small ones"
@@ -61,7 +63,12 @@ EXCEPTIONS = {
     "hypot": FUNCTION,
     "hypot.jvp": FUNCTION,
     "hypot.vjp": FUNCTION,
+    "max_pool1d.vjp": OVERLAPS,
+    "max_pool2d.jvp": PLACE_BY_PLACE,
     "max_pool2d.vjp": OVERLAPS,
+    "max_pool3d.jvp": PLACE_BY_PLACE,
+    "max_pool3d.vjp": OVERLAPS,
+    "max_pool_with_indices1d.jvp": NUMBERS_ALONE,
     "pow": FUNCTION,
     "pow.jvp": FUNCTION,
     "put_along_axis.jvp": PUT,

@@ -30,7 +30,11 @@ OWN_RULES = {
     **dict.fromkeys((f"conv_transpose{rank}d" for rank in (1, 2, 3)), COMPUTED),
     **dict.fromkeys(("conv_to_input", "conv_to_weight"), COMPUTED),
     **dict.fromkeys(("getitem", "setitem_add", "window", "window_add"), COMPUTED),
-    **dict.fromkeys(("max_pool2d", "avg_pool2d", "pad", "repeat", "reshape"), COMPUTED),
+    **dict.fromkeys(
+        (f"{kind}_pool{r}d" for kind in ("max", "avg", "lp") for r in (1, 2, 3)), COMPUTED
+    ),
+    **dict.fromkeys((f"max_pool_with_indices{rank}d" for rank in (1, 2, 3)), COMPUTED),
+    **dict.fromkeys(("pad", "repeat", "reshape"), COMPUTED),
     **dict.fromkeys(("split", "tile"), COMPUTED),
     **dict.fromkeys((d.type for d in KERNELS if d.random), DRAWN),
     **dict.fromkeys((d.type for d in KERNELS if d.lists), LISTED),

@@ -13,6 +13,11 @@ Along a spatial axis of size `n`, a window of `k` elements that lie `dilation` a
     "same"             (n + stride - 1) // stride; an odd padding has one more at the end
     (p, …)             max((n + low + high - reach) // stride + 1, 0)
 
+With `ceil_mode`, which pools have, there is one window more where elements are left over that
+no window has, and it begins before the padding at the end:
+
+    max((n + low - 1 + min(high + stride - reach, 0)) // stride + 1, 0)
+
 Numbers of `padding` are one for all edges, one for each spatial axis, or (low, high) for each
 spatial axis in turn. Where sizes are known, a window that does not fit is an error.
 """
@@ -90,7 +95,12 @@ def pads_of(padding: Padding, count: int) -> Pads:
 
 
 def windowed_size(
-    size: Size, reach: int, stride: int, pads: tuple[int, int] | None, what: str
+    size: Size,
+    reach: int,
+    stride: int,
+    pads: tuple[int, int] | None,
+    what: str,
+    ceil_mode: bool = False,
 ) -> Size:
     """How many windows fit along an axis; `pads` is `None` for "same".
 
@@ -99,7 +109,7 @@ def windowed_size(
     """
     if pads is None:
         return (size + stride - 1) // stride
-    room = size + sum(pads) - reach
+    room = room_for(size, reach, stride, pads, ceil_mode)
     if isinstance(room, int) and room < 0:
         raise ShapeError(
             f"The window of {what} spans {reach} elements and does not fit into {size}"
@@ -107,6 +117,14 @@ def windowed_size(
             fix="Use padding='same', more padding, or a smaller window.",
         )
     return call("max", room // stride + 1, 0)
+
+
+def room_for(
+    size: Size, reach: int, stride: int, pads: tuple[int, int], ceil_mode: bool
+) -> Size:
+    """How far the last window may begin behind the start of the padding."""
+    low, high = pads
+    return size + (low - 1 + min(high + stride - reach, 0) if ceil_mode else low + high - reach)
 
 
 def windowed_sizes(
@@ -117,6 +135,7 @@ def windowed_sizes(
     padding: Padding,
     layout: str,
     what: str,
+    ceil_mode: bool = False,
 ) -> dict[int, Size]:
     """The sizes of the result by spatial axis."""
     axes = spatial_axes(layout)
@@ -130,6 +149,7 @@ def windowed_sizes(
             strides[i],
             None if isinstance(pads, str) else pads[i],
             what,
+            ceil_mode,
         )
         for i, axis in enumerate(axes)
     }

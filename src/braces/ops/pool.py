@@ -1,4 +1,4 @@
-"""Pooling: the largest element or the mean of windows that slide along two spatial axes.
+"""Pooling: the largest element of windows that slide along spatial axes.
 
 Layouts, padding and sizes are those of `braces.ops.layouts`.
 """
@@ -9,58 +9,69 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from braces.define.axes import Attrs, AxisMap, Types, mapped, tuple_of
 from braces.define.counting import for_each
-from braces.define.decorator import Padding, Tensor, op
+from braces.define.decorator import Padding, Tensor
 from braces.define.inference import Context
-from braces.dtypes import TensorType, is_float
+from braces.dims import Size
+from braces.dtypes import INT64, TensorType
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import jax, jnp, lax
+from braces.ops.convolution_ways import reach
 from braces.ops.layouts import (
     Pads,
     check_layout,
     check_rank,
     pads_of,
     per_axis,
+    room_for,
     spatial_axes,
     windowed_sizes,
 )
 from braces.ops.precision import in_float32
-from braces.ops.rules import float_dtype, floating
-from braces.ops.windows import Windows, number_of_first, put_at_first
-
-MOST_PLACES = 32
-"""Windows of up to so many elements are compared place by place, each written out."""
+from braces.ops.ranks import for_ranks
+from braces.ops.window import number
+from braces.ops.windows import (
+    MOST_PLACES,
+    Windows,
+    largest,
+    number_of_first,
+    positions_of_first,
+    put_at_first,
+)
 
 
 def pooling_type(
+    rank: int,
     context: Context,
     x: TensorType,
     *,
     window: tuple[int, ...],
     stride: tuple[int, ...] | None,
     padding: Padding,
+    dilation: tuple[int, ...],
+    ceil_mode: bool,
     layout: str,
     **attrs: Any,
 ) -> TensorType:
-    """Inference for pooling along two axes."""
+    """Inference for pooling of arrays of this rank."""
     del attrs
-    check_rank(x, 4, f"x of {context.type}")
-    check_layout(layout, 4)
-    windows = per_axis(window, 2, "window")
-    _check_pool_padding(context, windows, pads_of(padding, 2))
-    shape = dict(enumerate(x.shape)) | windowed_sizes(
-        x, windows, windows if stride is None else stride, (1,), padding, layout, context.type
-    )
-    return x.with_shape(tuple(shape[axis] for axis in range(4)))
+    check_rank(x, rank, f"x of {context.type}")
+    check_layout(layout, rank)
+    windows = per_axis(window, rank - 2, "window")
+    reaches = list(map(reach, windows, per_axis(dilation, rank - 2, "dilation")))
+    _check_pool_padding(context, reaches, pads_of(padding, rank - 2))
+    shape = dict[int, Size](enumerate(x.shape)) | windowed_sizes(
+        x, windows, windows if stride is None else stride, dilation, padding, layout,
+        context.type, ceil_mode,
+    )  # fmt: skip
+    return x.with_shape(tuple(shape[axis] for axis in range(rank)))
 
 
-def _check_pool_padding(context: Context, window: Sequence[int], pads: Pads) -> None:
+def _check_pool_padding(context: Context, reaches: Sequence[int], pads: Pads) -> None:
     if isinstance(pads, str):
         return
-    for size, edges in zip(window, pads, strict=True):
+    for size, edges in zip(reaches, pads, strict=True):
         if max(edges) >= size:
             raise ShapeError(
                 f"{context.type} has a padding of {max(edges)} for a window of {size}.",
@@ -68,87 +79,158 @@ def _check_pool_padding(context: Context, window: Sequence[int], pads: Pads) -> 
             )
 
 
-def _windows(
-    x: Any, window: Sequence[int], stride: Any, padding: Any, layout: str
-) -> tuple[tuple[int, ...], tuple[int, ...], Any]:
-    """Sizes, steps and padding for all axes, as `lax.reduce_window` takes them."""
+def ordered_type(rank: int, context: Context, x: TensorType, **attrs: Any) -> TensorType:
+    """As pooling; of numbers that have an order."""
+    if x.dtype.kind == "c":
+        raise DTypeError(
+            f"{context.type} cannot order complex numbers.", fix="Use br.abs first."
+        )
+    return pooling_type(rank, context, x, **attrs)
+
+
+def ordered_and_places(
+    rank: int, context: Context, x: TensorType, **attrs: Any
+) -> tuple[TensorType, TensorType]:
+    """As pooling, and as many places."""
+    found = ordered_type(rank, context, x, **attrs)
+    return found, found.with_dtype(INT64)
+
+
+SLIDING = """window: Its size; one number for all axes, or one for each.
+stride: How far windows lie apart; `None` is `window`, so that they do not overlap.
+padding: "valid", "same", or numbers, as for a convolution; smaller than the window.
+dilation: How far the elements of a window lie apart.
+ceil_mode: Whether elements at the end that fill no window have one all the same.
+layout: `$first` or `$last`."""
+"""What the attributes are that all pools have."""
+
+# ---- windows ---------------------------------------------------------------------------------
+
+
+def windows_over(
+    shape: Sequence[int],
+    window: Sequence[int],
+    stride: Sequence[int] | None,
+    padding: Padding,
+    dilation: Sequence[int],
+    ceil_mode: bool,
+    layout: str,
+) -> Windows:
+    """How windows lie over an array, with all the padding that they reach into."""
     axes = spatial_axes(layout)
-    sizes, strides = [1] * x.ndim, [1] * x.ndim
-    pads, edges = pads_of(padding, 2), [(0, 0)] * x.ndim
-    windows = per_axis(window, 2, "window")
-    steps = windows if stride is None else per_axis(stride, 2, "stride")
-    for i, axis in enumerate(axes):
-        sizes[axis], strides[axis] = windows[i], steps[i]
-        if not isinstance(pads, str):
-            edges[axis] = pads[i]
-    return tuple(sizes), tuple(strides), pads if isinstance(pads, str) else edges
+    window = per_axis(window, len(axes), "window")
+    strides = window if stride is None else per_axis(stride, len(axes), "stride")
+    dilations = per_axis(dilation, len(axes), "dilation")
+    reaches, sizes = list(map(reach, window, dilations)), [shape[axis] for axis in axes]
+    pads = pads_of(padding, len(axes))
+    if isinstance(pads, str):
+        pads = lax.padtype_to_pads(sizes, reaches, strides, pads)
+    elif ceil_mode:
+        pads = list(map(_rounded_up, sizes, reaches, strides, pads))
+    placed = dict(zip(axes, zip(window, strides, pads, dilations, strict=True), strict=True))
+    every = [placed.get(axis, (1, 1, (0, 0), 1)) for axis in range(len(shape))]
+    taken, steps, edges, apart = zip(*every, strict=True)
+    return Windows(taken, steps, tuple(map(tuple, edges)), apart)
 
 
-def _pool(x: Any, start: Any, reduce: Any, *sliding: Any) -> Any:
-    return lax.reduce_window(x, start, reduce, *_windows(x, *sliding))
+def _rounded_up(size: int, reach: int, stride: int, edges: tuple[int, int]) -> tuple[int, int]:
+    """Padding that the last window has room in, where it is one more."""
+    low, high = edges
+    first_of_last = number(room_for(size, reach, stride, edges, True)) // stride * stride
+    return low, max(first_of_last + reach - size - low, high)
 
 
 def pooled(types: Types, attrs: Attrs) -> AxisMap:
     """Windows mix what they slide over."""
     layout = tuple(str(attrs["layout"]))
     mixed = [layout[axis] for axis in spatial_axes("".join(layout))]
-    return mapped(types, {"x": (layout,)}, {"out": (layout,)}, mixed)
+    outputs = {"out": (layout,), "indices": (layout,)}
+    return mapped(types, {"x": (layout,)}, outputs, mixed)
 
 
 def numbers_in_window(types: Types, attrs: Attrs) -> int:
     """How many numbers a result is made of."""
     del types
-    return math.prod(per_axis(tuple_of(attrs["window"]), 2, "window"))
+    count = len(spatial_axes(str(attrs["layout"])))
+    return math.prod(per_axis(tuple_of(attrs["window"]), count, "window"))
 
 
-@op(
-    axes=pooled,
-    operations=for_each("out", numbers_in_window),
-    examples=(
-        "x=f32[2,3,4,6] window=2",
-        "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
-        "x=f32[b,5,5,2] window=3 stride=2 padding=same layout=NHWC",
-        "x=i32[1,1,4,4] window=2 stride=1",
-        "x=f32[0,2,4,4] window=2",
-    ),
-)
-def max_pool2d(
+def pairs_in_window(types: Types, attrs: Attrs) -> int:
+    """What it takes to compare numbers and their places, in pairs."""
+    return 8 * numbers_in_window(types, attrs) + 7
+
+
+# ---- the largest -----------------------------------------------------------------------------
+
+
+def max_pool(
     x: Tensor,
     *,
     window: tuple[int, ...],
     stride: tuple[int, ...] | None = None,
     padding: Padding = "valid",
-    layout: str = "NCHW",
+    dilation: tuple[int, ...] = (1,),
+    ceil_mode: bool = False,
+    layout: str = "",
 ) -> Tensor:
-    """The largest element of each window along two spatial axes.
+    """The largest element of each window along $axes.
 
-        out[n, c, i, j] = max_{k, l} x[n, c, i * stride + k, j * stride + l]
+        out[n, c, i] = max_k x[n, c, i * stride + k * dilation]
 
     Padding is never the largest. Where several are, the gradient goes to the first. NaN is
     larger than all numbers.
 
     Inputs:
-        x: number[n, c, h, w], or in the order of `layout`.
+        x: number[n, c, *space], or in the order of `layout`.
 
     Attributes:
-        window: Its size; one number for both axes, or one for each.
-        stride: How far windows lie apart; `None` is `window`, so that they do not overlap.
-        padding: "valid", "same", or numbers, as for `conv2d`; smaller than the window.
-        layout: `NCHW` or `NHWC`.
+        $sliding
 
     Outputs:
-        out: The dtype of `x`; number[n, c, windows, windows], in the order of `layout`.
+        out: The dtype of `x`; number[n, c, *windows], in the order of `layout`.
 
     Raises:
         ShapeError: The window does not fit, or an attribute has too many numbers.
         DTypeError: `x` is complex.
     """
-    return _pool(x, _smallest(x.dtype), lax.max, window, stride, padding, layout)
+    return largest(
+        x, windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
+    )
 
 
-@max_pool2d.vjp
+MAX_EXAMPLES = {
+    1: (
+        "x=f32[2,3,6] window=2",
+        "x=f64[b,2,t] window=3 stride=2 padding=1 ceil_mode=True",
+        "x=f32[2,9,2] window=3 dilation=2 stride=1 layout=NWC",
+    ),
+    2: (
+        "x=f32[2,3,4,6] window=2",
+        "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
+        "x=f32[b,5,5,2] window=3 stride=2 padding=same layout=NHWC",
+        "x=f64[b,2,h,6] window=2 stride=(2,3) dilation=(2,1) ceil_mode=True",
+        "x=i32[1,1,4,4] window=2 stride=1",
+        "x=f32[0,2,4,4] window=2",
+    ),
+    3: (
+        "x=f32[2,1,4,2,4] window=2",
+        "x=f64[b,1,3,h,4] window=2 stride=1 padding=(0,1,1) dilation=(1,2,1)",
+        "x=f64[1,5,4,6,1] window=(3,4,3) stride=2 padding=same layout=NDHWC",
+    ),
+}
+
+max_pool1d, max_pool2d, max_pool3d = for_ranks(
+    max_pool,
+    infer=ordered_type,
+    axes=pooled,
+    operations=for_each("out", numbers_in_window),
+    examples=MAX_EXAMPLES,
+    sliding=SLIDING,
+)
+
+
 @in_float32
-def max_pool2d_vjp(
+def max_pool_vjp(
     x: Tensor,
     out: Tensor,
     out_grad: Tensor,
@@ -156,89 +238,70 @@ def max_pool2d_vjp(
     window: tuple[int, ...],
     stride: tuple[int, ...] | None = None,
     padding: Padding = "valid",
-    layout: str = "NCHW",
+    dilation: tuple[int, ...] = (1,),
+    ceil_mode: bool = False,
+    layout: str = "",
 ) -> Tensor:
     """Each cotangent goes to the first of the largest of its window."""
     if not out.size:
         return jnp.zeros(x.shape, out_grad.dtype)
-    sliding = window, stride, padding, layout
-    windows = Windows.of(x.shape, *_windows(x, *sliding))
+    windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
     if windows.places > MOST_PLACES:
-        _, pull = jax.vjp(lambda x: _pool(x, _smallest(x.dtype), lax.max, *sliding), x)
+        _, pull = jax.vjp(lambda x: largest(x, windows), x)
         return pull(out_grad)[0]
-    first = number_of_first(x, out, windows)
-    return put_at_first(first, out_grad, windows, x.shape)
+    return put_at_first(number_of_first(x, out, windows), out_grad, windows, x.shape)
 
 
-@max_pool2d.infer
-def infer_max_pool2d(context: Context, x: TensorType, **attrs: Any) -> TensorType:
-    """As pooling; of numbers that have an order."""
-    if x.dtype.kind == "c":
-        raise DTypeError("max_pool2d cannot order complex numbers.", fix="Use br.abs first.")
-    return pooling_type(context, x, **attrs)
+for definition in (max_pool1d, max_pool2d, max_pool3d):
+    definition.vjp(max_pool_vjp)
 
 
-def _smallest(dtype: Any) -> Any:
-    dtype = np.dtype(dtype)
-    if dtype.kind == "b":
-        return np.asarray(False)
-    return np.asarray(-np.inf if is_float(dtype) else np.iinfo(dtype).min, dtype)
-
-
-@op(
-    axes=pooled,
-    operations=for_each("out", numbers_in_window),
-    examples=(
-        "x=f32[2,3,4,6] window=2",
-        "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
-        "x=f64[2,2,5,4] window=3 stride=1 padding=1 count_include_pad=True",
-        "x=f32[b,5,5,2] window=3 stride=2 padding=same layout=NHWC",
-        "x=f32[0,2,4,4] window=2",
-    ),
-)
-@in_float32
-def avg_pool2d(
+def max_pool_with_indices(
     x: Tensor,
     *,
     window: tuple[int, ...],
     stride: tuple[int, ...] | None = None,
     padding: Padding = "valid",
-    count_include_pad: bool = False,
-    layout: str = "NCHW",
-) -> Tensor:
-    """The mean of each window along two spatial axes.
+    dilation: tuple[int, ...] = (1,),
+    ceil_mode: bool = False,
+    layout: str = "",
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window along $axes, and where it is.
 
-        out[n, c, i, j] = sum_{k, l} x[n, c, i * stride + k, j * stride + l] / count
+        out[n, c, i] = max_k x[n, c, i * stride + k * dilation]
+        indices[n, c, i] = where that is among the elements of x[n, c], taken as flat
+
+    Padding is never the largest. Of several the first is meant, by the gradient too. NaN is
+    larger than all numbers.
 
     Inputs:
-        x: number[n, c, h, w], or in the order of `layout`.
+        x: number[n, c, *space], or in the order of `layout`.
 
     Attributes:
-        window: Its size; one number for both axes, or one for each.
-        stride: How far windows lie apart; `None` is `window`, so that they do not overlap.
-        padding: "valid", "same", or numbers, as for `conv2d`; smaller than the window.
-        count_include_pad: Whether `count` is the size of the window, so that padding counts as
-            zeros, or only the elements of `x` in it.
-        layout: `NCHW` or `NHWC`.
+        $sliding
 
     Outputs:
-        out: float[n, c, windows, windows], in the order of `layout`; integers give float32.
+        out: The dtype of `x`; number[n, c, *windows], in the order of `layout`.
+        indices: int64, as `out`.
 
     Raises:
         ShapeError: The window does not fit, or an attribute has too many numbers.
+        DTypeError: `x` is complex.
     """
-    x = floating(x)
-    zero = np.zeros((), x.dtype)
-    total = _pool(x, zero, lax.add, window, stride, padding, layout)
-    if count_include_pad or padding == "valid":
-        return total / np.prod(per_axis(window, 2, "window")).astype(x.dtype)
-    shape = [n if a in spatial_axes(layout) else 1 for a, n in enumerate(x.shape)]
-    ones = jnp.ones(shape, x.dtype)
-    return total / _pool(ones, zero, lax.add, window, stride, padding, layout)
+    windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
+    at, place = positions_of_first(x, windows), jnp.zeros((), "int64")
+    coordinates = jnp.unravel_index(at.astype("int64"), x.shape)
+    for axis in spatial_axes(layout):
+        place = place * x.shape[axis] + coordinates[axis]
+    return largest(x, windows), place
 
 
-@avg_pool2d.infer
-def infer_avg_pool2d(context: Context, x: TensorType, **attrs: Any) -> TensorType:
-    """As pooling; integers give float32."""
-    found = pooling_type(context, x, **attrs)
-    return found.with_dtype(float_dtype(x.dtype))
+for_ranks(
+    max_pool_with_indices,
+    infer=ordered_and_places,
+    outputs=("out", "indices"),
+    axes=pooled,
+    operations=for_each("out", pairs_in_window),
+    examples=MAX_EXAMPLES,
+    sliding=SLIDING,
+)

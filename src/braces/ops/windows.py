@@ -6,19 +6,26 @@
 
 The gradient of a largest element goes to the first that is it. XLA finds that by a reduction of
 x beside the positions on four axes, and scatters. On a CPU this takes ten times as long as
-comparing each place of the windows with the result, and choosing by the number of the first.
+comparing each place of the windows with the result, and choosing by the number of the first. So
+only where windows have many places is it done that way here, too.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from braces.lazy import jnp, lax
+from braces.dtypes import is_float
+from braces.lazy import jax, jnp, lax
+from braces.ops.convolution_ways import reach
+
+MOST_PLACES = 32
+"""Windows of up to so many elements are compared place by place, each written out."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +36,13 @@ class Windows:
         sizes: For each axis; 1 where nothing slides.
         steps: How far they lie apart.
         pads: What is added to the axes on both sides.
+        dilations: How far the elements of a window lie apart.
     """
 
     sizes: tuple[int, ...]
     steps: tuple[int, ...]
     pads: tuple[tuple[int, int], ...]
-
-    @staticmethod
-    def of(
-        shape: Sequence[int], sizes: Sequence[int], steps: Sequence[int], pads: Any
-    ) -> Windows:
-        """Those that `lax.reduce_window` would take; `pads` may be a word."""
-        if isinstance(pads, str):
-            pads = lax.padtype_to_pads(shape, sizes, steps, pads)
-        return Windows(tuple(sizes), tuple(steps), tuple(map(tuple, pads)))
+    dilations: tuple[int, ...]
 
     @property
     def places(self) -> int:
@@ -52,26 +52,40 @@ class Windows:
     @property
     def side_by_side(self) -> bool:
         """Whether each element is in one window at most, and none in padding."""
-        return self.steps == self.sizes and not any(map(any, self.pads))
+        apart = any(d > 1 and k > 1 for d, k in zip(self.dilations, self.sizes, strict=True))
+        return self.steps == self.sizes and not (apart or any(map(any, self.pads)))
 
     def numbered(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The places of a window, and their numbers."""
         return enumerate(np.ndindex(*self.sizes))
 
+    def starts(self, place: Sequence[int]) -> list[int]:
+        """Where the first window has a place, in the padded array."""
+        return [p * d for p, d in zip(place, self.dilations, strict=True)]
+
     def elements(self, padded: Any, place: Sequence[int], counts: Sequence[int]) -> Any:
         """What all windows have at one place."""
-        ends = [p + (n - 1) * s + 1 for p, n, s in zip(place, counts, self.steps, strict=True)]
-        return lax.slice(padded, place, ends, self.steps)
+        starts = self.starts(place)
+        spans = map(reach, counts, self.steps)
+        ends = [start + span for start, span in zip(starts, spans, strict=True)]
+        return lax.slice(padded, starts, ends, self.steps)
 
     def inside(self, place: Sequence[int], counts: Sequence[int], shape: Sequence[int]) -> Any:
         """Of which windows this place is no padding; `True` where it is that of all."""
         found: Any = True
+        starts = self.starts(place)
         for axis, (low, _) in enumerate(self.pads):
-            at = place[axis] + self.steps[axis] * np.arange(counts[axis]) - low
+            at = starts[axis] + self.steps[axis] * np.arange(counts[axis]) - low
             real = (at >= 0) & (at < shape[axis])
             if not real.all():
                 found = found & np.expand_dims(real, _others(axis, len(shape)))
         return found
+
+    def reduced(self, x: Any, start: Any, combine: Callable[..., Any]) -> Any:
+        """What a function of two makes of the elements of each window."""
+        return lax.reduce_window(
+            x, start, combine, self.sizes, self.steps, self.pads, None, self.dilations
+        )
 
 
 def _others(axis: int, rank: int) -> list[int]:
@@ -103,9 +117,10 @@ def put_at_first(first: Any, grads: Any, windows: Windows, shape: Sequence[int])
         return _beside_each_other(first, grads, windows, shape)
     whole = [n + low + high for n, (low, high) in zip(shape, windows.pads, strict=True)]
     total = jnp.zeros(whole, grads.dtype)
+    spans = list(map(reach, grads.shape, windows.steps))
     for number, place in windows.numbered():
-        reach = zip(place, windows.steps, grads.shape, whole, strict=True)
-        edges = [(p, n - p - (count - 1) * step - 1, step - 1) for p, step, count, n in reach]
+        rest = zip(windows.starts(place), spans, whole, windows.steps, strict=True)
+        edges = [(at, n - at - span, step - 1) for at, span, n, step in rest]
         chosen = jnp.where(first == number, grads, 0)
         total = total + lax.pad(chosen, jnp.zeros((), grads.dtype), edges)
     starts = [low for low, _ in windows.pads]
@@ -122,3 +137,63 @@ def _beside_each_other(first: Any, grads: Any, windows: Windows, shape: Sequence
     whole = chosen.reshape([count * size for count, size in pairs])
     rest = zip(shape, whole.shape, strict=True)
     return padded(whole, [(0, n - covered) for n, covered in rest])
+
+
+# ---- the largest element ---------------------------------------------------------------------
+
+
+def largest(x: Any, windows: Windows) -> Any:
+    """The largest element of each window; its derivatives are those of the first that is it."""
+    return _largest()(x, windows)
+
+
+@functools.cache
+def _largest() -> Callable[[Any, Windows], Any]:
+    """On first use, since it takes JAX."""
+
+    def pooled(x: Any, windows: Windows) -> Any:
+        return windows.reduced(x, smallest(x.dtype), lax.max)
+
+    def moved(windows: Windows, primals: Any, tangents: Any) -> tuple[Any, Any]:
+        (x,), (dx,) = primals, tangents
+        out = found(x, windows)
+        if not (x.size and out.size):
+            return out, jnp.zeros(out.shape, dx.dtype)
+        if windows.places > MOST_PLACES:
+            return out, jnp.take(dx.ravel(), positions_of_first(x, windows))
+        first = number_of_first(x, out, windows)
+        whole, total = padded(dx, windows.pads), jnp.zeros(out.shape, dx.dtype)
+        for number, place in windows.numbered():
+            part = windows.elements(whole, place, out.shape)
+            total = jnp.where(first == number, part, total)
+        return out, total
+
+    found = jax.custom_jvp(pooled, nondiff_argnums=(1,))
+    found.defjvp(moved)
+    return found
+
+
+def positions_of_first(x: Any, windows: Windows) -> Any:
+    """Where in the flat array the first of the largest elements of each window is."""
+    x = lax.stop_gradient(x)
+    count = math.prod(x.shape)
+    dtype = np.dtype("int32" if count < 2**31 else "int64")
+    places = jnp.arange(count, dtype=dtype).reshape(x.shape)
+
+    def better(one: Any, other: Any) -> Any:
+        (x, at), (y, there) = one, other
+        equal = (x == y) | ((x != x) & (y != y))
+        chosen = jnp.where(equal, at < there, (x > y) | (x != x))
+        return jnp.where(chosen, x, y), jnp.where(chosen, at, there)
+
+    nowhere = np.asarray(count, dtype)
+    _, found = windows.reduced((x, places), (smallest(x.dtype), nowhere), better)
+    return found
+
+
+def smallest(dtype: Any) -> Any:
+    """What is larger than no number of a dtype."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return np.asarray(False)
+    return np.asarray(-np.inf if is_float(dtype) else np.iinfo(dtype).min, dtype)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from braces.builder.append import call
+from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.define.kinds import Padding
-from braces.dims import Shape, Size
+from braces.dims import Shape, Size, product
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
 from braces.ops.convolution_ways import reach
@@ -119,35 +119,68 @@ def flat(pads: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(n for ends in pads for n in ends)
 
 
-def pool(function: Callable[..., Var], **options: str) -> Rule:
-    """The rule of a pool over one or two axes.
+def sliding(node: Node, x: Var) -> dict[str, Any]:
+    """The attributes that all pools have."""
+    rank, window = rank_of(node, x), tuple(node.attr("kernel_shape"))
+    dilations = ones(node, "dilations", rank)
+    return {
+        "window": window,
+        "stride": ones(node, "strides", rank),
+        "padding": padding_of(node, x.shape[2:], list(map(reach, window, dilations))),
+        "dilation": dilations,
+        "ceil_mode": node.flag("ceil_mode"),
+    }
 
-    Args:
-        function: What computes it over two.
-        options: Attributes of ours, by the name of the flag that ONNX has for them.
-    """
 
-    def pooled(node: Node) -> Var:
-        x = node.var(0)
-        kernel = tuple(node.attr("kernel_shape"))
-        rank = len(kernel)
-        strides, dilations = ones(node, "strides", rank), ones(node, "dilations", rank)
-        if (
-            rank not in (1, 2)
-            or set(dilations) != {1}
-            or node.wants(1)
-            or node.flag("ceil_mode")
-        ):
-            node.refuse("over three axes, with holes, indices or rounded up is not there")
-        pads = padding_of(node, x.shape[2:], kernel)
-        given = {ours: node.flag(theirs) for ours, theirs in options.items()}
-        if rank == 1:
-            x, kernel, strides = ops.expand_dims(x, axis=2), (1, *kernel), (1, *strides)
-            pads = pads if isinstance(pads, str) else (0, 0, *pads)
-        made = function(x, window=kernel, stride=strides, padding=pads, **given)
-        return ops.squeeze(made, axis=2) if rank == 1 else made
+def max_pool(node: Node) -> Any:
+    """The largest of windows, and where it is among all elements."""
+    x = node.var(0)
+    rank, attrs = rank_of(node, x), sliding(node, x)
+    if not node.wants(1):
+        return call(f"max_pool{rank}d", x, **attrs)
+    out, at = call(f"max_pool_with_indices{rank}d", x, **attrs)
+    return out, _among_all(x, at, columns_first=node.flag("storage_order"))
 
-    return pooled
+
+def _among_all(x: Var, at: Var, *, columns_first: bool) -> Var:
+    """Places in planes as places in the array, in which the first axis may run first."""
+    planes, space = product(x.shape[:2]), x.shape[2:]
+    if columns_first:
+        at, rest = ops.zeros_like(at), at
+        for axis in reversed(range(len(space))):
+            index = ops.remainder(rest, number_of(space[axis]))
+            rest = ops.floor_divide(rest, number_of(space[axis]))
+            at = at + index * number_of(product(space[:axis]))
+    first = one("arange", stop=planes) * number_of(product(space))
+    return at + ops.reshape(first, (*x.shape[:2], *[1] * len(space)))
+
+
+def number_of(size: Size) -> Var:
+    """A size as a number beside indices."""
+    return ops.size(size, dtype="int64")
+
+
+def avg_pool(node: Node) -> Var:
+    """The mean of windows."""
+    x = node.var(0)
+    counted = node.flag("count_include_pad")
+    name = f"avg_pool{rank_of(node, x)}d"
+    return call(name, x, count_include_pad=counted, **sliding(node, x))
+
+
+def lp_pool(node: Node) -> Var:
+    """The norm of windows."""
+    x = node.var(0)
+    return call(f"lp_pool{rank_of(node, x)}d", x, p=node.attr("p", 2), **sliding(node, x))
+
+
+def over_all(node: Node) -> Var:
+    """The norm of the whole plane."""
+    x = node.var(0)
+    p = float(node.attr("p", 2))
+    total = ops.sum(ops.abs(x) ** p, axis=tuple(range(2, x.ndim)), keepdims=True)
+    root = ops.where(total == 0, 1.0, total) ** (1 / p)
+    return ops.where(total == 0, 0.0, root)
 
 
 def over_plane(function: Callable[..., Var]) -> Rule:
@@ -161,10 +194,12 @@ def over_plane(function: Callable[..., Var]) -> Rule:
 
 
 WINDOWS: Mapping[str, Rule] = {
-    "AveragePool": pool(ops.avg_pool2d, count_include_pad="count_include_pad"),
+    "AveragePool": avg_pool,
     "Conv": conv,
     "ConvTranspose": conv_transpose,
     "GlobalAveragePool": over_plane(ops.mean),
     "GlobalMaxPool": over_plane(ops.max),
-    "MaxPool": pool(ops.max_pool2d),
+    "GlobalLpPool": over_all,
+    "LpPool": lp_pool,
+    "MaxPool": max_pool,
 }
