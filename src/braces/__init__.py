@@ -33,6 +33,7 @@ from braces.errors import (
     UnknownNameError as UnknownNameError,
     VerifyError as VerifyError,
 )
+from braces.exchange.jax_in.importer import from_jax as from_jax
 from braces.exchange.onnx_in.importer import from_onnx as from_onnx
 from braces.frontend import (
     init as init,

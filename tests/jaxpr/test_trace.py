@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.extend
+import jax.extend.random
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -93,6 +95,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     ),
     "columns": (lambda x: (lax.slice_in_dim(x, 1, 3, axis=1), jnp.flip(x, 0)), (X,)),
     "parts": (lambda x: (x[:, 1:], x[:, ::2], x[:, ::-1]), (X,)),
+    "a part": (lambda x, n: lax.dynamic_slice_in_dim(x, n[0, 0], 2, axis=1), (X, N)),
+    "a part replaced": (
+        lambda x, n: lax.dynamic_update_slice_in_dim(x, x[:, :2] * 2, n[0, 1], axis=1),
+        (X, N),
+    ),
     "filled": (
         lambda x: (jnp.zeros_like(x), jnp.ones((2, 3), "i4"), jnp.full_like(x, jnp.nan)),
         (X,),
@@ -105,6 +112,22 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "stopped": (lambda x: lax.stop_gradient(x) * x, (X,)),
     "called": (lambda x: jax.jit(jnp.tanh)(x) + jax.checkpoint(jnp.sin)(x), (X,)),
     "with rules of their own": (lambda x: (bent(x), bowed(x)), (X,)),
+    "random bits": (
+        lambda n: [
+            jax.random.bits(key, (3,), f"u{width}")
+            for width in (1, 2, 4, 8)
+            for key in jax.random.split(jax.random.fold_in(n.view("u4")[0, :2], n[1, 0]), 1)
+        ],
+        (N,),
+    ),
+    "keys": (
+        lambda n: jax.random.key_data(jax.random.clone(jax.random.key(n[0, 1]))),
+        (N,),
+    ),
+    "mixed bits": (
+        lambda n: jax.extend.random.threefry_2x32(n.view("u4")[0, :2], n.view("u4")[1, :2]),
+        (N,),
+    ),
     "a gradient": (jax.grad(lambda x: jnp.sum(x * jnp.sin(x))), (X,)),
     "branches": (lambda x, n: lax.cond(n.max() > 5, jnp.sin, lambda x: x, x), (X, N)),
     "many branches": (lambda x, n: lax.switch(n.min(), [jnp.sin, jnp.cos, jnp.abs], x), (X, N)),
@@ -114,7 +137,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-FIXED = {"filled", "logic", "parts", "products"}
+FIXED = {
+    "filled", "logic", "parts", "products", "random bits", "keys", "mixed bits", "a part",
+    "a part replaced",
+}  # fmt: skip
 """What needs to know how many rows there are."""
 CASES = [
     (name, rows) for name in FUNCTIONS for rows in (2, "rows") if rows == 2 or name not in FIXED

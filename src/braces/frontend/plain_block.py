@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from braces.builder.append import apply
 from braces.builder.source import says_where, user_line, user_source
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
@@ -28,6 +27,7 @@ from braces.ir.names import check_name
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView
 from braces.ir.walk import free_names
+from braces.ops.control.building import append_plain_block, free_block_name
 
 
 class PlainBlock(SubBlock):
@@ -78,7 +78,7 @@ class PlainBlock(SubBlock):
         self.moves = {n: v for n, v in self.program.updates.items() if v in inside}
         self.body = self.table.freeze()
         with self.program.building(self.outer):
-            _append(self.name, self.body, self.recompute)
+            append_plain_block(self.name, self.body, self.recompute)
         self.table.closed = True
         given = (name for name in self.program.results if name in inside)
         self.outer.show(*(var.name for var in self.outputs), *self.moves.values(), *given)
@@ -171,7 +171,7 @@ class PlainBlock(SubBlock):
         values, current = self._assigned(given, named), self.program.current
         name = free_block_name(current, self.chosen)
         recall = Recall(self.program, self.outer, body, self.name, name)
-        _append(name, recall.body(values, self.moves), self.recompute)
+        append_plain_block(name, recall.body(values, self.moves), self.recompute)
         return recall.finish(results, self.moves)
 
     def _assigned(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,20 +205,6 @@ def _last_value(body: Body, moved: Set[str]) -> str | None:
         if last is not None and last not in read:
             return last
     return None
-
-
-def free_block_name(table: SymbolTable, chosen: str) -> str:
-    """A name for a block of this table, with a count where another one is called so."""
-    name = table.names.unique_block(chosen)
-    while name in table.names.taken and table.find_op(name) is not None:
-        name = table.names.unique_block(chosen)
-    return name
-
-
-def _append(name: str, body: Body, recompute: bool) -> None:
-    """Append a plain block that gives nothing yet."""
-    attrs = BlockView.attributes(body, recompute)
-    apply(BLOCK, {}, attrs, wanted=(), name=name)
 
 
 def _check_block_name(name: str) -> str:

@@ -1,11 +1,13 @@
 """Rules of primitives that hold jaxprs of their own: calls, branches and loops.
 
-A call is put in its place. `cond` becomes a switch, `scan` a counted loop, `while` a loop with
-a condition; their gradients are ours, so a `while` has one, too.
+A call is put in its place; of a function that becomes a program, it is a plain block. `cond`
+becomes a switch, `scan` a counted loop, `while` a loop with a condition; their gradients are
+ours, so a `while` has one, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +17,7 @@ from braces.builder.var import Var, tensor_type
 from braces.dtypes import INT64, TensorType
 from braces.ir.records import Body
 from braces.ir.views import LoopView
-from braces.jaxpr.equation import Equation, Rule, Runner, Value
+from braces.jaxpr.equation import Equation, Rule, Runner, Value, of_library
 from braces.lazy import extend
 from braces.ops.control.building import (
     Carried,
@@ -23,6 +25,7 @@ from braces.ops.control.building import (
     Looped,
     build_block,
     build_loop,
+    build_plain_block,
     build_switch,
 )
 
@@ -36,6 +39,24 @@ def call(parameter: str) -> Rule:
         return e.call(closed, values)
 
     return inlined
+
+
+def compiled(e: Equation, *values: Value) -> list[Value]:
+    """What is compiled by itself: a plain block of its name, or put in its place.
+
+    The functions of JAX's own library are no blocks: to their user they are one line.
+    """
+    closed = e.params["jaxpr"]
+    whole, name = e.runner.whole, _block_name(e.params["name"])
+    if whole is None or not name or of_library(closed.jaxpr.debug_info.func_filename):
+        return e.call(closed, values)
+    runner = e.runner.inner()
+    return list(build_plain_block(name, lambda: _run(runner, closed, values)))
+
+
+def _block_name(name: str) -> str:
+    """The name of a function as one of a block; nothing where it has none, as a lambda."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII) if "<" not in name else ""
 
 
 # ---- branches --------------------------------------------------------------------------------
@@ -126,7 +147,7 @@ CALLS: Mapping[str, Rule] = {
     "cond": cond,
     "custom_jvp_call": call("call_jaxpr"),
     "custom_vjp_call": call("call_jaxpr"),
-    "jit": call("jaxpr"),
+    "jit": compiled,
     "remat2": call("jaxpr"),
     "scan": scan,
     "while": while_loop,

@@ -20,8 +20,18 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.inference import Translation
+from braces.errors import BracesError
 from braces.ir.records import Literal
-from braces.jaxpr.equation import Equation, Runner, Value, written_at
+from braces.jaxpr.equation import (
+    Equation,
+    Problem,
+    Runner,
+    Value,
+    Whole,
+    in_words,
+    source_of,
+    written_at,
+)
 from braces.jaxpr.rules import RULES
 from braces.lazy import extend
 
@@ -32,11 +42,13 @@ class Importer:
     Attributes:
         what: What messages call the function that was traced.
         translation: Between JAX's symbolic sizes and ours.
+        whole: Where a function becomes a program of its own, how.
     """
 
-    def __init__(self, what: str, translation: Translation) -> None:
+    def __init__(self, what: str, translation: Translation, whole: Whole | None = None) -> None:
         self.what = what
         self.translation = translation
+        self.whole = whole
         self._constants = dict[Literal, Var]()
         self._made = dict[Any, list[Value]]()
         self._outermost: Any = None
@@ -48,7 +60,7 @@ class Importer:
 
     def inner(self) -> Runner:
         """One for a block inside the current one, which sees what is there already."""
-        made = Importer(self.what, self.translation)
+        made = Importer(self.what, self.translation, self.whole)
         made._constants, made._made = dict(self._constants), dict(self._made)
         made._outermost = self._outermost
         return made
@@ -65,7 +77,7 @@ class Importer:
             ProgramError: An equation has no operator.
         """
         known: dict[Any, Value] = dict(zip(jaxpr.invars, given, strict=True))
-        known.update(zip(jaxpr.constvars, map(np.asarray, consts), strict=True))
+        known.update(zip(jaxpr.constvars, map(self._brought, consts), strict=True))
 
         def read(atom: Any) -> Value:
             return written(atom) if isinstance(atom, extend.Literal) else known[atom]
@@ -76,10 +88,18 @@ class Importer:
             known.update(zip(eqn.outvars, made, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
+    def _brought(self, array: Any) -> Value:
+        """An array that a jaxpr brings along: itself, or the variable that holds it."""
+        kept = self.whole.keep(array) if self.whole is not None else None
+        return np.asarray(array) if kept is None else kept
+
     def lift(self, value: Value) -> Var:
         """A value as a variable; a number becomes a constant, once."""
         if isinstance(value, Var):
             return value
+        kept = self.whole.keep(value) if self.whole is not None else None
+        if kept is not None:
+            return kept
         literal = Literal.of(value)
         if literal not in self._constants:
             self._constants[literal] = one("constant", value=literal)
@@ -91,11 +111,28 @@ class Importer:
             return self._made[key]
         before = self._outermost
         self._outermost = before or eqn
-        made = self._append(Equation(self, eqn), values)
+        made = self._appended(Equation(self, eqn), values)
         self._outermost = before
         if key is not None:
             self._made[key] = made
         return made
+
+    def _appended(self, equation: Equation, values: list[Value]) -> list[Value]:
+        """What an equation gives; where that is noted as a problem, anything of its types."""
+        if self.whole is None:
+            return self._append(equation, values)
+        try:
+            source = source_of(equation.eqn) or source_of(self._outermost)
+            with self.whole.program.at(source):
+                return self._append(equation, values)
+        except BracesError as error:
+            line = written_at(equation.eqn) or self.line or "a line of JAX"
+            problem = Problem(equation.name, line, error)
+            self.whole.problems.append(problem)
+            return [
+                one("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
+                for type_ in equation.types
+            ]
 
     def _append(self, equation: Equation, values: list[Value]) -> list[Value]:
         rule = RULES.get(equation.name)
@@ -139,5 +176,6 @@ def written(literal: Any) -> np.ndarray[Any, Any]:
 def _check(equation: Equation, made: Sequence[Value]) -> None:
     """Hold what a rule made against what JAX says of it."""
     for value, want in zip(made, equation.eqn.outvars, strict=True):
-        same = value.dtype == want.aval.dtype and value.ndim == len(want.aval.shape)
+        aval = in_words(want.aval)
+        same = value.dtype == aval.dtype and value.ndim == len(aval.shape)
         assert same, f"{equation.name} gave {value!r} for {want.aval}"

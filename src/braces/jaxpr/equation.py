@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias, cast
 
 import numpy as np
 
+from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.define.inference import Translation
 from braces.dims import Shape
 from braces.dtypes import DType, TensorType
-from braces.errors import ProgramError
+from braces.errors import BracesError, ProgramError
+from braces.ir.records import Source
 from braces.lazy import jax
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -21,11 +23,46 @@ Value: TypeAlias = "Var | Array"
 """A variable, or a number that the jaxpr has written out."""
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What of a function of JAX has no operator.
+
+    Attributes:
+        primitive: Its name in JAX.
+        line: The user's line that asked for it.
+        error: Why.
+    """
+
+    primitive: str
+    line: str
+    error: BracesError
+
+
+@dataclass(frozen=True)
+class Whole:
+    """How a function is read that becomes a program of its own.
+
+    Its functions that are compiled by themselves stay blocks, each operator knows its line, and
+    what cannot be read is noted: a user learns of everything at once.
+
+    Attributes:
+        program: What is built.
+        keep: From an array that is written out to a variable that holds it; `None` where it is
+            small enough to be a constant.
+        problems: What could not be read.
+    """
+
+    program: Builder
+    keep: Callable[[Array], Var | None]
+    problems: list[Problem] = field(default_factory=list[Problem])
+
+
 class Runner(Protocol):
     """What turns jaxprs into operators, of the block that is current when it is asked."""
 
     what: str
     translation: Translation
+    whole: Whole | None
 
     @property
     def line(self) -> str | None:
@@ -70,17 +107,17 @@ class Equation:
     @property
     def types(self) -> list[TensorType]:
         """The types of what it gives."""
-        return [self.runner.translation.type(v.aval) for v in self.eqn.outvars]
+        return [self.runner.translation.type(in_words(v.aval)) for v in self.eqn.outvars]
 
     @property
     def dtype(self) -> DType:
         """The dtype of the first that it gives."""
-        return np.dtype(self.eqn.outvars[0].aval.dtype)
+        return np.dtype(in_words(self.eqn.outvars[0].aval).dtype)
 
     @property
     def shape(self) -> Shape:
         """The shape of the first that it gives."""
-        return self.sizes(self.eqn.outvars[0].aval.shape)
+        return self.sizes(in_words(self.eqn.outvars[0].aval).shape)
 
     def sizes(self, given: Sequence[Any]) -> Shape:
         """Sizes of JAX as ours."""
@@ -90,9 +127,25 @@ class Equation:
         """A value as a variable."""
         return self.runner.lift(value)
 
+    def lift_number(self, number: int) -> Var:
+        """An index as a variable."""
+        return self.runner.lift(np.asarray(number, np.int32))
+
     def call(self, closed: Any, given: Sequence[Value]) -> list[Value]:
         """Put the equations of what is called in its place."""
         return self.runner.run(closed.jaxpr, closed.consts, given)
+
+    def written(self, function: Callable[..., Any], *given: Value) -> list[Value]:
+        """Put what a function of JAX does in place of the equation.
+
+        The function is written with primitives that have rules, and names its dtypes.
+        """
+        to_struct = self.runner.translation.struct
+        vars_ = [self.lift(value) for value in given]
+        structs = [to_struct(TensorType(v.dtype, v.shape)) for v in vars_]
+        with jax.enable_x64(True):
+            closed = cast("Any", jax).make_jaxpr(function)(*structs)
+        return self.call(closed, vars_)
 
     def refuse(self, why: str) -> NoReturn:
         """Say that this equation has no operator.
@@ -111,15 +164,36 @@ Rule: TypeAlias = "Callable[..., Value | Sequence[Value]]"
 """From an equation and its values, one by one, to what it gives."""
 
 
+def in_words(aval: Any) -> Any:
+    """What is known of an array; a key of random numbers is the words that it is made of."""
+    library: Any = jax
+    is_key = library.dtypes.issubdtype(aval.dtype, library.dtypes.prng_key)
+    return library.eval_shape(library.random.key_data, aval) if is_key else aval
+
+
 def written_at(eqn: Any) -> str | None:
     """The innermost line outside of JAX that made an equation.
 
     Only that of an outermost equation is sure: JAX traces a function that is called again once.
     """
+    frame = _frame(eqn)
+    if frame is None:
+        return None
+    return f"{frame.file_name}:{frame.line_num}, in {frame.function_name}"
+
+
+def source_of(eqn: Any) -> Source | None:
+    """The same line, as operators keep it."""
+    frame = _frame(eqn)
+    return None if frame is None else Source(frame.file_name, frame.line_num)
+
+
+def of_library(file: str | None) -> bool:
+    """Whether a file is JAX's own."""
+    return file is None or file.startswith((str(Path(jax.__file__).parent), "<"))
+
+
+def _frame(eqn: Any) -> Any:
     trace = eqn.source_info.traceback
-    library = str(Path(jax.__file__).parent)
     frames = trace.frames if trace is not None else ()
-    for frame in frames:
-        if not frame.file_name.startswith((library, "<")):
-            return f"{frame.file_name}:{frame.line_num}, in {frame.function_name}"
-    return None
+    return next((frame for frame in frames if not of_library(frame.file_name)), None)

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from braces.jaxpr.arithmetic import ARITHMETIC
 from braces.jaxpr.calls import CALLS
 from braces.jaxpr.equation import Rule
+from braces.jaxpr.places import PLACES
 from braces.jaxpr.shapes import SHAPES
+from braces.jaxpr.threefry import RANDOM
 
-RULES: Mapping[str, Rule] = {**ARITHMETIC, **SHAPES, **CALLS}
+RULES: Mapping[str, Rule] = {**ARITHMETIC, **SHAPES, **PLACES, **CALLS, **RANDOM}
 """A primitive that is not here is refused by name."""

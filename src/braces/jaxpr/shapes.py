@@ -20,7 +20,9 @@ def broadcast(e: Equation, x: Value) -> Value:
     if not isinstance(x, Var) and not x.ndim and wanted and float(x) == x:
         return one("full", shape=wanted, value=float(x), dtype=e.dtype)
     var = e.lift(x)
-    kept = dict(zip(e.params["broadcast_dimensions"], var.shape, strict=True))
+    places = e.params["broadcast_dimensions"]
+    words = range(len(wanted) - var.ndim + len(places), len(wanted))
+    kept = dict(zip((*places, *words), var.shape, strict=True))
     apart = tuple(kept.get(axis, 1) for axis in range(len(wanted)))
     return broadcast_to(reshaped(var, apart), wanted)
 
@@ -49,7 +51,8 @@ def squeeze(e: Equation, x: Value) -> Var:
 
 def transpose(e: Equation, x: Value) -> Var:
     """The axes in another order."""
-    return one("transpose", e.lift(x), axes=tuple(e.params["permutation"]))
+    var, axes = e.lift(x), tuple(e.params["permutation"])
+    return one("transpose", var, axes=(*axes, *range(len(axes), var.ndim)))
 
 
 def concatenate(e: Equation, *xs: Value) -> Var:
@@ -77,7 +80,8 @@ def cut(e: Equation, x: Value) -> Var:
     """A part of an array, by bounds that are numbers; an axis that stays may have any size."""
     var, starts = e.lift(x), e.params["start_indices"]
     steps = e.params["strides"] or (1,) * len(starts)
-    bounds = zip(starts, e.sizes(e.params["limit_indices"]), var.shape, steps, strict=True)
+    sizes = var.shape[: len(starts)]
+    bounds = zip(starts, e.sizes(e.params["limit_indices"]), sizes, steps, strict=True)
     return var[tuple(_slice(e, *bound) for bound in bounds)]
 
 

@@ -12,7 +12,7 @@ of it is called again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +24,7 @@ from braces.define.traced import innermost_line
 from braces.dtypes import TensorType
 from braces.errors import BracesError, ProgramError
 from braces.jaxpr.convert import Importer, needed
+from braces.jaxpr.equation import Value, Whole
 from braces.lazy import jax
 
 
@@ -54,6 +55,20 @@ class Traced:
         """Which of the leaves of its arguments its results follow from."""
         used, _ = needed(self.closed.jaxpr)
         return frozenset(i for i, v in enumerate(self.closed.jaxpr.invars) if v in used)
+
+    def append(self, given: Sequence[Value], whole: Whole) -> list[Var]:
+        """Append its operators to a program of its own.
+
+        Args:
+            given: Its arguments, leaf by leaf.
+            whole: The program, and what becomes of arrays and problems.
+
+        Returns:
+            What the function gives, leaf by leaf.
+        """
+        importer = Importer(self.what, self.translation, whole)
+        made = importer.run(self.closed.jaxpr, self.closed.consts, given)
+        return [importer.lift(value) for value in made]
 
     def build(self, *arguments: Any) -> Any:
         """Append its operators to the current block.
@@ -92,11 +107,28 @@ def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
     ]
     translation = Translation(types)
     structs = with_leaves(arguments, map(translation.struct, types))
+    with ExitStack() as settings:
+        settings.enter_context(jax.enable_x64(True))
+        settings.enter_context(jax.numpy_dtype_promotion("standard"))
+        return traced(what, function, structs, translation)
+
+
+def traced(
+    what: str, function: Callable[..., Any], structs: Sequence[Any], translation: Translation
+) -> Traced:
+    """Trace a function of JAX, as JAX is set.
+
+    Args:
+        what: What messages call it.
+        function: From trees of arrays to a tree of arrays.
+        structs: Trees of shapes and dtypes of JAX.
+        translation: Between their symbolic sizes and ours.
+
+    Raises:
+        ProgramError: It cannot be traced: it fails, or asks for values.
+    """
     try:
-        with ExitStack() as settings:
-            settings.enter_context(jax.enable_x64(True))
-            settings.enter_context(jax.numpy_dtype_promotion("standard"))
-            closed, shapes = _library().make_jaxpr(function, return_shape=True)(*structs)
+        closed, shapes = _library().make_jaxpr(function, return_shape=True)(*structs)
     except BracesError:
         raise
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from braces.builder.append import apply, one
 from braces.builder.program import Builder, current_program
@@ -11,8 +12,10 @@ from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import TensorType
-from braces.ir.records import ARGUMENT, CAPTURES, IDENTITY, Body, Op, VarInfo
-from braces.ir.views import LoopView, Memory, PartitionView, Slice, SwitchView
+from braces.ir.records import ARGUMENT, BLOCK, CAPTURES, IDENTITY, Body, Op, VarInfo
+from braces.ir.views import BlockView, LoopView, Memory, PartitionView, Slice, SwitchView
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,37 @@ def build_block(
         made = build([var_of(program, table, name) for name in table.params])
         results = [v if v.name in table.vars else one(IDENTITY, v) for v in made]
     return table.freeze(v.name for v in results)
+
+
+def build_plain_block(name: str, build: Callable[[], T]) -> T:
+    """Append a plain block, and what is built in it; what that gives can be read after it.
+
+    Args:
+        name: What it is called; there is a count where another block is called so.
+        build: Appends to the block.
+    """
+    program, outer = current_program(), current_program().current
+    called = free_block_name(outer, name)
+    table = SymbolTable(parent=outer, block=called)
+    with program.building(table):
+        made = build()
+    if table.ops:
+        append_plain_block(called, table.freeze(), recompute=False)
+        table.closed = True
+    return made
+
+
+def append_plain_block(name: str, body: Body, recompute: bool) -> None:
+    """Append a plain block that gives nothing yet."""
+    apply(BLOCK, {}, BlockView.attributes(body, recompute), wanted=(), name=name)
+
+
+def free_block_name(table: SymbolTable, chosen: str) -> str:
+    """A name for a block of this table, with a count where another one is called so."""
+    name = table.names.unique_block(chosen)
+    while name in table.names.taken and table.find_op(name) is not None:
+        name = table.names.unique_block(chosen)
+    return name
 
 
 def build_loop(

@@ -1,0 +1,1 @@
+"""Functions of JAX, read: traced once, and each equation written as operators."""

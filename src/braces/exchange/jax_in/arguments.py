@@ -1,0 +1,255 @@
+"""What a function of JAX is given, leaf by leaf: what each is called, and what becomes of it.
+
+    step(params={"layers": [{"w": array}]}, x=array)
+
+    params.layers.0.w    an array in a container: a parameter of the program
+    x                    an array by itself: data, which each run feeds
+
+What is no array, as a function or a number in a module, is a part of the function.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from braces.dims import Size, parse_size
+from braces.dtypes import TensorType, dtype_of, is_float
+from braces.errors import BracesError, ProgramError, ShapeError, UnknownNameError, suggest
+from braces.exchange.onnx_in.names import cleaned
+from braces.ir.records import DATA, PARAMETER, STATE
+from braces.jaxpr.equation import in_words
+from braces.lazy import jax
+
+_jax: Any = jax
+KINDS = {"data": DATA, "parameter": PARAMETER, "state": STATE}
+"""What a user may say that an argument becomes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """An array that a function is given.
+
+    Attributes:
+        name: What it is called in the program.
+        argument: The name of the argument that it belongs to.
+        path: The fields, keys and places that lead there.
+        example: The array, or what is known of it.
+        kind: What becomes of it.
+        type: Its type in the program.
+    """
+
+    name: str
+    argument: str
+    path: tuple[str, ...]
+    example: Any
+    kind: str
+    type: TensorType
+
+    @property
+    def value(self) -> np.ndarray[Any, Any]:
+        """Its value."""
+        return as_words(self.example)
+
+
+@dataclass(frozen=True, eq=False)
+class Arguments:
+    """What a function is given, taken apart.
+
+    Attributes:
+        function: From the arrays alone to what the function gives.
+        leaves: The arrays.
+    """
+
+    function: Callable[..., Any]
+    leaves: Sequence[Leaf]
+
+
+def is_array(value: Any) -> bool:
+    """Whether a leaf is an array, or what is known of one."""
+    return isinstance(value, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+def as_words(value: Any) -> np.ndarray[Any, Any]:
+    """The value of an array; keys of random numbers are the words that they are made of."""
+    if isinstance(value, jax.Array) and _jax.dtypes.issubdtype(
+        value.dtype, _jax.dtypes.prng_key
+    ):
+        value = jax.random.key_data(value)
+    return np.asarray(value)
+
+
+def taken_apart(
+    function: Callable[..., Any],
+    examples: Sequence[Any],
+    sizes: Mapping[str, Any],
+    kinds: Mapping[str, str],
+) -> Arguments:
+    """The arrays of a function and of its arguments, with names, kinds and types.
+
+    A module that is called is a tree of arrays too, as those of Equinox are.
+
+    Raises:
+        ProgramError: A kind is none, or an argument that has no value is to keep one.
+        UnknownNameError: `sizes` or `kinds` name what there is not.
+        ShapeError: Sizes do not fit the example.
+    """
+    names = argument_names(function, len(examples))
+    check_arguments(kinds, names)
+    _check_kinds(kinds)
+    itself = any(map(is_array, _jax.tree.leaves(function)))
+    paths, structure = _jax.tree_util.tree_flatten_with_path(
+        (function if itself else None, list(examples))
+    )
+    found = dict[int, Leaf]()
+    for at, (path, example) in enumerate(paths):
+        if is_array(example):
+            own = path[0].idx == 0
+            where: tuple[Any, ...] = path[1:] if own else path[2:]
+            argument = "" if own else names[int(path[1].idx)]
+            found[at] = _leaf(argument, where, example, sizes, kinds)
+    _check_sizes(sizes, [leaf.name for leaf in found.values()])
+    static = [None if at in found else leaf for at, (_, leaf) in enumerate(paths)]
+
+    def called(*arrays: Any) -> Any:
+        given = list(static)
+        for at, array in zip(found, arrays, strict=True):
+            given[at] = array
+        rebuilt, values = _jax.tree.unflatten(structure, given)
+        return (rebuilt if itself else function)(*values)
+
+    return Arguments(called, list(found.values()))
+
+
+def argument_names(function: Callable[..., Any], count: int) -> list[str]:
+    """What a function calls the first of its arguments.
+
+    Example:
+        >>> argument_names(lambda x, *more: x, 3)
+        ['x', 'more_0', 'more_1']
+    """
+    try:
+        wanted = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        wanted = []
+    names = [p.name for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in wanted if p.kind is p.VAR_POSITIONAL), "argument")
+    more = [f"{rest}_{at}" for at in range(count - len(names))]
+    return [*names[:count], *more]
+
+
+def _leaf(
+    argument: str,
+    where: tuple[Any, ...],
+    example: Any,
+    sizes: Mapping[str, Any],
+    kinds: Mapping[str, str],
+) -> Leaf:
+    path = tuple(map(entry_name, where))
+    name = cleaned(".".join((argument, *path) if argument else path), "array")
+    known = not isinstance(example, jax.ShapeDtypeStruct)
+    shape = _shape(name, example, sizes.get(name))
+    aval = in_words(jax.ShapeDtypeStruct(example.shape, canonical(example.dtype)))
+    type_ = TensorType(dtype_of(aval.dtype), (*shape, *aval.shape[len(shape) :]))
+    said = kinds.get(argument)
+    kept = PARAMETER if is_float(type_.dtype) else STATE
+    kind = KINDS[said] if said else (kept if path and known else DATA)
+    if kind != DATA and not known:
+        raise ProgramError(
+            f"`{name}` is to be a {said}, and has no value.",
+            given=f"{name}: {type_}",
+            fix="Give an array as the example.",
+        )
+    return Leaf(name, argument, path, example, kind, type_)
+
+
+def canonical(dtype: Any) -> Any:
+    """The dtype that JAX computes in, as it is set."""
+    return _jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
+
+
+def entry_name(entry: Any) -> str:
+    """An entry of a path through a tree: a field, a key or a place.
+
+    Example:
+        >>> import jax
+        >>> entry_name(jax.tree_util.DictKey("w")), entry_name(jax.tree_util.SequenceKey(2))
+        ('w', '2')
+    """
+    for attribute in ("name", "key", "idx"):
+        if hasattr(entry, attribute):
+            return str(getattr(entry, attribute))
+    return str(entry)
+
+
+def _shape(name: str, example: Any, said: Any) -> tuple[Size, ...]:
+    """The sizes of a leaf: as said, else those of the example."""
+    own = tuple(_own_size(size) for size in example.shape)
+    if said is None:
+        return own
+    if not isinstance(said, list | tuple) or len(cast("list[Any]", said)) != len(own):
+        raise ShapeError(
+            f"`{name}` has {len(own)} axes, and sizes says {said!r:.60}.",
+            fix=f"Say one for each axis, None as in the example: sizes={{{name!r}: "
+            f"{[f'n{i}' for i in range(len(own))]}}}.",
+        )
+    sizes = cast("list[Any]", said)
+    return tuple(_size(name, *pair) for pair in zip(sizes, own, strict=True))
+
+
+def _size(name: str, said: Any, own: Size) -> Size:
+    if said is None:
+        return own
+    if isinstance(said, str):
+        return parse_named(said)
+    if said != own:
+        raise ShapeError(
+            f"An axis of `{name}` has the size {own}, and sizes says {said!r:.60}.",
+            fix="Write a name for a size that only a run knows, or None for the example's.",
+        )
+    return own
+
+
+def _own_size(size: Any) -> Size:
+    return size if isinstance(size, int) else parse_named(str(size))
+
+
+def parse_named(text: str) -> Size:
+    """A size as a user writes it: a name, or a sum of products of names."""
+    try:
+        return parse_size(text)
+    except BracesError:
+        raise ShapeError(f"{text!r:.60} is not a size.", fix="Use a word.") from None
+
+
+def check_arguments(said: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse names that are no arguments of the function.
+
+    Raises:
+        UnknownNameError: One is none.
+    """
+    for name in said:
+        if name not in names:
+            raise UnknownNameError(
+                f"The function has no argument `{name}`.", fix=suggest(name, names)
+            )
+
+
+def _check_kinds(kinds: Mapping[str, str]) -> None:
+    for name, kind in kinds.items():
+        if kind not in KINDS:
+            raise ProgramError(
+                f"`{name}` cannot become {kind!r:.40}.", fix=f"Say one of {', '.join(KINDS)}."
+            )
+
+
+def _check_sizes(sizes: Mapping[str, Any], names: Sequence[str]) -> None:
+    for name in sizes:
+        if name not in names:
+            raise UnknownNameError(
+                f"The function is given no array `{name}`.", fix=suggest(name, names)
+            )

@@ -1,0 +1,70 @@
+"""What a function brings along: the arrays that it closes over, and what they are called."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from braces.exchange.jax_in.arguments import entry_name, is_array
+from braces.lazy import jax
+
+_jax: Any = jax
+DEEPEST = 4
+"""Functions in functions that are looked into."""
+
+
+def names_of_arrays(function: Callable[..., Any]) -> dict[int, str]:
+    """The arrays that a function can reach without its arguments: their names by identity.
+
+    These are those in variables of the functions around it and of its module that it names, in
+    its defaults, and of the object whose method it is; and so for functions among them.
+
+    Example:
+        >>> import numpy as np
+        >>> params = {"w": np.ones(3)}
+        >>> names_of_arrays(lambda x: x @ params["w"]) == {id(params["w"]): "params.w"}
+        True
+    """
+    found = dict[int, str]()
+    _look(function, "", found, DEEPEST)
+    return found
+
+
+def _look(value: Any, name: str, found: dict[int, str], depth: int) -> None:
+    for path, leaf in _jax.tree_util.tree_flatten_with_path(value)[0]:
+        called = ".".join(filter(None, (name, *map(entry_name, path))))
+        if is_array(leaf):
+            found.setdefault(id(leaf), called)
+        elif depth and callable(leaf):
+            for inner, one in _reached(leaf):
+                _look(one, inner, found, depth - 1)
+
+
+def _reached(function: Any) -> Iterator[tuple[str, Any]]:
+    """The variables that a function names, and their values."""
+    if isinstance(function, functools.partial):
+        partial = cast("functools.partial[Any]", function)
+        yield "", partial.func
+        yield "", partial.args
+        yield from partial.keywords.items()
+        return
+    if inspect.ismethod(function):
+        yield "", _fields(function.__self__)
+        yield "", function.__func__
+        return
+    inner: Any = inspect.unwrap(function)
+    if inspect.isfunction(inner):
+        names = inspect.getclosurevars(inner)
+        yield from names.nonlocals.items()
+        yield from ((n, v) for n, v in names.globals.items() if not inspect.ismodule(v))
+        yield "", inner.__defaults__
+        yield "", inner.__kwdefaults__
+
+
+def _fields(owner: Any) -> Any:
+    """An object as a tree: itself, or its fields where JAX does not know it."""
+    leaves = _jax.tree.leaves(owner)
+    alone = len(leaves) == 1 and leaves[0] is owner
+    return getattr(owner, "__dict__", owner) if alone else owner

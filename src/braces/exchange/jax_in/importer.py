@@ -1,0 +1,248 @@
+"""A function of JAX as a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.source import says_where
+from braces.builder.var import Var, var_of
+from braces.define.inference import Translation
+from braces.dtypes import TensorType, is_float
+from braces.errors import ProgramError
+from braces.exchange.jax_in.arguments import (
+    Leaf,
+    argument_names,
+    as_words,
+    check_arguments,
+    entry_name,
+    taken_apart,
+)
+from braces.exchange.jax_in.closure import names_of_arrays
+from braces.exchange.onnx_in.names import cleaned, free
+from braces.frontend.variables import data
+from braces.ir.records import DATA, PARAMETER, STATE, VALUE
+from braces.jaxpr.equation import Problem, Whole
+from braces.jaxpr.trace import Traced, traced
+from braces.lazy import jax
+from braces.program import Program
+
+Array = np.ndarray[Any, Any]
+LITTLE = 1024
+"""Constants of more numbers than this are states of the program, not part of its text."""
+
+
+@says_where
+def from_jax(
+    function: Callable[..., Any],
+    *examples: Any,
+    sizes: Mapping[str, Sequence[Any]] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    updates: Mapping[str, int] | None = None,
+) -> tuple[Program, dict[str, Array]]:
+    """A function of JAX as a program, and the values of its parameters.
+
+    The function is traced once, as JAX is set, and all that it computes becomes operators:
+    what it compiles by itself is a plain block of that name, `scan`, `while_loop`, `cond` and
+    `switch` are loops and branches. Nothing of it is called again, so the program can be
+    printed, differentiated, saved and run without it. `while_loop` has a gradient then.
+
+    Arrays that are arguments become data, called as the function calls them. Arrays in a
+    container (a dict, a list, a module) and those that the function brings along become
+    parameters where they are floats, else states, under the path that leads there, as
+    `params.layers.0.w`. A module that is called is such a container. What is no array is a
+    part of the function. A key of random numbers is two words, `u32[2]`.
+
+    Args:
+        function: Anything that JAX can trace: of Flax, Equinox, optax or by hand.
+        *examples: Its arguments: arrays, `jax.ShapeDtypeStruct`, or containers of them.
+        sizes: Names for sizes, as `{"x": ["batch", None]}`: one for each axis of an array,
+            `None` where the example's own stays. Axes of one name have one size.
+        kinds: By argument what its arrays become in place of that: `"data"`, `"parameter"` or
+            `"state"`.
+        updates: By argument which of the function's results is its next value, as
+            `{"params": 0}` for a step that returns `(params, loss)`: a run then moves it.
+
+    Returns:
+        The program, whose `feeds` are in the order of the arguments and whose `fetches` are
+        `out`, or `out.0`, `out.loss` where the function gives several; and the values of its
+        parameters and states by name, for `scope.update`.
+
+    Raises:
+        ProgramError: It cannot be traced, or does what no operator does; the message lists all
+            of that, with the lines.
+        ShapeError: `sizes` do not fit an example.
+        UnknownNameError: Something is named that there is not.
+
+    Example:
+        >>> import braces as br, jax.numpy as jnp, numpy as np
+        >>> params = {"w": jnp.ones((3, 1)), "b": jnp.zeros(1)}
+        >>> def model(params, x):
+        ...     return jnp.tanh(x @ params["w"] + params["b"])
+        >>> x = np.zeros((1, 3), "f")
+        >>> prog, values = br.from_jax(model, params, x, sizes={"x": ["batch", None]})
+        >>> prog.feeds, prog.fetches, prog.var("out").type, list(values)
+        (('x',), ('out',), f32[batch,1], ['params.b', 'params.w'])
+        >>> scope = br.Scope()
+        >>> scope.update(values)
+        >>> br.Executor().run(prog, scope, feed={"x": x}, fetch=["out"])
+        [array([[0.]], dtype=float32)]
+    """
+    if not callable(function):
+        raise ProgramError(
+            f"{function!r:.80} is no function.", fix="br.from_jax(function, *examples)."
+        )
+    moved = updates or {}
+    check_arguments(moved, argument_names(function, len(examples)))
+    arguments = taken_apart(function, examples, sizes or {}, kinds or {})
+    translation = Translation([leaf.type for leaf in arguments.leaves])
+    structs = [_struct(leaf, translation) for leaf in arguments.leaves]
+    found = traced(_called(function), arguments.function, structs, translation)
+    reader = Reader(Program(), found, names_of_arrays(function))
+    reader.read(arguments.leaves, moved)
+    return reader.program, reader.values
+
+
+def _called(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"The function `{name}`"
+
+
+def _struct(leaf: Leaf, translation: Translation) -> Any:
+    """What JAX is told of an array; keys stay keys."""
+    rank = len(leaf.example.shape)
+    shape = tuple(map(translation.size, leaf.type.shape[:rank]))
+    whole = len(leaf.type.shape) == rank
+    return jax.ShapeDtypeStruct(shape, leaf.type.dtype if whole else leaf.example.dtype)
+
+
+@dataclass(eq=False)
+class Reader:
+    """Writes a function that was traced as a program.
+
+    Attributes:
+        program: What is built.
+        found: The function, traced.
+        names: What arrays that it brings along are called, by identity.
+        values: What parameters and states hold.
+    """
+
+    program: Program
+    found: Traced
+    names: Mapping[int, str]
+    values: dict[str, Array] = field(default_factory=dict[str, Array])
+    _kept: dict[int, tuple[Any, Var]] = field(default_factory=dict[int, tuple[Any, Var]])
+
+    def read(self, leaves: Sequence[Leaf], moved: Mapping[str, int]) -> None:
+        """Build the program.
+
+        Raises:
+            ProgramError: Something has no operator.
+        """
+        whole = Whole(self.program, self._keep)
+        with self.program:
+            given = [self._declared(leaf) for leaf in leaves]
+            made = self.found.append(given, whole)
+            if not whole.problems:
+                self._give(leaves, given, made, moved)
+        if whole.problems:
+            raise unreadable(whole.problems, self.found.what)
+
+    # ---- what it is given --------------------------------------------------------------------
+
+    def _declared(self, leaf: Leaf) -> Var:
+        if leaf.kind == DATA:
+            return data(leaf.name, leaf.type.shape, dtype=leaf.type.dtype)
+        return self._persistable(leaf.name, leaf.value.astype(leaf.type.dtype), leaf.kind)
+
+    def _keep(self, array: Any) -> Var | None:
+        """The variable that holds an array that the function brings along."""
+        array = getattr(array, "val", array)  # NumPy's, which JAX has wrapped
+        name = self.names.get(id(array))
+        if name is None and np.size(array) <= LITTLE:
+            return None
+        if id(array) not in self._kept:
+            value = as_words(array)
+            trained = name is not None and is_float(value.dtype)
+            var = self._persistable(
+                cleaned(name or "constant"), value, PARAMETER if trained else STATE
+            )
+            self._kept[id(array)] = array, var
+        return self._kept[id(array)][1]
+
+    def _persistable(self, name: str, value: Array, kind: str) -> Var:
+        table = self.program.table
+        called = free(table, name)
+        type_ = TensorType(value.dtype, value.shape)
+        table.new_var(called, type_, kind, trainable=kind == PARAMETER)
+        self.values[called] = value
+        return var_of(self.program, table, called)
+
+    # ---- what it gives -----------------------------------------------------------------------
+
+    def _give(
+        self,
+        leaves: Sequence[Leaf],
+        given: Sequence[Var],
+        made: Sequence[Var],
+        moved: Mapping[str, int],
+    ) -> None:
+        flatten = cast("Any", jax).tree_util.tree_flatten_with_path
+        paths = [tuple(map(entry_name, path)) for path, _ in flatten(self.found.shapes)[0]]
+        taken = set[int]()
+        for argument, result in moved.items():
+            places = [at for at, p in enumerate(paths) if p[:1] == (str(result),)]
+            olds = [
+                var
+                for leaf, var in zip(leaves, given, strict=True)
+                if leaf.argument == argument
+            ]
+            self._move(argument, result, olds, [made[at] for at in places])
+            taken.update(places)
+        for at, (path, var) in enumerate(zip(paths, made, strict=True)):
+            if at not in taken:
+                self._give_one(var, cleaned(".".join(("out", *path))))
+
+    def _move(
+        self, argument: str, result: int, olds: Sequence[Var], news: Sequence[Var]
+    ) -> None:
+        """Make results the next values of an argument."""
+        fits = len(olds) == len(news) and all(
+            (old.dtype, old.shape) == (new.dtype, new.shape)
+            for old, new in zip(olds, news, strict=True)
+        )
+        kept = [self.program.table.get_var(old.name).persistable for old in olds]
+        if not fits or not olds or not all(kept):
+            raise ProgramError(
+                f"Result {result} cannot be the next value of `{argument}`.",
+                given=f"`{argument}` has {len(olds)} arrays, the result {len(news)}",
+                fix="Both must be the same tree of arrays, and the example must have values; "
+                "of an array by itself, say kinds={...: 'state'}.",
+            )
+        for old, new in zip(olds, news, strict=True):
+            self.program.update(old, new)
+
+    def _give_one(self, var: Var, name: str) -> None:
+        own = var.name == name and var.info.kind == VALUE
+        called = var if own else one("identity", var, name=free(self.program.table, name))
+        self.program.give(called.name)
+
+
+def unreadable(problems: Sequence[Problem], what: str) -> ProgramError:
+    """One error of all that has no operator: primitive, line, count."""
+    grouped = dict[tuple[str, str], list[Problem]]()
+    for problem in problems:
+        grouped.setdefault((problem.primitive, problem.error.what), []).append(problem)
+    lines = [
+        f"`{primitive}`, {len(found)} times, first at {found[0].line}: {said}"
+        for (primitive, said), found in grouped.items()
+    ]
+    return ProgramError(
+        f"{what} cannot be read: {len(problems)} of its equations have no program.",
+        given="\n         ".join(lines),
+        fix="Compute it from other functions of jax.numpy.",
+    )

@@ -1,0 +1,141 @@
+"""Random bits of JAX: keys are two words, and what is drawn are bits of them, mixed.
+
+All of it is computed with the bits of integers, so that programs draw the numbers of the
+function that they were made of. What is mixed is the place of each number (Salmon et al.,
+Parallel Random Numbers: As Easy as 1, 2, 3; 20 rounds), as `jax.random` does where
+`jax_threefry_partitionable` is set, which it is unless somebody says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.shapes import unchanged
+from braces.lazy import jax, jnp, lax
+
+_jax: Any = jax
+_np: Any = jnp
+_lax: Any = lax
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
+Pair = tuple[Any, Any]
+
+
+def mixed(key: Pair, words: Pair) -> Pair:
+    """Two words, mixed with the two of a key in 20 rounds."""
+    keys = (*key, key[0] ^ key[1] ^ np.uint32(PARITY))
+    left, right = words[0] + keys[0], words[1] + keys[1]
+    for block in range(5):
+        for places in ROTATIONS[block % 2]:
+            left = left + right
+            turned = (right << np.uint32(places)) | (right >> np.uint32(32 - places))
+            right = left ^ turned
+        left = left + keys[(block + 1) % 3]
+        right = right + keys[(block + 2) % 3] + np.uint32(block + 1)
+    return left, right
+
+
+def _halves(key: Any, more: int) -> Pair:
+    """The two words of keys, with so many axes of size 1 behind them."""
+    shape = (*key.shape[:-1], *(1,) * more)
+    return key[..., 0].reshape(shape), key[..., 1].reshape(shape)
+
+
+def _places(key: Any, shape: Sequence[Any]) -> Pair:
+    """The words of all places of arrays of this shape, one array for each key."""
+    whole = (*key.shape[:-1], *shape)
+    low = _lax.iota(_np.uint32, math.prod(shape)).reshape(shape)
+    low = _np.broadcast_to(low, whole)
+    return _np.zeros_like(low), low
+
+
+def split(e: Equation, key: Value) -> list[Value]:
+    """Keys made of one, by their places."""
+    shape = e.params["shape"]
+
+    def keys(key: Any) -> Any:
+        words = mixed(_halves(key, len(shape)), _places(key, shape))
+        return _np.stack(words, axis=-1)
+
+    return e.written(keys, key)
+
+
+def fold_in(e: Equation, key: Value, data: Value) -> list[Value]:
+    """A key made of one and of a number."""
+
+    def folded(key: Any, data: Any) -> Any:
+        words = mixed(_halves(key, 0), _words(data))
+        return _np.stack(words, axis=-1)
+
+    return e.written(folded, key, data)
+
+
+def seed(e: Equation, number: Value) -> list[Value]:
+    """The key of a number."""
+    return e.written(_key_of, number)
+
+
+def _key_of(number: Any) -> Any:
+    return _np.stack(_words(number), axis=-1)
+
+
+def _words(number: Any) -> Pair:
+    """The high and the low word of an integer."""
+    low = number.astype(_np.uint32)
+    wide = np.dtype(number.dtype).itemsize == 8
+    high = (number.astype(_np.uint64) >> np.uint64(32)).astype(_np.uint32) if wide else None
+    return (_np.zeros_like(low) if high is None else high), low
+
+
+def bits(e: Equation, key: Value) -> list[Value]:
+    """Random bits, so many a number."""
+    width, shape = e.params["bit_width"], e.params["shape"]
+
+    def drawn(key: Any) -> Any:
+        high, low = mixed(_halves(key, len(shape)), _places(key, shape))
+        if width == 64:
+            return (high.astype(_np.uint64) << np.uint64(32)) | low.astype(_np.uint64)
+        return (high ^ low).astype(f"uint{width}")
+
+    return e.written(drawn, key)
+
+
+def _each_mixed(first: Any, second: Any, left: Any, right: Any) -> Pair:
+    return mixed((first, second), (left, right))
+
+
+def words(e: Equation, *values: Value) -> list[Value]:
+    """Two words mixed with a key, each an argument of its own."""
+    return e.written(_each_mixed, *values)
+
+
+def _of_threefry(rule: Callable[..., list[Value]]) -> Rule:
+    """The rule, where random bits are those of JAX's usual generator."""
+
+    def held(e: Equation, *values: Value) -> list[Value]:
+        avals = [v.aval for v in (*e.eqn.invars, *e.eqn.outvars)]
+        keys = [a for a in avals if _jax.dtypes.issubdtype(a.dtype, _jax.dtypes.prng_key)]
+        if any(str(key.dtype) != "key<fry>" for key in keys):
+            e.refuse("with another generator than threefry")
+        if not _jax.config.jax_threefry_partitionable:
+            e.refuse("with `jax_threefry_partitionable` turned off")
+        return rule(e, *values)
+
+    return held
+
+
+RANDOM: Mapping[str, Rule] = {
+    "random_bits": _of_threefry(bits),
+    "random_clone": unchanged,
+    "random_fold_in": _of_threefry(fold_in),
+    "random_seed": _of_threefry(seed),
+    "random_split": _of_threefry(split),
+    "random_unwrap": unchanged,
+    "random_wrap": _of_threefry(unchanged),
+    "threefry2x32": words,
+}

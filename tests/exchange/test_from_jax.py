@@ -1,0 +1,147 @@
+"""Functions of JAX become programs: the same numbers and gradients, without the function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import braces as br
+from braces.errors import ProgramError, ShapeError, UnknownNameError
+
+pytestmark = pytest.mark.unoptimized
+X = np.array([[0.5, -1.25, 2.0], [-0.75, 0.0, 0.25]], "f")
+PARAMS = {"layers": [{"w": np.full((3, 4), 0.5, "f"), "b": np.arange(4, dtype="f")}]}
+
+
+def run(prog: br.Program, values: dict[str, Any], feed: dict[str, Any], mode: str) -> list[Any]:
+    scope = br.Scope()
+    scope.update(values)
+    return br.Executor(mode=mode).run(prog, scope, feed=feed, fetch=list(prog.fetches))
+
+
+@jax.jit
+def layer(params: Any, x: Any) -> Any:
+    return jnp.tanh(x @ params["w"] + params["b"])
+
+
+def model(params: Any, x: Any) -> Any:
+    return layer(params["layers"][0], x)
+
+
+def refuses(error: type[Exception], said: str, *args: Any, **options: Any) -> Any:
+    with pytest.raises(error, match=said) as caught:
+        br.from_jax(*args, **options)
+    return caught.value
+
+
+def test_containers_become_parameters_and_arrays_data(mode: str) -> None:
+    prog, values = br.from_jax(model, PARAMS, X, sizes={"x": ["batch", None]})
+    assert (prog.feeds, prog.fetches) == (("x",), ("out",))
+    assert sorted(values) == ["params.layers.0.b", "params.layers.0.w"]
+    assert str(prog.var("out").type) == "f32[batch,4]"
+    assert [info.name for info in prog.parameters] == sorted(values)
+    for rows in (X, X[:1]):
+        (out,) = run(prog, values, {"x": rows}, mode)
+        np.testing.assert_allclose(out, model(PARAMS, rows), rtol=1e-6)
+
+
+def test_a_function_that_is_compiled_by_itself_is_a_block_of_its_name() -> None:
+    prog, _ = br.from_jax(model, PARAMS, X)
+    assert "as layer" in str(prog)
+    assert "test_from_jax.py" in str(prog)
+
+
+def test_arrays_that_a_function_closes_over_are_called_as_it_calls_them() -> None:
+    table = jnp.ones((3, 2))
+    steps = jnp.arange(2)
+
+    def closed(x: Any) -> Any:
+        return x @ table + steps, x @ PARAMS["layers"][0]["w"]
+
+    prog, values = br.from_jax(closed, X)
+    assert set(values) == {"table", "steps", "PARAMS.layers.0.w"}
+    assert {info.name for info in prog.parameters} == {"table", "PARAMS.layers.0.w"}
+
+
+def test_kinds_say_otherwise() -> None:
+    prog, values = br.from_jax(model, PARAMS, X, kinds={"params": "data", "x": "state"})
+    assert prog.feeds == ("params.layers.0.b", "params.layers.0.w")
+    assert list(values) == ["x"]
+
+
+def test_results_are_named_after_their_path() -> None:
+    prog, _ = br.from_jax(lambda x: {"twice": x * 2, "both": (x, x + 1)}, X)
+    assert prog.fetches == ("out.both.0", "out.both.1", "out.twice")
+
+
+def test_a_step_moves_what_it_updates(mode: str) -> None:
+    def step(params: Any, x: Any) -> Any:
+        loss, grads = jax.value_and_grad(lambda p: jnp.mean(model(p, x) ** 2))(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), loss
+
+    prog, values = br.from_jax(step, PARAMS, X, updates={"params": 0})
+    scope, exe, params = br.Scope(), br.Executor(mode=mode), PARAMS
+    scope.update(values)
+    for _ in range(3):
+        (loss,) = exe.run(prog, scope, feed={"x": X}, fetch=["out.1"])
+        params, wanted = step(params, X)
+        np.testing.assert_allclose(loss, wanted, rtol=1e-5)
+    got = scope.find_var("params.layers.0.w").value
+    np.testing.assert_allclose(got, params["layers"][0]["w"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("key", [jax.random.PRNGKey(3), jax.random.key(3)])
+def test_random_bits_are_those_of_jax(key: Any, mode: str) -> None:
+    def drawn(key: Any) -> Any:
+        one, two = jax.random.split(key)
+        many = jax.random.split(jax.random.fold_in(two, 7), 3)
+        return jax.random.bits(one, (2, 2)), jax.vmap(jax.random.uniform)(many)
+
+    prog, values = br.from_jax(drawn, key)
+    words = np.asarray(jax.random.key_data(key) if key.ndim == 0 else key)
+    got = run(prog, values, {"key": words}, mode)
+    for mine, theirs in zip(got, drawn(key), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_while_loop_has_a_gradient(mode: str) -> None:
+    def halved(x: Any) -> Any:
+        return lax.while_loop(lambda v: jnp.sum(v * v) > 0.5, lambda v: v * 0.5, x)
+
+    prog, values = br.from_jax(halved, X)
+    with prog:
+        (grad,) = br.gradients(br.sum(prog.var("out")), prog.var("x"))
+    (got,) = br.Executor(mode=mode).run(prog, br.Scope(), feed={"x": X}, fetch=[grad])
+    np.testing.assert_allclose(got, np.full_like(X, 0.25))
+    assert not values
+
+
+def test_all_that_has_no_operator_is_said_at_once_with_its_line() -> None:
+    def strange(x: Any) -> Any:
+        jax.debug.print("{}", x)
+        return jax.scipy.special.zeta(x, 2.0) + jax.scipy.special.zeta(x, 3.0)
+
+    error = refuses(ProgramError, "3 of its equations", strange, X)
+    assert "`zeta`, 2 times" in str(error)
+    assert "debug" in str(error)
+    assert "test_from_jax.py" in str(error)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    refuses(ProgramError, "is no function", X)
+    refuses(ShapeError, "has 2 axes", jnp.sin, X, sizes={"x": ["n"]})
+    refuses(ShapeError, "has the size 3", jnp.sin, X, sizes={"x": ["n", 4]})
+    refuses(ShapeError, "is not a size", jnp.sin, X, sizes={"x": ["n", "1:"]})
+    refuses(UnknownNameError, "no array `y`", jnp.sin, X, sizes={"y": ["n", None]})
+    refuses(UnknownNameError, "no argument `y`", jnp.sin, X, kinds={"y": "data"})
+    refuses(UnknownNameError, "no argument `y`", jnp.sin, X, updates={"y": 0})
+    refuses(ProgramError, "cannot become 'fed'", jnp.sin, X, kinds={"x": "fed"})
+    refuses(ProgramError, "cannot be the next value", lambda x: (x,), X, updates={"x": 0})
+    refuses(ProgramError, "cannot be traced", lambda x: x if x.sum() > 0 else -x, X)
+    known = jax.ShapeDtypeStruct((3,), "float32")
+    refuses(ProgramError, "has no value", jnp.sin, known, kinds={"x": "parameter"})
