@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
+
+import numpy as np
 
 from braces.exchange.jax_in.arguments import entry_name, is_array
 from braces.lazy import jax
@@ -13,9 +15,18 @@ from braces.lazy import jax
 _jax: Any = jax
 DEEPEST = 4
 """Functions in functions that are looked into."""
+Identity: TypeAlias = "int | tuple[int, ...]"
 
 
-def names_of_arrays(function: Callable[..., Any]) -> dict[int, str]:
+def identity(array: Any) -> Identity:
+    """What tells an array from others; views of NumPy's memory are one if they look alike."""
+    array = getattr(array, "val", array)  # NumPy's, which JAX has wrapped
+    if isinstance(array, np.ndarray):
+        return array.__array_interface__["data"][0], *array.shape, *array.strides
+    return id(array)
+
+
+def names_of_arrays(function: Callable[..., Any]) -> dict[Identity, str]:
     """The arrays that a function can reach without its arguments: their names by identity.
 
     These are those in variables of the functions around it and of its module that it names, in
@@ -24,19 +35,19 @@ def names_of_arrays(function: Callable[..., Any]) -> dict[int, str]:
     Example:
         >>> import numpy as np
         >>> params = {"w": np.ones(3)}
-        >>> names_of_arrays(lambda x: x @ params["w"]) == {id(params["w"]): "params.w"}
-        True
+        >>> list(names_of_arrays(lambda x: x @ params["w"]).values())
+        ['params.w']
     """
-    found = dict[int, str]()
+    found = dict[Identity, str]()
     _look(function, "", found, DEEPEST)
     return found
 
 
-def _look(value: Any, name: str, found: dict[int, str], depth: int) -> None:
+def _look(value: Any, name: str, found: dict[Identity, str], depth: int) -> None:
     for path, leaf in _jax.tree_util.tree_flatten_with_path(value)[0]:
         called = ".".join(filter(None, (name, *map(entry_name, path))))
         if is_array(leaf):
-            found.setdefault(id(leaf), called)
+            found.setdefault(identity(leaf), called)
         elif depth and callable(leaf):
             for inner, one in _reached(leaf):
                 _look(one, inner, found, depth - 1)

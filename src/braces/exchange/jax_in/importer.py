@@ -22,7 +22,7 @@ from braces.exchange.jax_in.arguments import (
     entry_name,
     taken_apart,
 )
-from braces.exchange.jax_in.closure import names_of_arrays
+from braces.exchange.jax_in.closure import Identity, identity, names_of_arrays
 from braces.exchange.onnx_in.names import cleaned, free
 from braces.frontend.variables import data
 from braces.ir.records import DATA, PARAMETER, STATE, VALUE
@@ -133,9 +133,9 @@ class Reader:
 
     program: Program
     found: Traced
-    names: Mapping[int, str]
+    names: Mapping[Identity, str]
     values: dict[str, Array] = field(default_factory=dict[str, Array])
-    _kept: dict[int, tuple[Any, Var]] = field(default_factory=dict[int, tuple[Any, Var]])
+    _kept: dict[Identity, tuple[Any, Var]] = field(default_factory=dict[Any, Any])
 
     def read(self, leaves: Sequence[Leaf], moved: Mapping[str, int]) -> None:
         """Build the program.
@@ -161,18 +161,18 @@ class Reader:
 
     def _keep(self, array: Any) -> Var | None:
         """The variable that holds an array that the function brings along."""
-        array = getattr(array, "val", array)  # NumPy's, which JAX has wrapped
-        name = self.names.get(id(array))
+        key = identity(array)
+        name = self.names.get(key)
         if name is None and np.size(array) <= LITTLE:
             return None
-        if id(array) not in self._kept:
+        if key not in self._kept:
             value = as_words(array)
             trained = name is not None and is_float(value.dtype)
             var = self._persistable(
                 cleaned(name or "constant"), value, PARAMETER if trained else STATE
             )
-            self._kept[id(array)] = array, var
-        return self._kept[id(array)][1]
+            self._kept[key] = array, var
+        return self._kept[key][1]
 
     def _persistable(self, name: str, value: Array, kind: str) -> Var:
         table = self.program.table
