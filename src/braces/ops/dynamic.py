@@ -6,7 +6,7 @@ XLA do; `br.take` and slices hold indices to be in range instead.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,8 +28,7 @@ def _starts(types: Types, rank: int) -> tuple[tuple[str, ...], ...]:
 
 def cut_out(types: Types, attrs: Attrs) -> AxisMap:
     """Axes that stay whole are the same; along the others entries are chosen."""
-    shape, sizes = shape_of(types["x"][0]), attrs["sizes"]
-    assert isinstance(sizes, tuple)
+    shape, sizes = shape_of(types["x"][0]), cast("Shape", attrs["sizes"])
     if len(sizes) != len(shape):
         raise AxisError(f"needs a size for each of {len(shape)} axes.", given=f"sizes={sizes}")
     axes, parts = numbered(len(shape)), numbered(len(shape), "part")
@@ -40,7 +39,7 @@ def cut_out(types: Types, attrs: Attrs) -> AxisMap:
     chosen = {part: size for part, size in zip(parts, sizes, strict=True) if part in out}
     mixed = [axis for axis in axes if axis not in out]
     inputs = {"x": (axes,), "starts": _starts(types, len(shape))}
-    return mapped(types, inputs, {"out": (out,)}, [*mixed, *chosen], sizes=dict(chosen))
+    return mapped(types, inputs, {"out": (out,)}, [*mixed, *chosen], sizes=chosen)
 
 
 def put_in(types: Types, attrs: Attrs) -> AxisMap:

@@ -20,10 +20,11 @@ Identity: TypeAlias = "int | tuple[int, ...]"
 
 def identity(array: Any) -> Identity:
     """What tells an array from others; views of NumPy's memory are one if they look alike."""
-    array = getattr(array, "val", array)  # NumPy's, which JAX has wrapped
-    if isinstance(array, np.ndarray):
-        return array.__array_interface__["data"][0], *array.shape, *array.strides
-    return id(array)
+    found = getattr(array, "val", array)  # NumPy's, which JAX has wrapped
+    if not isinstance(found, np.ndarray):
+        return id(array)
+    memory = cast("np.ndarray[Any, Any]", found)
+    return memory.__array_interface__["data"][0], *memory.shape, *memory.strides
 
 
 def names_of_arrays(function: Callable[..., Any]) -> dict[Identity, str]:
