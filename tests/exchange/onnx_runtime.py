@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ def model(
     outputs: int = 1,
     domain: str = "com.microsoft",
     weights: Sequence[int] = (),
+    wanted: Sequence[int] | None = None,
+    named: Mapping[int, str] = MappingProxyType({}),
     **attrs: Any,
 ) -> Any:
     """A model of one node.
@@ -31,20 +34,25 @@ def model(
         outputs: How many outputs it has.
         domain: Whose operator it is.
         weights: Which inputs the model brings along.
+        named: Names that the model has for sizes.
+        wanted: Which outputs are there, where some are left out.
         attrs: Its attributes.
     """
     names = ["" if value is None else f"x{i}" for i, value in enumerate(inputs)]
-    made = [f"y{i}" for i in range(outputs)]
+    places = range(outputs) if wanted is None else wanted
+    made = [f"y{i}" if i in places else "" for i in range(max(places) + 1)]
     node = helper.make_node(op_type, names, made, domain=domain, **attrs)
     entries = [
         helper.make_tensor_value_info(
-            f"x{i}", helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+            f"x{i}",
+            helper.np_dtype_to_tensor_dtype(value.dtype),
+            [named.get(size, size) for size in value.shape],
         )
         for i, value in enumerate(inputs)
         if value is not None and i not in weights
     ]
     brought = [onnx.numpy_helper.from_array(inputs[i], f"x{i}") for i in weights]
-    results = [helper.make_empty_tensor_value_info(name) for name in made]
+    results = [helper.make_empty_tensor_value_info(name) for name in made if name]
     graph = helper.make_graph([node], "one_node", entries, results, brought)
     versions = [helper.make_opsetid(k, v) for k, v in VERSIONS.items()]
     return helper.make_model(graph, opset_imports=versions, ir_version=10)

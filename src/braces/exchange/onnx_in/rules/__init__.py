@@ -10,12 +10,14 @@ from collections.abc import Mapping
 
 from braces.exchange.onnx_in.node import Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
+from braces.exchange.onnx_in.rules.attention import ATTENTION
 from braces.exchange.onnx_in.rules.bits import BITS
 from braces.exchange.onnx_in.rules.control import CONTROL
 from braces.exchange.onnx_in.rules.draws import DRAWS
 from braces.exchange.onnx_in.rules.gathering import GATHERING
 from braces.exchange.onnx_in.rules.images import IMAGES
 from braces.exchange.onnx_in.rules.layers import LAYERS
+from braces.exchange.onnx_in.rules.microsoft import MICROSOFT
 from braces.exchange.onnx_in.rules.quantized import QUANTIZED
 from braces.exchange.onnx_in.rules.quantized_layers import QUANTIZED_LAYERS
 from braces.exchange.onnx_in.rules.recurrent import RECURRENT
@@ -33,6 +35,8 @@ RULES: Mapping[str, Rule] = {
     **GATHERING,
     **LAYERS,
     **WINDOWS,
+    **MICROSOFT,
+    **ATTENTION,
     **QUANTIZED,
     **QUANTIZED_LAYERS,
     **RECURRENT,
