@@ -66,8 +66,8 @@ def mask_of(node: Node, mask: Var | None, keys: Size) -> Var | None:
         kept = ops.expand_dims(mask != 0, axis=1)
     else:
         node.refuse("has a mask of four axes")
-    left_out = np.float32(node.attr("mask_filter_value", FILTER))
-    return ops.where(kept, np.float32(0), left_out)
+    left_out = np.array(node.attr("mask_filter_value", FILTER), "f4")
+    return ops.where(kept, np.zeros_like(left_out), left_out)
 
 
 def seen(queries: Size, keys: Size, window: int = -1) -> Var:

@@ -62,7 +62,7 @@ def instance_norm(node: Node) -> Var:
     return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
 
 
-def layer_norm(node: Node) -> Any:
+def layer_norm(node: Node) -> Var | tuple[Var, ...]:
     """By mean and variance of the last axes."""
     x, scale, shift, epsilon = (
         node.var(0),

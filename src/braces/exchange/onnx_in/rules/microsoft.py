@@ -125,10 +125,11 @@ def simplified_layer_norm(node: Node) -> Value | tuple[Value, ...]:
 def skip_layer_norm(node: Node) -> tuple[Value, ...]:
     """A sum of two arrays, and a bias, by mean and variance of its last axis; and the sum."""
     total, epsilon = _sum(node, 0, 1, 4), node.attr("epsilon", OLDEST_EPSILON)
-    inner = node.over("LayerNormalization", total, node.value(2), node.value(3))
-    made = layer_norm(Node(inner.names, inner.proto, {"axis": -1, "epsilon": epsilon}))
-    out, mean, scale = made if isinstance(made, tuple) else (made, None, None)
-    return out, mean, scale, total
+    scale, shift = node.value(2), node.value(3)
+    made = layer_norm(node.over("LayerNormalization", total, scale, shift, epsilon=epsilon))
+    if isinstance(made, Var):
+        return made, None, None, total
+    return (*made, total)
 
 
 def skip_simplified_layer_norm(node: Node) -> tuple[Value, ...]:
