@@ -20,7 +20,7 @@ allclose br.all(br.abs(x - y) < tolerance)
 amax br.max(x, axis)
 amin br.min(x, axis)
 apply_updates br.optimizer.sgd(learning_rate).minimize(loss)
-argwhere br.where(condition, x, y): the size of a result follows from shapes
+argwhere br.stack(br.nonzero(x), axis=-1)
 array br.constant(value), or br.data for what a run feeds
 asinh br.log(x + br.sqrt(x * x + 1.0))
 assign the value itself: a name is bound once
@@ -59,6 +59,7 @@ copysign br.where(y < 0.0, -br.abs(x), br.abs(x))
 cos_sim br.cosine_similarity(prediction, target)
 cosine_decay_schedule br.optimizer.cosine_decay_schedule
 count_nonzero br.sum(x != 0)
+countable br.as_size(x)
 create_parameter br.parameter(name, shape)
 cross_entropy br.softmax_cross_entropy(logits, labels)
 cumulative_prod br.cumprod(x, axis)
@@ -157,7 +158,6 @@ next_count a memory of a loop, or br.state for what outlives a run
 nll_loss br.softmax_cross_entropy(logits, labels)
 nn br.layers
 no_grad br.stop_gradient(x)
-nonzero br.where(condition, x, y): the size of a result follows from shapes
 normal br.random.normal(shape)
 normalize br.l2_normalize(x, axis)
 numel the product of x.shape
@@ -233,7 +233,7 @@ tensor br.constant(value), or br.data for what a run feeds
 top_k br.topk(x, k)
 true_divide br.divide(x, y), or x / y
 uniform br.random.uniform(shape)
-unique br.sort(x): the size of a result follows from shapes
+unique_places br.unique(x)
 unsqueeze br.expand_dims(x, axis)
 value_and_grad br.gradients(targets, inputs), and fetch both
 var_scope br.Scope()

@@ -69,6 +69,7 @@ EXCEPTIONS = {
     "max_pool3d.jvp": PLACE_BY_PLACE,
     "max_pool3d.vjp": OVERLAPS,
     "max_pool_with_indices1d.jvp": NUMBERS_ALONE,
+    "nonzero": WINDOWS,
     "pow": FUNCTION,
     "pow.jvp": FUNCTION,
     "put_along_axis.jvp": PUT,
@@ -79,6 +80,7 @@ EXCEPTIONS = {
     "resize_back.jvp": LINEAR,
     "sinh": FUNCTION,
     "top_k_accuracy": PAIRS,
+    "unique_places": WINDOWS,
 }
 
 

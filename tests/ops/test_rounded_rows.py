@@ -32,7 +32,9 @@ PAIRS = [
     for name in case.symbols
 ]
 
-EXACT = {"cumprod", "cumsum", "diag", "dropout", "glu", "roll", "scatter_nd_add"}
+EXACT = {
+    "checked_reshape", "cumprod", "cumsum", "diag", "dropout", "glu", "roll", "scatter_nd_add",
+}  # fmt: skip
 """The operators that keep exact sizes in all their examples."""
 
 

@@ -43,7 +43,11 @@ ALWAYS = {
     # What a row draws depends on how many rows there are.
     "dropout", "random_categorical",
     # Their values are places on an axis.
-    "diag",
+    "diag", "nonzero",
+    # They compare all slices.
+    "unique_places",
+    # Where rows go, only a run tells.
+    "checked_reshape",
 }  # fmt: skip
 """The operators of which all examples are refused on purpose."""
 MIXING = {
@@ -73,6 +77,8 @@ MIXING = {
     "reshape(x=f32[b,8] shape=(-1,4)) by b",
     "roll(x=f32[b,4] shift=-1 axis=0) by b",
     "roll(x=f64[b,t] shift=(1,2) axis=(0,1)) by b",
+    "scatter_nd(x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2] "
+    "reduction=mul) by b",
     "scatter_nd_add(x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]) by b",
     "std(x=f32[b,4,t] axis=(0,-1)) by b",
     "tile(x=f64[b] reps=(2,2)) by b",

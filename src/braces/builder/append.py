@@ -96,6 +96,8 @@ def _append(
     source: Source | None,
 ) -> dict[str, tuple[Var, ...]]:
     table, handles = program.current, program.current.handles
+    if "Learned" in definition.roles and not definition.lists:
+        _refuse_in_loops(definition, table)
     attrs = definition.bind_attrs(attrs)
     operands, types = _operands(definition, program, inputs, attrs, source)
     slots = definition.output_names if wanted is None else tuple(wanted)
@@ -125,6 +127,17 @@ def _append(
             handles[one_name] = Var(program, table, one_name)
         made[slot] = tuple(map(handles.__getitem__, names))
     return made
+
+
+def _refuse_in_loops(definition: OpDef, table: SymbolTable) -> None:
+    """Refuse a size that only values tell where each trip would have another."""
+    if any(one.trip_index for one in table.chain()):
+        raise ProgramError(
+            f"{definition.type} makes a size that only a run tells, which would change from "
+            "trip to trip of a loop.",
+            fix="Find it before the loop, or after it in what all trips put out; in a trip, "
+            "choose with br.where.",
+        )
 
 
 def _operands(

@@ -177,6 +177,15 @@ class Completing:
         self.definition.rounded_rule = rule
         return rule
 
+    def counted(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Write how many rows there are where it may make room for more.
+
+        `rule(*inputs, **attrs)` appends what tells it, an integer, and stands beside a
+        `learned` one, which says it of values.
+        """
+        self.definition.count_rule = rule
+        return rule
+
     def checked(
         self, error: type[BracesError], message: str, fix: str | None = None
     ) -> Callable[..., Any]:

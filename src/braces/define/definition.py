@@ -71,6 +71,7 @@ class OpDef:
         axes_rule: How the axes of inputs map to those of outputs; `None` says nothing.
         masked_rule: What takes its place where masking its inputs is not enough.
         rounded_rule: What takes its place where there is room for more rows than there are.
+        count_rule: How many rows there are, where it may make room for more: operators.
         differentiable: False where gradients are zero or make no sense.
         check: What is an error at run time.
         random: Whether it draws random numbers; its first input is then the random state.
@@ -117,6 +118,7 @@ class OpDef:
     axes_rule: AxisRule | None = None
     masked_rule: Callable[..., Op] | None = None
     rounded_rule: Callable[..., Op] | None = None
+    count_rule: Callable[..., Any] | None = None
     differentiable: bool = True
     check: Check | None = None
     random: bool = False

@@ -97,12 +97,7 @@ class SubBlock:
 
     def new_dim(self, stem: str) -> Dim:
         """A dimension of this block's own, called as no other that is visible."""
-        types = [info.type for table in self.table.chain() for info in table.vars.values()]
-        shapes = (t.element.shape if isinstance(t, ListType) else t.shape for t in types)
-        taken = {size for shape in shapes for size in shape if isinstance(size, Dim)}
-        while (dim := Dim.named(self.table.names.unique_word(stem))) in taken:
-            pass
-        return dim
+        return new_dim(self.table, stem)
 
     @says_where
     def add_output(self, *values: Any, **options: Any) -> None:
@@ -111,6 +106,16 @@ class SubBlock:
         if options:
             raise ProgramError(f"add_output takes no {', '.join(options)} here.")
         self.outputs.extend(as_var(value) for value in values)
+
+
+def new_dim(table: SymbolTable, stem: str) -> Dim:
+    """A dimension that is called as no other that is visible in a block."""
+    types = [info.type for one in table.chain() for info in one.vars.values()]
+    shapes = (t.element.shape if isinstance(t, ListType) else t.shape for t in types)
+    taken = {size for shape in shapes for size in shape if isinstance(size, Dim)}
+    while (dim := Dim.named(table.names.unique_word(stem))) in taken:
+        pass
+    return dim
 
 
 def located(error: BracesError, what: str) -> BracesError:

@@ -19,6 +19,7 @@ from braces.ops import (
     einsum,
     elementwise,
     extend,
+    found,
     fourier,
     frames,
     functions,
@@ -47,7 +48,9 @@ from braces.ops import (
     scatter,
     slicing,
     softmax,
+    suppression,
     trigonometry,
+    unique,
     window,
 )
 
@@ -70,6 +73,7 @@ __all__ = [
     "einsum",
     "elementwise",
     "extend",
+    "found",
     "fourier",
     "frames",
     "functions",
@@ -98,6 +102,8 @@ __all__ = [
     "scatter",
     "slicing",
     "softmax",
+    "suppression",
     "trigonometry",
+    "unique",
     "window",
 ]

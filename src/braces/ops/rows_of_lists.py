@@ -212,8 +212,10 @@ def unchanged(view: RowView, count: str) -> Op:
     return view.op
 
 
-def length_of(list: Var) -> Var:
+@list_stack.counted
+def length_of(list: Var, **attrs: Any) -> Var:
     """Append a `list_length`."""
+    del attrs
     return apply("list_length", {"list": (list,)})["out"][0]
 
 

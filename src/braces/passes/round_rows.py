@@ -27,14 +27,14 @@ from __future__ import annotations
 
 from braces.builder.append import apply, one
 from braces.builder.program import Builder
-from braces.builder.var import var_of
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import TensorType
 from braces.errors import BracesError
 from braces.ir.records import VALUE, Body, Op, ProgramDef
 from braces.ops.control.rows import mask_rows
-from braces.ops.rows_of_lists import length_of
 from braces.passes.eliminate import learned_size
 from braces.passes.pipeline import Pass, note
 from braces.passes.verify import free_number
@@ -99,7 +99,7 @@ def _rounded(body: Body, name: str) -> Body:
     source = body.ops[first]
     table.ops = []
     with program.building(table), program.at(source.source):
-        count = length_of(var_of(program, table, next(iter(source.reads()))))
+        count = _count(program, table, source)
         counted, table.ops = table.ops, []
         places = apply("arange", {}, {"stop": rows})["out"][0]
         valid = one("less", places, count)
@@ -110,6 +110,18 @@ def _rounded(body: Body, name: str) -> Body:
     masked = [*table.ops[:after], *told, *table.ops[after:]]  # that op tells the size of `told`
     table.ops = [*body.ops[:first], *counted, *masked]
     return table.freeze(body.results)
+
+
+def _count(program: Builder, table: SymbolTable, source: Op) -> Var:
+    """How many rows an operator makes."""
+    definition = OPS.get(source.type)
+    rule = definition.count_rule
+    assert rule is not None, "what makes room says how many there are"
+    given = {
+        slot: tuple(var_of(program, table, name) for name in names)
+        for slot, names in source.inputs.items()
+    }
+    return rule(*definition.arrange(given), **source.attrs)
 
 
 ROUND_ROWS = Pass(

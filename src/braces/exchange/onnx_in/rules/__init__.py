@@ -14,6 +14,7 @@ from braces.exchange.onnx_in.rules.attention import ATTENTION
 from braces.exchange.onnx_in.rules.bits import BITS
 from braces.exchange.onnx_in.rules.control import CONTROL
 from braces.exchange.onnx_in.rules.draws import DRAWS
+from braces.exchange.onnx_in.rules.finding import FINDING
 from braces.exchange.onnx_in.rules.gathering import GATHERING
 from braces.exchange.onnx_in.rules.images import IMAGES
 from braces.exchange.onnx_in.rules.layers import LAYERS
@@ -43,6 +44,7 @@ RULES: Mapping[str, Rule] = {
     **SEQUENCES,
     **BITS,
     **SCATTERING,
+    **FINDING,
     **CONTROL,
     **DRAWS,
     **IMAGES,
