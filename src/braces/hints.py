@@ -122,11 +122,11 @@ increment x + 1
 index_select br.take(x, indices, axis=0)
 instance_norm br.group_norm(x, groups) with as many groups as channels
 int br.int32, or br.int64
+interpolate br.resize(x, shape, mode="linear")
 invert ~x
 isclose br.abs(x - y) < tolerance
 isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
 jacobian br.gradients of each number, or br.jvp
-interpolate br.resize(x, shape, mode="linear")
 jit br.Executor(): it compiles
 l1_loss br.mean(br.absolute_error(prediction, target))
 lax br.scan, br.cond and br.while_loop: they are in br itself

@@ -10,7 +10,7 @@ of everything at once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -300,6 +300,9 @@ class Reader:
         if isinstance(proto, str):
             return self._follow(seen, proto, far - 1, roots)
         if at or any(attribute.HasField("g") for attribute in proto.attribute):
+            for read in _read_by(proto):
+                if seen.holder(read) is not None:
+                    self._follow(seen, read, far - 1, roots)
             return None
         node = Node.of(seen, proto)
         inputs = [self._follow(seen, n, far - 1, roots) if n else None for n in proto.input]
@@ -319,6 +322,14 @@ class Reader:
                 return None
             inputs.append(value)
         return fold(node, inputs)
+
+
+def _read_by(proto: Any) -> Iterator[str]:
+    """What a node and those in its graphs read."""
+    yield from filter(None, proto.input)
+    for attribute in proto.attribute:
+        for inner in attribute.g.node:
+            yield from _read_by(inner)
 
 
 def _size(item: Any, dtype: Any) -> Var:

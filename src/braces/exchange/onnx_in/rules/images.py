@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from braces import dims
+from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.dtypes import is_integer
+from braces.dtypes import DType, is_integer
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops
@@ -151,7 +152,53 @@ def resize(node: Node) -> Var:
     return brought(x, axes, sizes, scales, **options)
 
 
+# ---- sampling --------------------------------------------------------------------------------
+
+
+def grid_sample(node: Node) -> Var:
+    """Images read where a grid says."""
+    x, mode = node.var(0), str(node.attr("mode", "linear"))
+    made = ops.grid_sample(
+        x,
+        node.var(1),
+        mode={"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode),
+        padding_mode=node.attr("padding_mode", "zeros"),
+        align_corners=node.flag("align_corners"),
+    )
+    return in_dtype(made, x.dtype)
+
+
+def affine_grid(node: Node) -> Var:
+    """The places of an image, moved, turned and stretched by a matrix for each image."""
+    theta, sizes = node.var(0), node.ints(1, "The size")
+    plane = (sizes or [])[2:]
+    rank = len(plane)
+    if rank not in (2, 3) or theta.shape[1:] != (rank, rank + 1):
+        node.refuse(f"has matrices of the shape {theta.shape[1:]} for {rank} axes")
+    made = in_front(theta[:, :, rank], rank)
+    for axis, size in enumerate(plane):
+        at = places(size, theta.dtype, align_corners=node.flag("align_corners"))
+        along = ops.reshape(at, (size, *[1] * (rank - axis)))
+        made = made + along * in_front(theta[:, :, rank - 1 - axis], rank)
+    return made
+
+
+def in_front(x: Var, rank: int) -> Var:
+    """Numbers for each image and coordinate, the same at each place."""
+    images, coordinates = x.shape
+    return ops.reshape(x, (images, *[1] * rank, coordinates))
+
+
+def places(size: Size, dtype: DType, *, align_corners: bool) -> Var:
+    """Where pixels lie between -1 and 1: at their middles, which may reach both ends."""
+    count = in_dtype(ops.size(size), dtype)
+    whole = ops.maximum(count - 1, 1) if align_corners else count
+    return (2 * in_dtype(one("arange", stop=size), dtype) - (count - 1)) / whole
+
+
 IMAGES: Mapping[str, Rule] = {
+    "AffineGrid": affine_grid,
+    "GridSample": grid_sample,
     "Resize": resize,
     "Upsample": upsample,
 }

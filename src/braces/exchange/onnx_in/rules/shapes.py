@@ -133,14 +133,21 @@ def _as_long(x: Var, others: Sequence[Var], axis: int) -> Var:
     return x if same else ops.ensure_shape(x, wanted)
 
 
-def split(node: Node) -> tuple[Var, ...]:
-    """Parts of an axis: of the sizes that are said, or equal ones, the last maybe smaller."""
-    x, wanted = node.var(0), len(node.proto.output)
-    axis = node.axis("axis", 0, x.ndim)
+def split(node: Node) -> tuple[Value, ...]:
+    """Parts of an axis: of the sizes that are said, or equal ones, the last maybe smaller.
+
+    Parts of what is known are known.
+    """
+    shape, wanted = node.shape(), len(node.proto.output)
+    axis = node.axis("axis", 0, len(shape))
     given = node.ints(1, "The sizes") if node.version >= 13 else node.attr("split")
     if given is None:
-        given = _equal_parts(x.shape[axis], node.attr("num_outputs", wanted))
-    return tuple(ops.split(x, sections=tuple(given), axis=axis))
+        given = _equal_parts(shape[axis], node.attr("num_outputs", wanted))
+    x = node.value(0)
+    if isinstance(x, Known) and x.small and not x.weight and sum(given) == shape[axis]:
+        parts = np.split(x.array, np.cumsum(np.asarray(given, np.int64))[:-1], axis)
+        return tuple(Known(part, x.dtype) for part in parts)
+    return tuple(ops.split(node.var(0), sections=tuple(given), axis=axis))
 
 
 def _equal_parts(size: Size, count: int) -> list[Size]:
