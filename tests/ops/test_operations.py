@@ -69,6 +69,8 @@ EXCEPTIONS = {
     "max_pool3d.jvp": PLACE_BY_PLACE,
     "max_pool3d.vjp": OVERLAPS,
     "max_pool_with_indices1d.jvp": NUMBERS_ALONE,
+    "max_unpool1d.vjp": PLACES,
+    "max_unpool2d.vjp": PLACES,
     "nonzero": WINDOWS,
     "pow": FUNCTION,
     "pow.jvp": FUNCTION,

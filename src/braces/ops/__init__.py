@@ -36,6 +36,7 @@ from braces.ops import (
     norm,
     order,
     pairs,
+    patches,
     pool,
     pool_sums,
     quantization,
@@ -43,6 +44,7 @@ from braces.ops import (
     reduce,
     reshape,
     resizing,
+    response_norm,
     rows_of_lists,
     sampled,
     sampling,
@@ -52,6 +54,7 @@ from braces.ops import (
     suppression,
     trigonometry,
     unique,
+    unpool,
     window,
 )
 
@@ -91,6 +94,7 @@ __all__ = [
     "norm",
     "order",
     "pairs",
+    "patches",
     "pool",
     "pool_sums",
     "quantization",
@@ -98,6 +102,7 @@ __all__ = [
     "reduce",
     "reshape",
     "resizing",
+    "response_norm",
     "rows_of_lists",
     "sampled",
     "sampling",
@@ -107,5 +112,6 @@ __all__ = [
     "suppression",
     "trigonometry",
     "unique",
+    "unpool",
     "window",
 ]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.define.kinds import Padding
-from braces.dims import Shape, Size, product
+from braces.dims import Shape, Size, divide_exactly, product
 from braces.exchange.onnx_in.node import Node, Rule
+from braces.exchange.onnx_in.rules.shapes import padded
 from braces.frontend import functions as ops
 from braces.ops.convolution_ways import reach
+from braces.ops.window import number
 
 Ints: TypeAlias = "Sequence[int]"
 
@@ -193,13 +196,62 @@ def over_plane(function: Callable[..., Var]) -> Rule:
     return pooled
 
 
+def max_unpool(node: Node) -> Var:
+    """Numbers at their places, which are among all elements of what there was."""
+    x, at = node.var(0), node.var(1)
+    rank, window = rank_of(node, x), list(node.attr("kernel_shape"))
+    pads, strides = node.attr("pads") or [0] * (2 * rank), ones(node, "strides", rank)
+    space = [
+        (n - 1) * s + k - low - high
+        for n, s, k, low, high in zip(
+            x.shape[2:], strides, window, pads[:rank], pads[rank:], strict=True
+        )
+    ]
+    inside = ops.remainder(at, number_of(product(space)))
+    made = call(f"max_unpool{rank}d", x, inside, shape=(*x.shape[:2], *space))
+    wanted = node.ints(2, "The shape")
+    if wanted is None:
+        return made
+    more = [(0, want - n) for want, n in zip(wanted[2:], space, strict=True)]
+    return padded(made, dict(enumerate(more, 2)), "constant", 0)
+
+
+def col2im(node: Node) -> Var:
+    """Columns put back as windows of an array."""
+    x = node.var(0)
+    image, window = node.ints(1, "The shape") or [], node.ints(2, "The window") or []
+    inside, rank = math.prod(map(number, window)), len(window)
+    channels = divide_exactly(x.shape[1], inside)
+    if channels is None:
+        node.refuse(f"has columns of {x.shape[1]}, of windows of {inside}")
+    return call(
+        "col2im", x, shape=(x.shape[0], channels, *image), window=tuple(window),
+        stride=ones(node, "strides", rank), dilation=ones(node, "dilations", rank),
+        padding=padding_of(node, image, [1] * rank),
+    )  # fmt: skip
+
+
+def response_norm(node: Node) -> Var:
+    """Each number by those in channels beside it; one more of them behind than before."""
+    x, size = node.var(0), node.attr("size")
+    turned = size % 2 == 0
+    out = call(
+        "local_response_norm", ops.flip(x, axis=1) if turned else x, size=size,
+        alpha=node.attr("alpha", 1e-4), beta=node.attr("beta", 0.75), k=node.attr("bias", 1.0),
+    )  # fmt: skip
+    return ops.flip(out, axis=1) if turned else out
+
+
 WINDOWS: Mapping[str, Rule] = {
     "AveragePool": avg_pool,
+    "Col2Im": col2im,
     "Conv": conv,
     "ConvTranspose": conv_transpose,
     "GlobalAveragePool": over_plane(ops.mean),
     "GlobalMaxPool": over_plane(ops.max),
     "GlobalLpPool": over_all,
+    "LRN": response_norm,
     "LpPool": lp_pool,
     "MaxPool": max_pool,
+    "MaxUnpool": max_unpool,
 }
