@@ -35,7 +35,7 @@ OWN_RULES = {
     ),
     **dict.fromkeys((f"max_pool_with_indices{rank}d" for rank in (1, 2, 3)), COMPUTED),
     **dict.fromkeys((f"max_unpool{rank}d" for rank in (1, 2, 3)), COMPUTED),
-    **dict.fromkeys(("im2col", "col2im"), COMPUTED),
+    **dict.fromkeys(("im2col", "col2im", "deform_conv2d"), COMPUTED),
     **dict.fromkeys(("pad", "repeat", "reshape"), COMPUTED),
     **dict.fromkeys(("split", "tile"), COMPUTED),
     **dict.fromkeys((d.type for d in KERNELS if d.random), DRAWN),

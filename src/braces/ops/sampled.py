@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
@@ -191,15 +191,34 @@ def grid_sample(
         DTypeError: Complex numbers.
     """
     x, grid = promoted(floating(x), floating(grid))
-    plane, places = x.shape[2:], grid.shape[1:-1]
-    if 0 in x.shape:
-        return jnp.zeros((*x.shape[:2], *places), x.dtype)
     attrs = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
-    taps = list[list[Tap]]()
-    for axis, size in enumerate(plane):
-        at = _position(grid[..., len(plane) - 1 - axis], size, align_corners=align_corners)
-        taps.append(list(_taps(at, size, attrs)))
-    made = jnp.zeros((*x.shape[:2], *places), x.dtype)
+    coordinates = reversed(jnp.unstack(grid, axis=-1))
+    return read_between(
+        x,
+        [
+            _position(at, size, align_corners=align_corners)
+            for at, size in zip(coordinates, x.shape[2:], strict=True)
+        ],
+        attrs,
+    )
+
+
+def read_between(x: Any, positions: Sequence[Any], attrs: Attrs) -> Any:
+    """Images read at positions, which count their pixels.
+
+    Args:
+        x: number[n, c, *plane].
+        positions: For each axis of the plane, float[n, *places].
+        attrs: The mode, what lies beyond, and where corners are, as `grid_sample` has them.
+
+    Returns:
+        number[n, c, *places].
+    """
+    made = jnp.zeros((*x.shape[:2], *positions[0].shape[1:]), x.dtype)
+    if 0 in x.shape:
+        return made
+    pairs = zip(positions, x.shape[2:], strict=True)
+    taps = [list(_taps(at, size, attrs)) for at, size in pairs]
     for chosen in itertools.product(*taps):
         made = made + _read(x, chosen)
     return made

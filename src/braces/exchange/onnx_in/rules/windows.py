@@ -65,6 +65,19 @@ def convolved(node: Node, x: Var, w: Var, b: Var | None) -> Var:
     )  # fmt: skip
 
 
+def deform_conv(node: Node) -> Var:
+    """A convolution over two axes whose elements lie where an input says."""
+    x, w = node.var(0), node.var(1)
+    if rank_of(node, x) != 2:
+        node.refuse("over other than two axes is not there")
+    return call(
+        "deform_conv2d", x, w, node.var(2), node.maybe(3), node.maybe(4),
+        stride=ones(node, "strides", 2), padding=padding_of(node, x.shape[2:], [1, 1]),
+        dilation=ones(node, "dilations", 2), groups=node.attr("group", 1),
+        offset_groups=node.attr("offset_group", 1),
+    )  # fmt: skip
+
+
 def conv_transpose(node: Node) -> Var:
     """A transposed convolution over one, two or three axes."""
     x, w, b = node.var(0), node.var(1), node.maybe(2)
@@ -247,6 +260,7 @@ WINDOWS: Mapping[str, Rule] = {
     "Col2Im": col2im,
     "Conv": conv,
     "ConvTranspose": conv_transpose,
+    "DeformConv": deform_conv,
     "GlobalAveragePool": over_plane(ops.mean),
     "GlobalMaxPool": over_plane(ops.max),
     "GlobalLpPool": over_all,
