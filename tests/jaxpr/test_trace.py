@@ -100,6 +100,74 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda x, n: lax.dynamic_update_slice_in_dim(x, x[:, :2] * 2, n[0, 1], axis=1),
         (X, N),
     ),
+    "taken": (
+        lambda x, n: (x[:, n[0] % 3], x.at[:, n[0]].get(mode="fill")),
+        (X, N),
+    ),
+    "put": (
+        lambda x, y, n: (
+            x.at[:, n[0]].set(0.5),
+            x.at[:, n[0]].add(y),
+            x.at[:, n[0]].subtract(y, mode="clip"),
+            x.at[:, n[0]].min(y),
+            x.at[:, n[0]].max(y),
+        ),
+        (X, Y, N),
+    ),
+    "in order": (
+        lambda x, n: (jnp.sort(x, 1), lax.sort((n, x, -x), dimension=1, num_keys=2)),
+        (X, N),
+    ),
+    "best": (lambda x: lax.top_k(x, 2), (X,)),
+    "extremes so far": (
+        lambda x: (lax.cummax(x, 1), lax.cummin(x, 1, True), lax.cumlogsumexp(x, 1)),
+        (X,),
+    ),
+    "padded": (
+        lambda x: (
+            lax.pad(x, np.float32(2), ((0, 0, 0), (1, 2, 0))),
+            lax.pad(x, x[0, 0], ((0, 0, 0), (-1, 2, 1))),
+        ),
+        (X,),
+    ),
+    "convolved": (
+        lambda x, y: (
+            jnp.convolve(x[0], y[1]),
+            lax.conv_general_dilated(
+                x[:, :, None, None], y[:, :1, None, None] + x[0, 0], (1, 1), [(0, 0), (1, 1)],
+                feature_group_count=3 - 2, lhs_dilation=(2, 1), rhs_dilation=(1, 2),
+                dimension_numbers=("NHWC", "OIHW", "NHWC"),
+            ),
+            lax.conv_general_dilated(
+                x[:, None], y[:, None, :2], (1,), "VALID", batch_group_count=2
+            ),
+        ),
+        (X, Y),
+    ),
+    "slid over": (
+        lambda x: (
+            lax.reduce_window(x, -np.float32(np.inf), lax.max, (1, 2), (1, 1), "SAME"),
+            lax.reduce_window(x, np.float32(np.inf), lax.min, (1, 2), (1, 1), "VALID"),
+            lax.reduce_window(x, np.float32(0), lax.add, (1, 3), (1, 2), "SAME"),
+            lax.reduce_window(x, np.float32(0), lax.add, (1, 1), (1, 1), "SAME"),
+        ),
+        (X,),
+    ),
+    "special": (
+        lambda x, y: (
+            jnp.arcsinh(x), jnp.arctanh(x / 3), jnp.arccosh(1 + x * x), jnp.cbrt(y),
+            lax.erf_inv(x / 3), lax.erfc(x), jnp.exp2(x), lax.lgamma(1 + x * x),
+            lax.digamma(1 + x * x),
+        ),
+        (X, Y),
+    ),
+    "complex": (
+        lambda x, y: (lax.complex(x, y).conj().imag, lax.complex(x, y).real),
+        (X, Y),
+    ),
+    "repeated": (lambda x: (jnp.tile(x, (2, 2)), lax.tile(x, (1, 2))), (X,)),
+    "apart": (lambda x: lax.unstack(x, axis=1), (X,)),
+    "put elsewhere": (lambda x: jax.device_put(x), (X,)),
     "filled": (
         lambda x: (jnp.zeros_like(x), jnp.ones((2, 3), "i4"), jnp.full_like(x, jnp.nan)),
         (X,),
@@ -139,7 +207,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 FIXED = {
     "filled", "logic", "parts", "products", "random bits", "keys", "mixed bits", "a part",
-    "a part replaced",
+    "a part replaced", "convolved", "taken", "put", "padded", "slid over", "repeated",
 }  # fmt: skip
 """What needs to know how many rows there are."""
 CASES = [

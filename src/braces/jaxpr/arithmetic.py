@@ -15,9 +15,12 @@ from braces.dtypes import BOOL, is_float
 from braces.jaxpr.equation import Equation, Rule, Value
 
 SAME = {
-    "abs": "abs", "acos": "arccos", "add": "add", "add_any": "add", "asin": "arcsin",
-    "atan": "arctan", "atan2": "arctan2", "ceil": "ceil", "cos": "cos", "cosh": "cosh",
-    "eq": "equal", "erf": "erf", "exp": "exp", "expm1": "expm1", "floor": "floor",
+    "abs": "abs", "acos": "arccos", "acosh": "arccosh", "add": "add", "add_any": "add",
+    "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
+    "atanh": "arctanh", "cbrt": "cbrt", "ceil": "ceil", "complex": "complex", "conj": "conj",
+    "cos": "cos", "cosh": "cosh", "digamma": "digamma", "eq": "equal", "erf": "erf",
+    "erf_inv": "erfinv", "erfc": "erfc", "exp": "exp", "exp2": "exp2", "expm1": "expm1",
+    "floor": "floor", "imag": "imag", "lgamma": "lgamma", "real": "real",
     "ge": "greater_equal", "gt": "greater", "is_finite": "isfinite", "le": "less_equal",
     "log": "log", "log1p": "log1p", "logistic": "sigmoid", "lt": "less", "max": "maximum",
     "min": "minimum", "mul": "multiply", "ne": "not_equal", "neg": "negative",

@@ -65,6 +65,16 @@ def stack(e: Equation, *xs: Value) -> Var:
     return one("stack", *map(e.lift, xs), axis=e.params["axis"])
 
 
+def unstack(e: Equation, x: Value) -> tuple[Var, ...]:
+    """Cut into all entries along an axis."""
+    return apply("unstack", {"x": (e.lift(x),)}, {"axis": e.params["axis"]})["out"]
+
+
+def tile(e: Equation, x: Value) -> Var:
+    """An array repeated along its axes."""
+    return one("tile", e.lift(x), reps=tuple(e.params["reps"]))
+
+
 def split(e: Equation, x: Value) -> tuple[Var, ...]:
     """Cut into parts of these sizes."""
     attrs = {"sections": e.sizes(e.params["sizes"]), "axis": e.params["axis"]}
@@ -118,6 +128,7 @@ SHAPES: Mapping[str, Rule] = {
     "broadcast_in_dim": broadcast,
     "concatenate": concatenate,
     "copy": unchanged,
+    "device_put": unchanged,
     "dim_as_value": size,
     "iota": iota,
     "optimization_barrier": unchanged,
@@ -127,5 +138,7 @@ SHAPES: Mapping[str, Rule] = {
     "split": split,
     "squeeze": squeeze,
     "stack": stack,
+    "tile": tile,
     "transpose": transpose,
+    "unstack": unstack,
 }

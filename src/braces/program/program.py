@@ -19,6 +19,7 @@ from braces.passes.count import cost
 from braces.passes.explain import explain
 from braces.passes.for_test import for_test
 from braces.program.block import Block
+from braces.runtime.pure import PureFunction
 from braces.viewer.dot import program_dot
 from braces.viewer.html import program_html
 
@@ -150,6 +151,36 @@ class Program(Builder, hints.Hinted):
     def for_test(self) -> Program:
         """A copy for inference: no dropout, running statistics, no updates but of draws."""
         return for_test(self)
+
+    def to_jax(self, fetches: Any = (), *, room: int = 0) -> PureFunction:
+        """The program as a function of JAX without effects, for `jax.jit`, `vmap` and `grad`.
+
+        `results, after, status = function(values, feeds)`: persistable values and feeds by
+        name go in; results in the order of the fetches, and the next values of what the program
+        updates, come out. `function.check(status)` raises what went wrong, as an index out of
+        range. JAX differentiates it but where a loop's trips only a run knows; gradients of
+        ours in the program, `br.gradients`, are there for those too.
+
+        Args:
+            fetches: Variables or their names; what the program gives where none are said.
+            room: For how many trips there is room, where the program keeps what a loop with a
+                condition computes, as its gradient does.
+
+        Raises:
+            ProgramError: Sizes follow from values, or the loops need room.
+            UnknownNameError: There is no such variable.
+
+        Example:
+            >>> import jax, numpy as np, braces as br
+            >>> with br.Program() as prog:
+            ...     y = br.sum(br.data("x", [3]) * br.parameter("w", [3]))
+            >>> function = prog.to_jax(fetches=[y])
+            >>> loss = lambda w, x: function({"w": w}, {"x": x})[0][0]
+            >>> jax.jit(jax.grad(loss))(np.ones(3, "f"), np.arange(3, dtype="f")).tolist()
+            [0.0, 1.0, 2.0]
+        """
+        names = [given if isinstance(given, str) else given.name for given in fetches]
+        return PureFunction(self.definition, names or self.fetches, room)
 
     def explain(self, fetch: Any = (), **options: Any) -> Any:
         """What each pass does to each block and each loop, or why it leaves it alone.

@@ -1,0 +1,191 @@
+"""Rules of primitives whose windows slide: convolutions and pools, and padding.
+
+x with holes, then padded, then cut      what JAX says in one primitive
+conv2d(x, weight)                        operators say one after the other
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Size, product
+from braces.jaxpr.arithmetic import in_dtype
+from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.shapes import reshaped
+
+LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+Edges = Sequence[tuple[Any, Any, int]]
+
+
+# ---- padding ---------------------------------------------------------------------------------
+
+
+def pad(e: Equation, x: Value, value: Value) -> Var:
+    """Numbers around, and between, those of an array; negative padding takes some away."""
+    filled = value if not isinstance(value, Var) else None
+    if filled is None:
+        return _padded_by(e, e.lift(x), e.lift(value))
+    return padded(e, e.lift(x), e.params["padding_config"], filled[()])
+
+
+def _padded_by(e: Equation, x: Var, value: Var) -> Var:
+    """Padding whose number is a value: it is put where padding of ones is one."""
+    config, zero = e.params["padding_config"], np.zeros((), x.dtype)
+    body = padded(e, x, config, zero[()])
+    margin = padded(e, one("zeros_like", x), config, np.ones((), x.dtype)[()])
+    return one("where", one("not_equal", margin, 0), value, body)
+
+
+def padded(e: Equation, x: Var, config: Edges, value: Any) -> Var:
+    """An array with this number around and between."""
+    for axis, (_, _, holes) in enumerate(config):
+        if holes:
+            x = _with_holes(x, axis, holes, value)
+    edges = [tuple(e.sizes(edge[:2])) for edge in config]
+    widths = tuple(tuple(_at_least_0(side) for side in edge) for edge in edges)
+    if any(side != 0 for edge in widths for side in edge):
+        x = one("pad", x, widths=widths, value=float(value))
+    cuts = [[_taken_away(side) for side in edge] for edge in edges]
+    if not any(map(any, cuts)):
+        return x
+    return x[tuple(slice(before, -after or None) for before, after in cuts)]
+
+
+def _at_least_0(size: Size) -> Size:
+    return max(size, 0) if isinstance(size, int) else size
+
+
+def _taken_away(size: Size) -> int:
+    return max(-size, 0) if isinstance(size, int) else 0
+
+
+def _with_holes(x: Var, axis: int, holes: int, value: Any) -> Var:
+    """So many numbers between any two along an axis."""
+    apart = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
+    widths = tuple((0, holes if at == axis + 1 else 0) for at in range(len(apart)))
+    spread = one("pad", reshaped(x, apart), widths=widths, value=float(value))
+    size = x.shape[axis] * (holes + 1)
+    joined = reshaped(spread, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
+    whole = slice(None)
+    return joined[tuple(slice(None, -holes) if at == axis else whole for at in range(x.ndim))]
+
+
+# ---- convolutions ----------------------------------------------------------------------------
+
+
+def convolution(e: Equation, x: Value, weight: Value) -> Var:
+    """A convolution of one, two or three axes; others are refused."""
+    numbers, rank = e.params["dimension_numbers"], e.lift(x).ndim - 2
+    if rank not in LAYOUTS:
+        e.refuse(f"along {rank} axes")
+    left = _in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
+    right = _in_order(in_dtype(e.lift(weight), e.dtype), numbers.rhs_spec)
+    left = _spread(e, left)
+    groups, batches = e.params["feature_group_count"], e.params["batch_group_count"]
+    if batches > 1:
+        left, groups = _batches_as_groups(left, batches), batches
+    made = one(
+        f"conv{rank}d",
+        left,
+        right,
+        stride=tuple(e.params["window_strides"]),
+        dilation=tuple(e.params["rhs_dilation"]),
+        padding="valid",
+        groups=groups,
+        layout=LAYOUTS[rank],
+    )
+    return in_dtype(_in_order(made, np.argsort(numbers.out_spec).tolist()), e.dtype)
+
+
+def _spread(e: Equation, x: Var) -> Var:
+    """What is convolved, with its holes and its padding."""
+    edges = zip(e.params["padding"], e.params["lhs_dilation"], strict=True)
+    config = [(0, 0, 0)] * 2 + [(low, high, holes - 1) for (low, high), holes in edges]
+    return padded(e, x, config, np.zeros((), x.dtype)[()])
+
+
+def _batches_as_groups(x: Var, groups: int) -> Var:
+    """Groups of a batch as groups of channels."""
+    batch, channels, *space = x.shape
+    apart = reshaped(x, (groups, batch // groups, channels, *space))
+    order = (1, 0, *range(2, apart.ndim))
+    moved = one("transpose", apart, axes=order)
+    return reshaped(moved, (batch // groups, groups * channels, *space))
+
+
+def _in_order(x: Var, order: Sequence[int]) -> Var:
+    """The axes in this order."""
+    same = list(order) == list(range(x.ndim))
+    return x if same else one("transpose", x, axes=tuple(map(int, order)))
+
+
+# ---- pools -----------------------------------------------------------------------------------
+
+
+def pool(kind: str, e: Equation, x: Value) -> Var:
+    """The largest, the smallest or the sum of each window, along one to three axes."""
+    var = e.lift(x)
+    slid = [axis for axis in range(var.ndim) if _slides(e, axis)]
+    if not slid:
+        return var
+    if len(slid) > max(LAYOUTS):
+        e.refuse(f"along {len(slid)} axes")
+    if any(size != 1 for size in e.params["base_dilation"]):
+        e.refuse("with holes between what windows slide over")
+    rest = [axis for axis in range(var.ndim) if axis not in slid]
+    moved = _in_order(_margin(kind, e, var), (*rest, *slid))
+    kept, space = moved.shape[: len(rest)], moved.shape[len(rest) :]
+    made = _pooled(kind, reshaped(moved, (product(kept), 1, *space)), e, slid)
+    apart = reshaped(made, (*kept, *made.shape[2:]))
+    return _in_order(apart, np.argsort((*rest, *slid)).tolist())
+
+
+def _slides(e: Equation, axis: int) -> bool:
+    names = ("window_dimensions", "window_strides")
+    return any(e.params[name][axis] != 1 for name in names) or any(e.params["padding"][axis])
+
+
+def _margin(kind: str, e: Equation, x: Var) -> Var:
+    """What windows slide over, with a margin that changes nothing."""
+    dtype = np.dtype(x.dtype)
+    bounds = np.iinfo(dtype) if dtype.kind in "iu" else None
+    neutral: dict[str, Any] = {
+        "sum": 0,
+        "max": bounds.min if bounds else -np.inf,
+        "min": bounds.max if bounds else np.inf,
+    }
+    config = [(low, high, 0) for low, high in e.params["padding"]]
+    return padded(e, x, config, np.asarray(neutral[kind], dtype)[()])
+
+
+def _pooled(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
+    """One pool; that of the smallest is one of negative numbers, a sum is a scaled mean."""
+    rank = len(slid)
+    window, stride, dilation = (
+        tuple(e.params[name][axis] for axis in slid)
+        for name in ("window_dimensions", "window_strides", "window_dilation")
+    )
+    attrs: dict[str, Any] = {
+        "window": window, "stride": stride, "dilation": dilation, "layout": LAYOUTS[rank],
+    }  # fmt: skip
+    if kind == "max":
+        return one(f"max_pool{rank}d", x, **attrs)
+    if kind == "min":
+        return -one(f"max_pool{rank}d", -x, **attrs)
+    return in_dtype(one(f"avg_pool{rank}d", x, **attrs) * math.prod(window), e.dtype)
+
+
+SLIDING: Mapping[str, Rule] = {
+    "conv_general_dilated": convolution,
+    "pad": pad,
+    "reduce_window_max": partial(pool, "max"),
+    "reduce_window_min": partial(pool, "min"),
+    "reduce_window_sum": partial(pool, "sum"),
+}

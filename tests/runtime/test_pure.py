@@ -1,0 +1,117 @@
+"""Programs as functions of JAX: the same numbers, and JAX's transformations of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import IndexRangeError, ProgramError, RunError, ShapeError, UnknownNameError
+
+pytestmark = pytest.mark.unoptimized
+X = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]], "f")
+W = np.array([0.5, 1.5, -1.0], "f")
+
+
+def recurrent() -> tuple[br.Program, br.Var]:
+    """A mean over an RNN, whose state is a step counter too."""
+    with br.Program() as prog:
+        x, w = br.data("x", ["t", 3]), br.parameter("w", [3])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(init=br.zeros([3]))
+            new = br.tanh(net.add_input(x) * w + h)
+            h.update(new)
+            net.add_output(new)
+        loss = br.mean(rnn())
+        count = br.state("count", [], dtype="int32")
+        prog.update(count, count + 1)
+    return prog, loss
+
+
+def given(**values: Any) -> dict[str, Any]:
+    return {"w": W, "count": np.int32(4), **values}
+
+
+def squares() -> tuple[br.Program, br.Var, br.Var]:
+    with br.Program() as prog:
+        x = br.data("x", [3])
+        loop = br.create_while()
+        with loop.block() as body:
+            y = body.add_memory(init=x)
+            body.set_condition(br.sum(y * y) > 0.5)
+            y.update(y * y * 0.25)
+        out = br.sum(loop.final(y))
+        (grad,) = br.gradients([out], [x])
+    return prog, out, grad
+
+
+def test_results_next_values_and_status_come_out() -> None:
+    prog, loss = recurrent()
+    function = prog.to_jax(fetches=[loss])
+    (found,), after, status = jax.jit(function)(given(), {"x": X})
+    scope = br.Scope()
+    scope.update(given())
+    (wanted,) = br.Executor().run(prog, scope, feed={"x": X}, fetch=[loss])
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    assert {name: int(value) for name, value in after.items()} == {"count": 5}
+    assert (status.shape, function.states.keys()) == ((0,), {"count", "w"})
+    function.check(status)
+
+
+def test_jax_differentiates_and_maps_it() -> None:
+    prog, loss = recurrent()
+    function = prog.to_jax(fetches=[loss])
+
+    def of(w: Any, x: Any) -> Any:
+        return function(given(w=w), {"x": x})[0][0]
+
+    with prog:
+        (grad,) = br.gradients([loss], [prog.var("w")])
+    (mine,), _, _ = prog.to_jax(fetches=[grad])(given(), {"x": X})
+    np.testing.assert_allclose(jax.grad(of)(jnp.asarray(W), X), mine, rtol=1e-5)
+    mapped = jax.vmap(of, in_axes=(None, 0))(W, np.stack([X, 2 * X]))
+    np.testing.assert_allclose(mapped, [of(W, X), of(W, 2 * X)], rtol=1e-6)
+
+
+def test_a_gradient_through_a_condition_needs_room_and_says_how_much() -> None:
+    prog, out, grad = squares()
+    with pytest.raises(ProgramError, match="whose trips only a run knows"):
+        prog.to_jax(fetches=[grad])
+    x = np.array([2.0, 0.0, 0.0], "f")
+    function = prog.to_jax(fetches=[out, grad], room=8)
+    (value, slope), _, status = jax.jit(function)({}, {"x": x})
+    function.check(status)
+    np.testing.assert_allclose((value, *slope), (0.25, 0.5, 0.0, 0.0))
+    tight = prog.to_jax(fetches=[grad], room=1)
+    with pytest.raises(RunError, match="more trips than there is room for"):
+        tight.check(tight({}, {"x": x})[2])
+
+
+def test_what_fails_is_told_by_the_status_and_changes_nothing() -> None:
+    with br.Program() as prog:
+        table, ids = br.parameter("table", [3]), br.data("ids", [2], dtype="int32")
+        prog.update(table, table + br.sum(br.take(table, ids, axis=0)))
+        taken = br.take(table, ids, axis=0)
+    function = prog.to_jax(fetches=[taken])
+    _, after, status = jax.jit(function)({"table": W}, {"ids": np.array([0, 7], "i4")})
+    np.testing.assert_array_equal(after["table"], W)
+    with pytest.raises(IndexRangeError, match="out of range"):
+        function.check(status)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    prog, loss = recurrent()
+    function = prog.to_jax(fetches=[loss.name])
+    with pytest.raises(UnknownNameError, match="needs a value for `w`"):
+        function({"count": 1}, {"x": X})
+    with pytest.raises(UnknownNameError, match="reads no feed `y`"):
+        function(given(), {"x": X, "y": X})
+    with pytest.raises(ShapeError, match="`w` has the shape"):
+        function(given(w=W[:2]), {"x": X})
+    with pytest.raises(UnknownNameError, match="no variable `los`"):
+        prog.to_jax(fetches=["los"])
