@@ -58,7 +58,7 @@ class PureFunction:
         """Results, next values and status; see the class."""
         given = {**_named(values, self.states, "value"), **_named(feeds, self.feeds, "feed")}
         sizes = Sizes()
-        for name, info in (self.states | self.feeds).items():
+        for name, info in {**self.states, **self.feeds}.items():
             conflict = bind_sizes(info.type, np.shape(given[name]), sizes)
             if conflict is not None:
                 raise ShapeError(
