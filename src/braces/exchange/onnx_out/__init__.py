@@ -1,0 +1,1 @@
+"""Programs of Braces as models of ONNX."""

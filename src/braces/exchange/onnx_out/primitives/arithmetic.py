@@ -1,0 +1,236 @@
+"""Primitives that compute number by number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from braces.dtypes import BOOL, FLOAT32, FLOAT64
+from braces.exchange.onnx_out import widths
+from braces.exchange.onnx_out.equation import Equation, Rule
+
+SAME: Mapping[str, str] = {
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "add_any": "Add",
+    "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil",
+    "cos": "Cos", "cosh": "Cosh", "div": "Div", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "log": "Log", "logistic": "Sigmoid", "mul": "Mul", "pow": "Pow", "sign": "Sign",
+    "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh",
+}  # fmt: skip
+"""What ONNX has under another name."""
+
+COMPARISONS: Mapping[str, str] = {
+    "eq": "Equal", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less",
+}  # fmt: skip
+
+INVERSE_ERF = (
+    (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+     -0.00125372503, -0.00417768164, 0.246640727, 1.50140941),
+    (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+     -0.0076224613, 0.00943887047, 1.00167406, 2.83297682),
+)  # fmt: skip
+"""Giles' polynomials for the inverse of erf in float32, near the middle and in the tails."""
+
+
+def same(kind: str, e: Equation, *values: str) -> str:
+    """One node, whose result has the dtype of its inputs."""
+    return e.same(kind, *values)
+
+
+def compared(kind: str, e: Equation, x: str, y: str) -> str:
+    """A comparison."""
+    return e.asked(kind, x, y)
+
+
+def unequal(e: Equation, x: str, y: str) -> str:
+    """Where two differ."""
+    return e.g.op("Not", e.asked("Equal", x, y))
+
+
+def negative(e: Equation, x: str) -> str:
+    """The negative; of unsigned numbers too, where it wraps."""
+    return e.same("Sub", e.scalar(0), x) if e.dtype.kind == "u" else e.same("Neg", x)
+
+
+def extreme(kind: str, of_bools: str, e: Equation, x: str, y: str) -> str:
+    """The larger or smaller of two."""
+    return e.g.op(of_bools, x, y) if e.dtype == BOOL else e.same(kind, x, y)
+
+
+def remainder(e: Equation, x: str, y: str) -> str:
+    """What is left of a division that is cut off towards zero."""
+    return e.same("Mod", x, y, fmod=1)
+
+
+def square(e: Equation, x: str) -> str:
+    """A number times itself."""
+    return e.same("Mul", x, x)
+
+
+def root(e: Equation, x: str) -> str:
+    """One by the square root."""
+    return e.same("Reciprocal", e.same("Sqrt", x))
+
+
+def power(e: Equation, x: str) -> str:
+    """A power by a known integer."""
+    exponent = int(e.params["y"])
+    if exponent < 0:
+        return e.same("Div", e.scalar(1), e.same("Pow", x, e.scalar(-exponent)))
+    return e.same("Pow", x, e.scalar(exponent))
+
+
+def finite(e: Equation, x: str) -> str:
+    """Whether numbers are neither infinite nor NaN."""
+    wide = FLOAT32 if e.type().dtype not in (FLOAT32, FLOAT64) else e.type().dtype
+    given = widths.moved(e.g, x, e.type().dtype, wide)
+    return e.g.op("Not", e.g.op("Or", e.g.op("IsNaN", given), e.g.op("IsInf", given)))
+
+
+def _near_zero(e: Equation, x: str, near: str, far: str) -> str:
+    small = widths.asked(e.g, "Less", e.same("Abs", x), e.scalar(0.5), dtype=e.dtype)
+    return widths.chosen(e.g, small, near, far, e.dtype)
+
+
+def _unless(e: Equation, x: str, special: str, then: str, value: str) -> str:
+    found = widths.asked(e.g, "Equal", x, special, dtype=e.dtype)
+    return widths.chosen(e.g, found, then, value, e.dtype)
+
+
+def exp_minus_one(e: Equation, x: str) -> str:
+    """exp(x) - 1; near zero `(u - 1) x / log(u)` with `u = exp(x)`, in which errors cancel."""
+    one = e.scalar(1)
+    u = e.same("Exp", x)
+    less = e.same("Sub", u, one)
+    near = e.same("Div", e.same("Mul", less, x), e.same("Log", u))
+    return _near_zero(e, x, _unless(e, u, one, x, near), less)
+
+
+def log_plus_one(e: Equation, x: str) -> str:
+    """log(1 + x); near zero `log(u) x / (u - 1)` with `u = 1 + x`, in which errors cancel."""
+    one = e.scalar(1)
+    u = e.same("Add", one, x)
+    log = e.same("Log", u)
+    near = e.same("Div", e.same("Mul", log, x), e.same("Sub", u, one))
+    return _near_zero(e, x, _unless(e, u, one, x, near), log)
+
+
+def erf_complement(e: Equation, x: str) -> str:
+    """1 - erf(x)."""
+    return e.same("Sub", e.scalar(1), e.same("Erf", x))
+
+
+def inverse_erf(e: Equation, x: str) -> str:
+    """The inverse of erf, by polynomials for float32."""
+    if e.dtype == FLOAT64:
+        raise e.refuse("in float64")
+    one, g = e.scalar(1), e.g
+    w = e.same(
+        "Neg", e.same("Log", e.same("Mul", e.same("Sub", one, x), e.same("Add", one, x)))
+    )
+    central = e.same("Sub", w, e.scalar(2.5))
+    outer = e.same("Sub", e.same("Sqrt", e.same("Max", w, e.scalar(0))), e.scalar(3))
+    values = list[str]()
+    for coefficients, at in zip(INVERSE_ERF, (central, outer), strict=True):
+        total = e.scalar(coefficients[0])
+        for coefficient in coefficients[1:]:
+            total = e.same("Add", e.same("Mul", total, at), e.scalar(coefficient))
+        values.append(total)
+    middle = widths.asked(g, "Less", w, e.scalar(5), dtype=e.dtype)
+    found = e.same("Mul", widths.chosen(g, middle, values[0], values[1], e.dtype), x)
+    edge = widths.asked(g, "Equal", e.same("Abs", x), one, dtype=e.dtype)
+    return widths.chosen(g, edge, e.same("Mul", x, e.scalar(math.inf)), found, e.dtype)
+
+
+def angle(e: Equation, y: str, x: str) -> str:
+    """The angle of a point, from `atan(y / x)` and the quadrant."""
+    g, zero, dtype = e.g, e.scalar(0), e.dtype
+    left = widths.asked(g, "Less", x, zero, dtype=dtype)
+    below = widths.asked(g, "Less", y, zero, dtype=dtype)
+    half = e.same("Atan", e.same("Div", y, x))
+    turn = widths.chosen(g, below, e.scalar(-math.pi), e.scalar(math.pi), dtype)
+    found = widths.chosen(g, left, e.same("Add", half, turn), half, dtype)
+    origin = g.op("And", *(widths.asked(g, "Equal", one, zero, dtype=dtype) for one in (x, y)))
+    return widths.chosen(g, origin, zero, found, dtype)
+
+
+def rounded(e: Equation, x: str) -> str:
+    """The nearest integer; halves go to the even one, or away from zero."""
+    if int(e.params["rounding_method"]) == 1:
+        return e.same("Round", x)
+    nearest = e.same("Floor", e.same("Add", e.same("Abs", x), e.scalar(0.5)))
+    return e.same("Mul", e.same("Sign", x), nearest)
+
+
+def clamp(e: Equation, low: str, x: str, high: str) -> str:
+    """A number, or the bound that it lies beyond."""
+    return e.same("Min", e.same("Max", x, low), high)
+
+
+def select(e: Equation, which: str, *cases: str) -> str:
+    """One of several, number by number: a bool takes the second where it is true."""
+    if e.type().dtype == BOOL:
+        return widths.chosen(e.g, which, cases[-1], cases[0], e.dtype)
+    found = cases[-1]
+    for number in range(len(cases) - 2, -1, -1):
+        here = e.asked("Equal", which, e.g.constant(number, e.type().dtype))
+        found = widths.chosen(e.g, here, cases[number], found, e.dtype)
+    return found
+
+
+def convert(e: Equation, x: str) -> str:
+    """The same numbers in another dtype."""
+    return widths.moved(e.g, x, e.type().dtype, e.dtype)
+
+
+def unchanged(e: Equation, *values: str) -> Sequence[str]:
+    """The same values."""
+    del e
+    return values
+
+
+def size(e: Equation) -> str:
+    """A symbolic size as a number."""
+    found = e.g.number(e.size(e.params["dim"]))
+    return e.g.cast(found, e.dtype)
+
+
+def logic(of_bools: str, of_bits: str, e: Equation, *values: str) -> str:
+    """A logical operation on bools, or the same on the bits of integers."""
+    return e.g.op(of_bools if e.dtype == BOOL else of_bits, *values)
+
+
+def _named(rule: Callable[..., str], table: Mapping[str, str]) -> dict[str, Rule]:
+    return {primitive: partial(rule, kind) for primitive, kind in table.items()}
+
+
+ARITHMETIC: Mapping[str, Rule] = {
+    **_named(same, SAME),
+    **_named(compared, COMPARISONS),
+    "and": partial(logic, "And", "BitwiseAnd"),
+    "atan2": angle,
+    "clamp": clamp,
+    "convert_element_type": convert,
+    "copy": unchanged,
+    "dim_as_value": size,
+    "erf_inv": inverse_erf,
+    "erfc": erf_complement,
+    "expm1": exp_minus_one,
+    "integer_pow": power,
+    "is_finite": finite,
+    "log1p": log_plus_one,
+    "max": partial(extreme, "Max", "Or"),
+    "min": partial(extreme, "Min", "And"),
+    "ne": unequal,
+    "neg": negative,
+    "not": partial(logic, "Not", "BitwiseNot"),
+    "optimization_barrier": unchanged,
+    "or": partial(logic, "Or", "BitwiseOr"),
+    "rem": remainder,
+    "round": rounded,
+    "rsqrt": root,
+    "select_n": select,
+    "square": square,
+    "stop_gradient": unchanged,
+    "xor": partial(logic, "Xor", "BitwiseXor"),
+}
