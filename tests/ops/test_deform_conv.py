@@ -36,7 +36,7 @@ def test_elements_may_lie_beyond_the_image_and_are_zero_there(mode: str) -> None
         out = br.deform_conv2d(x, br.full([1, 1, 1, 1], 1.0), offset)
     moved = np.zeros((1, 2, 2, 2), "f4")
     moved[0, 0] = [[-1, 0.5], [1e6, -0.25]]
-    feed = {"x": np.array([[[[1, 2], [3, 4]]]]), "offset": moved}
+    feed = {"x": np.array([[[[1.0, 2.0], [3.0, 4.0]]]]), "offset": moved}
     got = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=out)
     np.testing.assert_allclose(got[0, 0], [[0, 3], [0, 3.5]])
 
