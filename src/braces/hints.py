@@ -67,6 +67,7 @@ cumulative_sum br.cumsum(x, axis)
 dataloader exe.feeds(prog, batches), which makes feeds ready while runs compute
 default_main_program br.default_program()
 default_startup_program br.default_program().startup
+deform_conv br.deform_conv2d(x, weight, offset)
 dense br.fc(x, size)
 detach br.stop_gradient(x)
 device br.Executor(device="cpu:0")
@@ -99,6 +100,7 @@ floor_div br.floor_divide(x, y), or x // y
 fluid br: data, layers and control flow are in it
 fmax br.maximum(x, y)
 fmin br.minimum(x, y)
+fold br.col2im(x, shape, window)
 fori_loop br.scan(step_fn, init, length=n), or br.while_loop
 from_dlpack br.constant(array), or br.data for what a run feeds
 from_numpy br.constant(array), or br.data for what a run feeds
@@ -140,10 +142,13 @@ log10 br.log(x) / math.log(10)
 logsigmoid -br.softplus(-x)
 long br.int64
 lookup_table br.embedding(ids, table)
+lp_pool br.lp_pool2d(x, window)
+lrn br.local_response_norm(x, size)
 lt br.less(x, y), or x < y
 manual_seed exe.init(prog, scope, seed=0)
 masked_fill br.where(mask, value, x)
 max_pool br.max_pool2d(x, window)
+max_unpool br.max_unpool2d(x, indices, shape)
 meshgrid br.expand_dims(x, axis): operators broadcast
 mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
@@ -232,6 +237,7 @@ symboltable block.symbol_table
 tensor br.constant(value), or br.data for what a run feeds
 top_k br.topk(x, k)
 true_divide br.divide(x, y), or x / y
+unfold br.im2col(x, window)
 uniform br.random.uniform(shape)
 unique_places br.unique(x)
 unsqueeze br.expand_dims(x, axis)
