@@ -132,6 +132,28 @@ def test_all_that_has_no_operator_is_said_at_once_with_its_line() -> None:
     assert "test_from_jax.py" in str(error)
 
 
+@jax.custom_vjp
+def steep(x: Any) -> Any:
+    return x * x
+
+
+steep.defvjp(lambda x: (x * x, x), lambda x, g: (7.0 * g * x,))
+
+
+def test_a_derivative_that_is_not_kept_is_said() -> None:
+    with pytest.warns(UserWarning, match="`steep` has a derivative of its own"):
+        br.from_jax(lambda x: steep(x), X)
+
+
+def test_slopes_at_kinks_are_those_of_jax(mode: str) -> None:
+    prog, _ = br.from_jax(lambda x: jax.nn.relu(x) + jax.nn.relu6(x + 6), X)
+    with prog:
+        (grad,) = br.gradients(br.sum(prog.var("out")), prog.var("x"))
+    (got,) = br.Executor(mode=mode).run(prog, br.Scope(), feed={"x": X}, fetch=[grad])
+    wanted = jax.grad(lambda x: (jax.nn.relu(x) + jax.nn.relu6(x + 6)).sum())(X)
+    np.testing.assert_array_equal(got, wanted)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     refuses(ProgramError, "is no function", X)
     refuses(ShapeError, "has 2 axes", jnp.sin, X, sizes={"x": ["n"]})

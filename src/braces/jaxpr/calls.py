@@ -41,6 +41,27 @@ def call(parameter: str) -> Rule:
     return inlined
 
 
+def with_own_rule(e: Equation, *values: Value) -> Value | list[Value]:
+    """A function with a derivative of its own, in its place: its derivative is then ours.
+
+    Those of JAX's library say what follows from their arithmetic anyway, but at kinks, for
+    which there are operators. Others are noted.
+    """
+    closed = e.params["call_jaxpr"]
+    info = closed.jaxpr.debug_info
+    whole, name = e.runner.whole, str(info.func_name)
+    if not of_library(info.func_filename):
+        if whole is not None:
+            whole.inlined.setdefault(name, e.runner.line or info.func_filename)
+    elif name in AT_KINKS and len(values) == 1:
+        return one(name, e.lift(values[0]))
+    return e.call(closed, values)
+
+
+AT_KINKS = ("relu", "relu6")
+"""Functions of JAX's library whose slope at kinks does not follow from their arithmetic."""
+
+
 def compiled(e: Equation, *values: Value) -> list[Value]:
     """What is compiled by itself: a plain block of its name, or put in its place.
 
@@ -145,8 +166,8 @@ def _block(
 
 CALLS: Mapping[str, Rule] = {
     "cond": cond,
-    "custom_jvp_call": call("call_jaxpr"),
-    "custom_vjp_call": call("call_jaxpr"),
+    "custom_jvp_call": with_own_rule,
+    "custom_vjp_call": with_own_rule,
     "jit": compiled,
     "remat2": call("jaxpr"),
     "scan": scan,

@@ -50,11 +50,13 @@ class Whole:
         keep: From an array that is written out to a variable that holds it; `None` where it is
             small enough to be a constant.
         problems: What could not be read.
+        inlined: Functions whose own derivatives are not kept, and the lines that call them.
     """
 
     program: Builder
     keep: Callable[[Array], Var | None]
     problems: list[Problem] = field(default_factory=list[Problem])
+    inlined: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class Runner(Protocol):

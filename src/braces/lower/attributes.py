@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.dims import Dim, Size, substitute
@@ -14,12 +14,31 @@ Sizes = dict[str, int]
 """Named dimensions of a run."""
 
 
+class SymbolicSizes(Sizes):
+    """Sizes of a run that is exported: some are numbers, the others stay JAX's symbols.
+
+    Args:
+        numbers: Those that are numbers.
+        symbol: From a size to what JAX has for it.
+    """
+
+    def __init__(self, numbers: Mapping[str, int], symbol: Callable[[Size], Any]) -> None:
+        super().__init__(numbers)
+        self._symbol = symbol
+
+    def number(self, size: Size) -> Any:
+        """A size as JAX has it: a number, or a symbol that stands for one."""
+        return self._symbol(substitute(size, self))
+
+
 def size_number(size: Size, sizes: Mapping[str, int]) -> int:
     """A size of this run.
 
     Raises:
         ShapeError: It has a dimension that no feed and no variable of the run tells.
     """
+    if isinstance(sizes, SymbolicSizes):
+        return sizes.number(size)
     found = substitute(size, sizes)
     if isinstance(found, int):
         return found

@@ -1,0 +1,104 @@
+"""Programs as StableHLO: run by JAX alone, for one batch and for all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import ProgramError, UnknownNameError
+
+pytestmark = pytest.mark.unoptimized
+X = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]], "f")
+
+
+def training(batch: Any = "batch") -> tuple[br.Program, br.Var, br.Scope]:
+    with br.Program() as prog:
+        x = br.data("x", [batch, 3])
+        h = br.layers.layer_norm(br.fc(x, 4, act="relu", name="fc"))
+        loss = br.mean(br.square(br.softmax(h)))
+        br.optimizer.adam(learning_rate=0.1).minimize(loss)
+    scope = br.Scope()
+    br.Executor().init(prog, scope, seed=0)
+    return prog, loss, scope
+
+
+def read(path: Path) -> Any:
+    return jax.export.deserialize(bytearray(path.read_bytes()))
+
+
+def values_of(scope: br.Scope, wanted: Any) -> dict[str, Any]:
+    return {name: scope.find_var(name).value for name in wanted}
+
+
+def test_a_training_step_is_one_file_for_all_batches(tmp_path: Path) -> None:
+    prog, loss, scope = training()
+    path = tmp_path / "step.stablehlo"
+    br.to_stablehlo(prog, path, fetches=[loss])
+    model, states = read(path), prog.to_jax(fetches=[loss]).states
+    for rows in (X, X[:1], np.concatenate([X, X])):
+        values = values_of(scope, states)
+        (found,), after, status = model.call(values, {"x": rows})
+        (wanted,) = br.Executor().run(prog, scope, feed={"x": rows}, fetch=[loss])
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        assert not np.any(status)
+        for name, value in after.items():
+            np.testing.assert_allclose(value, scope.find_var(name).value, 1e-4, 1e-6)
+
+
+def test_values_of_a_scope_are_part_of_the_file(tmp_path: Path) -> None:
+    prog, loss, scope = training()
+    path = tmp_path / "loss.stablehlo"
+    br.to_stablehlo(prog, path, fetches=[loss], scope=scope, sizes={"batch": 2})
+    (found,), after, _ = read(path).call({}, {"x": X})
+    (wanted,) = br.Executor().run(prog, scope, feed={"x": X}, fetch=[loss])
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert not after
+
+
+def test_a_file_runs_without_braces(tmp_path: Path) -> None:
+    prog, loss, scope = training()
+    path = tmp_path / "loss.stablehlo"
+    br.to_stablehlo(prog, path, fetches=[loss], scope=scope, sizes={"batch": 2})
+    source = f"""
+import sys, jax, numpy as np
+model = jax.export.deserialize(bytearray(open({str(path)!r}, "rb").read()))
+model.call({{}}, {{"x": np.ones((2, 3), "f")}})
+assert "braces" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-I", "-c", source], check=True, timeout=120)
+
+
+def test_loops_and_text_are_written_too(tmp_path: Path) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [3])
+        loop = br.create_while()
+        with loop.block() as body:
+            y = body.add_memory(init=x)
+            body.set_condition(br.sum(y * y) > 0.5)
+            y.update(y * y * 0.25)
+        (grad,) = br.gradients([br.sum(loop.final(y))], [x])
+    path = tmp_path / "loop.stablehlo"
+    br.to_stablehlo(prog, path, fetches=[grad], room=8)
+    (found,), _, status = read(path).call({}, {"x": np.array([2.0, 0.0, 0.0], "f")})
+    np.testing.assert_allclose(found, [0.5, 0.0, 0.0])
+    assert not np.any(status)
+    br.to_stablehlo(prog, tmp_path / "loop.mlir", fetches=[grad], room=8)
+    assert "stablehlo.while" in (tmp_path / "loop.mlir").read_text()
+
+
+def test_a_size_that_must_be_a_number_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with br.Program() as prog:
+        taken = br.take(br.data("x", ["n"]), br.data("ids", [2], dtype="int32"), axis=0)
+    with pytest.raises(ProgramError, match="cannot be written") as caught:
+        br.to_stablehlo(prog, tmp_path / "taken", fetches=[taken])
+    assert "sizes={'n': 8}" in str(caught.value)
+    br.to_stablehlo(prog, tmp_path / "taken", fetches=[taken], sizes={"n": 4})
+    with pytest.raises(UnknownNameError, match="no size `m`"):
+        br.to_stablehlo(prog, tmp_path / "taken", fetches=[taken], sizes={"m": 4})
