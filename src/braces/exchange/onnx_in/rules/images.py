@@ -196,9 +196,46 @@ def places(size: Size, dtype: DType, *, align_corners: bool) -> Var:
     return (2 * in_dtype(one("arange", stop=size), dtype) - (count - 1)) / whole
 
 
+# ---- regions ---------------------------------------------------------------------------------
+
+ALIGNED = 16
+"""Since this version of `RoiAlign` a model says whether half a pixel is taken away."""
+
+
+def roi_align(node: Node) -> Var:
+    """Regions as means of samples, or as largest ones."""
+    x, rois, numbers = node.vars()
+    old = "output_half_pixel" if node.version < ALIGNED else "half_pixel"
+    made = ops.roi_align(
+        x,
+        rois,
+        numbers,
+        output_size=(node.attr("output_height", 1), node.attr("output_width", 1)),
+        spatial_scale=node.attr("spatial_scale", 1.0),
+        sampling_ratio=node.attr("sampling_ratio", 0),
+        mode=node.attr("mode", "avg"),
+        aligned=node.attr("coordinate_transformation_mode", old) == "half_pixel",
+    )
+    return in_dtype(made, x.dtype)
+
+
+def max_roi_pool(node: Node) -> Var:
+    """Regions as largest pixels; the first number of each is that of its image."""
+    x, rois = node.vars()
+    return ops.roi_pool(
+        x,
+        rois[:, 1:],
+        ops.cast(rois[:, 0], "int64"),
+        output_size=tuple(node.attr("pooled_shape")),
+        spatial_scale=node.attr("spatial_scale", 1.0),
+    )
+
+
 IMAGES: Mapping[str, Rule] = {
     "AffineGrid": affine_grid,
     "GridSample": grid_sample,
+    "MaxRoiPool": max_roi_pool,
     "Resize": resize,
+    "RoiAlign": roi_align,
     "Upsample": upsample,
 }
