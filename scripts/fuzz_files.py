@@ -21,12 +21,12 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import mutations as m
 import program_mutations as pm
@@ -89,7 +89,10 @@ def _use(program: br.Program) -> None:
     program.for_test()
 
 
-LOADERS: dict[str, tuple[Callable[[Path], None], Sequence[m.Mutation]]] = {
+Loaders: TypeAlias = "Mapping[str, tuple[Callable[[Path], None], Sequence[m.Mutation]]]"
+"""By kind of file: what reads it, and how it is damaged."""
+
+LOADERS: Loaders = {
     "program": (load_program, (*m.BYTES, *[m.mutate_fields] * 5, *[pm.mutate_program] * 8)),
     "text": (load_text, (*m.BYTES, *[m.mutate_words] * 8)),
     "model": (load_model, (*m.BYTES, *[m.mutate_header] * 5, *[pm.mutate_programs_inside] * 5)),
@@ -122,13 +125,18 @@ class Outcome:
 _watching = [False]
 
 
+def watching() -> bool:
+    """Whether a case is being loaded."""
+    return _watching[0]
+
+
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     if not _watching[0] or event in _PLAIN:
         return
     writes = event == "open" and (
         set(str(arguments[1] or "r")) & set("wax+") or _flags(arguments)
     )
-    if writes or (event.startswith(FORBIDDEN) and not _importing(event)):
+    if writes or (event.startswith(FORBIDDEN) and not importing(event)):
         raise ForbiddenError(f"{event} {arguments!r:.200}")
 
 
@@ -140,7 +148,7 @@ def _flags(arguments: tuple[Any, ...]) -> bool:
     )
 
 
-def _importing(event: str) -> bool:
+def importing(event: str) -> bool:
     """Whether Python runs a module that is imported for the first time."""
     frame = sys._getframe()  # the import system is above a late import of our own
     while frame is not None:
@@ -175,11 +183,12 @@ def run_case(
     path: Path,
     limit_s: float,
     outcome: Outcome,
+    loaders: Loaders = LOADERS,
 ) -> None:
     """Damage one file and load it."""
     rng = Random(f"{seed}/{number}")
     kind, data = rng.choice(seeds)
-    load, mutations = LOADERS[kind]
+    load, mutations = loaders[kind]
     mutation = rng.choice(mutations)
     damaged = mutation(rng, data)
     path.write_bytes(damaged)
@@ -282,11 +291,11 @@ def fuzz(first: int, count: int, seed: int, limit_s: float) -> Outcome:
         subprocess.run(here, check=True)
         seeds = [(p.suffix[1:], p.read_bytes()) for p in sorted(Path(made).iterdir())]
         os.chdir(empty)
-        _limit_memory()
+        limit_memory()
         for number in range(first, first + count):
             run_case(number, seed, seeds, Path(made, "case"), limit_s, outcome)
             if number % 20_000 == 19_999:
-                _tell(outcome, number + 1)
+                tell(outcome, number + 1)
         left = os.listdir(empty)
         assert not left, f"files were written: {left}"
         os.chdir("/")
@@ -294,7 +303,8 @@ def fuzz(first: int, count: int, seed: int, limit_s: float) -> Outcome:
     return outcome
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
+    """From here on the process is watched, and has little more memory than now."""
     signal.signal(signal.SIGPROF, _stop)
     sys.addaudithook(_watch)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -302,11 +312,22 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _tell(outcome: Outcome, done: int) -> None:
+def tell(outcome: Outcome, done: int) -> None:
+    """Print how many cases were done, and what came of them."""
     print(
         f"{done:,}: {dict(sorted(outcome.counts.items()))}, {len(outcome.findings)} findings",
         flush=True,
     )
+
+
+def report(outcome: Outcome, done: int) -> int:
+    """Print all that was found; the exit status."""
+    for key, trace in outcome.traces.items():
+        print(f"\n==== {key}: {len(outcome.findings[key])} cases\n{trace}")
+    tell(outcome, done)
+    print(f"refusals: {dict(outcome.refusals.most_common())}")
+    print(f"slowest: {outcome.slowest[0]:.2f} s, case {outcome.slowest[1]}")
+    return 1 if outcome.findings else 0
 
 
 def main() -> int:
@@ -322,12 +343,7 @@ def main() -> int:
         write_seeds(options.write_seeds)
         return 0
     outcome = fuzz(options.first, options.count, options.seed, options.limit)
-    for key, trace in outcome.traces.items():
-        print(f"\n==== {key}: {len(outcome.findings[key])} cases\n{trace}")
-    _tell(outcome, options.first + options.count)
-    print(f"refusals: {dict(outcome.refusals.most_common())}")
-    print(f"slowest: {outcome.slowest[0]:.2f} s, case {outcome.slowest[1]}")
-    return 1 if outcome.findings else 0
+    return report(outcome, options.first + options.count)
 
 
 if __name__ == "__main__":

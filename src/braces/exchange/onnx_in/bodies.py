@@ -9,6 +9,7 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dims import Dim, Shape
 from braces.dtypes import DType, ListType
+from braces.exchange.onnx_in.checking import schema_of
 from braces.exchange.onnx_in.known import Known, Value
 from braces.exchange.onnx_in.node import STANDARD, Node
 from braces.lazy import onnx
@@ -41,23 +42,15 @@ def own_functions(model: Any) -> dict[tuple[str, str], Any]:
     return {(f.domain or STANDARD, f.name): f for f in model.functions}
 
 
-def schema_of(proto: Any, version: int) -> Any:
-    """What ONNX says of an operator; `None` where it does not know it."""
-    try:
-        return onnx.defs.get_schema(proto.op_type, version, proto.domain)
-    except onnx.defs.SchemaError:
-        return None
-
-
 def has_body(proto: Any, version: int) -> bool:
     """Whether ONNX writes an operator as a graph of others."""
-    schema = schema_of(proto, version)
+    schema = schema_of(proto.op_type, version, proto.domain)
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
 def schema_body(node: Node) -> FunctionBody | None:
     """How ONNX writes a node as others; `None` where it does not."""
-    schema = schema_of(node.proto, node.version)
+    schema = schema_of(node.proto.op_type, node.version, node.proto.domain)
     if schema is None:
         return None
     found = onnx.FunctionProto()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from braces.dtypes import SHORT_NAMES, DType
-from braces.errors import DTypeError
+from braces.errors import DTypeError, ProgramError
 from braces.exchange.onnx_in.known import Array
 from braces.lazy import onnx
 
@@ -36,6 +36,14 @@ def array_of(tensor: Any) -> Array:
 
     Raises:
         DTypeError: There is no such dtype in Braces.
+        ProgramError: It holds more or fewer numbers than its shape says.
     """
     dtype = dtype_named(tensor.data_type)
-    return np.asarray(onnx.numpy_helper.to_array(tensor), dtype)
+    try:
+        return np.asarray(onnx.numpy_helper.to_array(tensor), dtype)
+    except (ValueError, TypeError, OverflowError):
+        shape = ", ".join(map(str, tensor.dims))
+        raise ProgramError(
+            f"The tensor `{tensor.name:.80}` does not hold the numbers of its shape,"
+            f" [{shape:.80}]."
+        ) from None

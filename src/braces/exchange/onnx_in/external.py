@@ -52,7 +52,7 @@ def _fill(tensor: Any, folder: Path | None) -> None:
         raise _wrong(tensor.name, "its offset or length is no number") from None
     size = path.stat().st_size
     length = size - offset if length < 0 else length
-    if offset < 0 or length > MOST_BYTES or offset + length > size:
+    if min(offset, length) < 0 or length > MOST_BYTES or offset + length > size:
         raise _wrong(
             tensor.name, f"{path.name} has {size} bytes, and {offset} + {length} are read"
         )
@@ -68,8 +68,9 @@ def _place(name: str, location: str, folder: Path | None) -> Path:
     if folder is None:
         raise _wrong(name, "the model is no file", "Give its path, and not what was loaded.")
     root = folder.resolve()
-    path = (root / location).resolve()
-    if not location or not path.is_relative_to(root):
+    inside = bool(location) and "\0" not in location
+    path = (root / location).resolve() if inside else root
+    if not inside or not path.is_relative_to(root):
         raise _wrong(name, f"{location!r:.80} lies outside of the folder of the model")
     if not path.is_file():
         raise _wrong(name, f"there is no file {location!r:.80} beside the model")

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from braces.errors import FileFormatError, ProgramError
 from braces.exchange.onnx_in.bodies import versions_of
+from braces.exchange.onnx_in.checking import check_texts
 from braces.exchange.onnx_in.node import STANDARD
 from braces.lazy import onnx
 
@@ -58,8 +59,10 @@ def admit(model: Any, file: str) -> dict[str, int]:
     """The versions of a model's operators.
 
     Raises:
-        FileFormatError: It has no graph, or is older than what is read.
+        FileFormatError: It has no graph, names that are no text, or is older than what is
+            read.
     """
+    check_texts(model, file)
     if not model.HasField("graph"):
         raise FileFormatError(f"{file} is no model of ONNX: it has no graph.")
     versions = versions_of(model.opset_import)

@@ -12,6 +12,7 @@ from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.dtypes import DType
 from braces.errors import ProgramError
+from braces.exchange.onnx_in.checking import attributes_of
 from braces.exchange.onnx_in.dtypes import array_of, dtype_named
 from braces.exchange.onnx_in.known import Known, Value
 from braces.lazy import onnx
@@ -120,9 +121,14 @@ class Node:
 
     @staticmethod
     def of(names: Names, proto: Any) -> Node:
-        """The node of a record."""
-        attrs = {a.name: onnx.helper.get_attribute_value(a) for a in proto.attribute}
-        return Node(names, proto, attrs)
+        """The node of a record.
+
+        Raises:
+            ProgramError: Its attributes, or how many inputs and outputs it has, are not what
+                ONNX says of the operator.
+        """
+        version = names.versions.get(proto.domain or STANDARD, 1)
+        return Node(names, proto, attributes_of(proto, version))
 
     def over(self, op_type: str, *values: Value, **attrs: Any) -> Node:
         """This node as one of ONNX's own, with other inputs and some other attributes."""
@@ -151,9 +157,8 @@ class Node:
     # ---- attributes --------------------------------------------------------------------------
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """An attribute, or what stands for it where it is left out; bytes as text."""
-        found = self.attrs.get(name, default)
-        return found.decode() if isinstance(found, bytes) else found
+        """An attribute, or what stands for it where it is left out."""
+        return self.attrs.get(name, default)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """An attribute that is 0 or 1."""
@@ -172,7 +177,7 @@ class Node:
 
     def texts(self, name: str) -> list[str]:
         """An attribute that is a list of texts."""
-        return [text.decode() for text in self.attr(name, [])]
+        return list(self.attr(name, ()))
 
     def dtype_attr(self, name: str, default: Any = None) -> DType:
         """An attribute that names a dtype."""

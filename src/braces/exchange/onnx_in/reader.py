@@ -29,11 +29,14 @@ from braces.exchange.onnx_in.dtypes import array_of
 from braces.exchange.onnx_in.folding import fold
 from braces.exchange.onnx_in.known import Array, Known, Value
 from braces.exchange.onnx_in.names import cleaned, free, rename_made
-from braces.exchange.onnx_in.node import Missing, Names, Node, Rule
+from braces.exchange.onnx_in.node import Missing, Names, Node, Rule, operator_of
 from braces.exchange.onnx_in.rules import RULES
+from braces.exchange.onnx_in.sizes import Unknown
 from braces.ir.records import PARAMETER, STATE, Literal, Source
 
-DEEPEST = 64
+MOST_NODES = 1 << 17
+"""What a model is at most when all its functions are written out."""
+DEEPEST = 48
 """Functions within functions, and graphs within graphs."""
 FARTHEST = 200
 """How many nodes a size is followed back through."""
@@ -47,6 +50,10 @@ class NeedsValue(Exception):
     def __init__(self, names: set[str]) -> None:
         super().__init__(names)
         self.names = names
+
+
+class Endless(ProgramError):
+    """Functions that call themselves, or so many that reading them would take forever."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +115,20 @@ class Reader:
         """Read nodes, in order."""
         for proto in nodes:
             self._count += 1
+            if self._count > MOST_NODES:
+                raise Endless(
+                    f"{self.file} has more than {MOST_NODES} nodes, those of each call of a"
+                    " function counted."
+                )
             with self.program.at(Source(self.file, self._count)):
                 self._read(names, proto)
 
     def _read(self, names: Names, proto: Any) -> None:
         try:
-            with self.attempt():
+            with self.attempt(), _sensible(proto):
                 made = self._made(names, proto)
+        except Endless:
+            raise
         except (BracesError, Missing) as error:
             if isinstance(error, BracesError):
                 self._note(names, proto, error)
@@ -201,8 +215,7 @@ class Reader:
     def _deeper(self) -> Generator[None]:
         self._depth += 1
         if self._depth > DEEPEST:
-            self._depth = 0
-            raise ProgramError(
+            raise Endless(
                 f"Functions and graphs of this model nest deeper than {DEEPEST}.",
                 fix="No function of a model may call itself.",
             )
@@ -330,6 +343,30 @@ def _read_by(proto: Any) -> Iterator[str]:
     for attribute in proto.attribute:
         for inner in attribute.g.node:
             yield from _read_by(inner)
+
+
+@contextmanager
+def _sensible(proto: Any) -> Generator[None]:
+    """Inside, what only a node that makes no sense leads to is said of the node.
+
+    Attributes and counts are held against ONNX's schemas before a rule runs; what they leave
+    open, a permutation of other axes, say, a rule trips over. Models that are right never come
+    here: ONNX's own suite holds that.
+    """
+    try:
+        yield
+    except BracesError:
+        raise
+    except Unknown:
+        raise ProgramError(
+            f"{operator_of(proto):.80} computes with what is no size.",
+            fix="Fix sizes that it follows from, sizes={'N': 1}.",
+        ) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ProgramError(
+            f"{operator_of(proto):.80} makes no sense: {type(error).__name__}, {error!s:.200}",
+            fix="onnx.checker.check_model(model, full_check=True) may tell more.",
+        ) from error
 
 
 def _size(item: Any, dtype: Any) -> Var:

@@ -26,6 +26,10 @@ FAR = 10**9
 """Bounds of slices from here on mean the end of the axis; no file holds a longer one."""
 
 
+LONGEST_RANGE = 1 << 24
+"""The longest row of numbers from one to another that is written into a program."""
+
+
 def constant(node: Node) -> Known:
     """What is written in the node."""
     written = node.tensor("value")
@@ -142,7 +146,9 @@ def split(node: Node) -> tuple[Value, ...]:
     axis = node.axis("axis", 0, len(shape))
     given = node.ints(1, "The sizes") if node.version >= 13 else node.attr("split")
     if given is None:
-        given = _equal_parts(shape[axis], node.attr("num_outputs", wanted))
+        if node.attr("num_outputs", wanted) != wanted:
+            node.refuse(f"has {wanted} outputs, and not as many as it says")
+        given = _equal_parts(shape[axis], wanted)
     x = node.value(0)
     if isinstance(x, Known) and x.small and not x.weight and sum(given) == shape[axis]:
         parts = np.split(x.array, np.cumsum(np.asarray(given, np.int64))[:-1], axis)
@@ -235,6 +241,8 @@ def range_(node: Node) -> Var:
     start, limit, delta = (bound.items()[0] for bound in bounds)
     dtype = bounds[0].dtype
     if not any(isinstance(v, Dim) for v in (start, limit, delta)):
+        if delta and abs(limit - start) / abs(delta) > LONGEST_RANGE:
+            node.refuse(f"counts further than {LONGEST_RANGE}")
         numbers = counted(start, limit, delta).astype(dtype)
         return one("constant", value=Literal.of(numbers))
     if delta != 1:

@@ -90,12 +90,18 @@ def stft(node: Node) -> Var:
     return in_dtype(pairs_of(frequencies(pieces, None, 2, onesided=onesided)), x.dtype)
 
 
+MOST_WEIGHTS = 1 << 24
+"""The most weights of Mel's scale that are written into a program."""
+
+
 def mel_weights(node: Node) -> Known:
     """From the bins of a spectrum to bins of Mel's scale, as overlapping triangles."""
     said = ("bands", "length", "rate", "lowest", "highest")
     bands, length, rate, lowest, highest = (
         node.number(at, f"The {what}") for at, what in enumerate(said)
     )
+    if not 0 <= bands * length <= MOST_WEIGHTS:
+        node.refuse(f"has {bands} bands of {length} numbers")
     edges = mel_edges(bands, lowest, highest)
     places = np.floor((length + 1) * edges / rate).astype(np.int64)
     weights = triangles(int(length) // 2 + 1, places)

@@ -1,0 +1,133 @@
+"""Damage models of ONNX in many ways, and read them: each is refused, or becomes a program.
+
+    python scripts/fuzz_onnx.py --count 50000 --seed 0
+
+The models are the small ones of ONNX's own backend suite, all operators among them. Anything
+else than a `BracesError` is a finding, and so is a case that runs long, takes much memory, or
+opens another file than those of its folder. `--first N --count 1` runs a case again. Exit
+status 0 where nothing was found, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import fuzz_files as f
+import mutations as m
+import numpy as np
+import onnx
+import onnx_mutations as om
+from onnx_cases import cases
+
+import braces as br
+
+LARGEST = 20_000
+"""Models of more bytes are weights mostly."""
+KIND = "onnx"
+
+
+def load_onnx(path: Path) -> None:
+    """Read a model as it is; where it is refused, with values of its inputs too."""
+    try:
+        _use(br.from_onnx(path)[0])
+    except br.BracesError:
+        _use(br.from_onnx(path, inputs=_examples(path))[0])
+
+
+def _use(program: br.Program) -> None:
+    br.verify(program, all=True)
+    assert str(br.Program.from_bytes(program.to_bytes())) == str(program)
+
+
+def _examples(path: Path) -> dict[str, Any]:
+    """A small array for each input, and a list for each sequence."""
+    try:
+        model = onnx.ModelProto.FromString(path.read_bytes())
+        return {entry.name: _example(entry.type) for entry in model.graph.input}
+    except Exception:  # no model, or names that are no text: the importer has said so
+        return {}
+
+
+def _example(type_: Any) -> Any:
+    if type_.WhichOneof("value") == "sequence_type":
+        return [np.ones(2, np.float32)] * 2
+    sizes = [axis.dim_value for axis in type_.tensor_type.shape.dim]
+    integer = type_.tensor_type.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+    dtype = np.int64 if integer else np.float32
+    return np.ones([n if 0 < n < 5 else 2 for n in sizes[:6]], dtype)
+
+
+LOADERS: f.Loaders = {
+    KIND: (
+        load_onnx,
+        (*m.BYTES, *[m.mutate_fields] * 5, *[om.mutate_model] * 15, om.mutate_text),
+    )
+}
+
+
+def fuzz(first: int, count: int, seed: int, limit_s: float) -> f.Outcome:
+    """Run cases, each in a folder with nothing but the model and one file of weights."""
+    outcome = f.Outcome()
+    warnings.simplefilter("ignore")  # NumPy tells of numbers that overflow
+    models = [(case.folder / "model.onnx").read_bytes() for case in cases().values()]
+    small = [(KIND, data) for data in models if len(data) <= LARGEST]
+    with tempfile.TemporaryDirectory() as made:
+        Path(made, "here").write_bytes(bytes(64))
+        path = Path(made, "case")
+        _warm_up([data for _, data in small], path)
+        sys.addaudithook(_reading(made))
+        f.limit_memory()
+        for number in range(first, first + count):
+            f.run_case(number, seed, small, path, limit_s, outcome, LOADERS)
+            if number % 5_000 == 4_999:
+                f.tell(outcome, number + 1)
+        left = sorted(os.listdir(made))
+        assert left == ["case", "here"], f"files were written: {left}"
+    return outcome
+
+
+def _warm_up(models: Sequence[bytes], path: Path) -> None:
+    """Import all that reading models imports."""
+    for model in models[::20]:
+        path.write_bytes(model)
+        with suppress(br.BracesError):
+            load_onnx(path)
+
+
+def _reading(folder: str) -> Any:
+    """What refuses to open files that lie elsewhere."""
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open" or not f.watching():
+            return
+        place = arguments[0]
+        if isinstance(place, str | bytes | os.PathLike) and not f.importing(event):
+            whole = os.path.realpath(os.fsdecode(place))
+            if not whole.startswith((folder, sys.prefix, sys.base_prefix)):
+                raise f.ForbiddenError(f"open {whole:.200}")
+
+    return watch
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=5_000, help="how many cases")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=10.0, help="seconds of CPU for a case")
+    options = parser.parse_args()
+    outcome = fuzz(options.first, options.count, options.seed, options.limit)
+    return f.report(outcome, options.first + options.count)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
