@@ -17,7 +17,7 @@ def check_texts(model: Any, file: str) -> None:
         FileFormatError: There is one.
     """
     for message in _messages(model):
-        for field in _fields(type(message).DESCRIPTOR, message.DESCRIPTOR.full_name)[0]:
+        for field in _fields(message.DESCRIPTOR)[0]:
             found = getattr(message, field)
             texts = [found] if isinstance(found, str | bytes) else found
             if any(isinstance(text, bytes) for text in texts):
@@ -30,16 +30,15 @@ def _messages(message: Any) -> Iterator[Any]:
     while pending:
         found = pending.pop()
         yield found
-        _, one, many = _fields(type(found).DESCRIPTOR, found.DESCRIPTOR.full_name)
+        _, one, many = _fields(found.DESCRIPTOR)
         pending += [getattr(found, name) for name in one if found.HasField(name)]
         for name in many:
             pending += getattr(found, name)
 
 
 @functools.cache
-def _fields(descriptor: Any, name: str) -> tuple[list[str], list[str], list[str]]:
+def _fields(descriptor: Any) -> tuple[list[str], list[str], list[str]]:
     """The fields of a kind of message that hold texts, a message, and many messages."""
-    del name  # descriptors of one kind are equal
     texts, one, many = list[str](), list[str](), list[str]()
     for field in descriptor.fields:
         if field.type == field.TYPE_STRING:
