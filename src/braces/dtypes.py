@@ -3,7 +3,10 @@
     type   := tensor | "list<" tensor ">"
     tensor := dtype "[" (size ("," size)*)? "]"
     dtype  := "bool" | "i8" … "i64" | "u8" … "u64" | "f16" | "bf16" | "f32" | "f64" | "c64" |
-    "c128"
+    "c128" | "f8e4m3fn" | "f8e4m3fnuz" | "f8e5m2" | "f8e5m2fnuz" | "f8e8m0fnu"
+
+The last five are stored only: they are moved, and converted from and to others, but nothing is
+computed with them.
 
 A dtype is a `numpy.dtype`; what a user may write for one is `"float32"`, `"f32"`,
 `numpy.float32`, `float`, or a dtype.
@@ -25,12 +28,12 @@ from braces.errors import DTypeError, FileFormatError, ShapeError
 
 __all__ = [
     "DType", "ListType", "TensorType", "Type", "dtype_of", "is_float", "is_integer",
-    "parse_type", "short_name",
+    "is_stored", "parse_type", "short_name",
 ]  # fmt: skip
 
 DType: TypeAlias = "np.dtype[Any]"
 
-SHORT_NAMES: dict[str, DType] = {
+COMPUTED: dict[str, DType] = {
     "bool": np.dtype(np.bool_),
     **{f"i{8 * n}": np.dtype(f"int{8 * n}") for n in (1, 2, 4, 8)},
     **{f"u{8 * n}": np.dtype(f"uint{8 * n}") for n in (1, 2, 4, 8)},
@@ -41,6 +44,12 @@ SHORT_NAMES: dict[str, DType] = {
     "c64": np.dtype(np.complex64),
     "c128": np.dtype(np.complex128),
 }
+STORED: dict[str, DType] = {
+    f"f8{kind}": np.dtype(getattr(ml_dtypes, f"float8_{kind}"))
+    for kind in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+}
+SHORT_NAMES: dict[str, DType] = COMPUTED | STORED
+_STORED = frozenset(STORED.values())
 _SHORT_OF = {dtype: name for name, dtype in SHORT_NAMES.items()}
 _LONG_NAMES = {dtype.name: dtype for dtype in SHORT_NAMES.values()}
 _PYTHON = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
@@ -88,7 +97,12 @@ def short_name(dtype: DType) -> str:
 
 def is_float(dtype: DType) -> bool:
     """Whether gradients exist for this dtype: real floating point, or complex."""
-    return dtype.kind in "fc" or dtype == SHORT_NAMES["bf16"]
+    return (dtype.kind in "fc" and dtype.itemsize > 1) or dtype == SHORT_NAMES["bf16"]
+
+
+def is_stored(dtype: DType) -> bool:
+    """Whether arrays of this dtype are only stored, and not computed with."""
+    return dtype in _STORED
 
 
 def is_integer(dtype: DType) -> bool:

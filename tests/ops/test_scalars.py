@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dtypes import SHORT_NAMES, short_name
+from braces.dtypes import COMPUTED, short_name
 from braces.ops.rules import promote
 
 SPELLINGS: dict[str, Callable[[Any], Any]] = {
@@ -26,12 +26,12 @@ INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 def beside(number: Any) -> dict[str, str]:
     """The rule as a table: from the dtype of a variable to that of the sum with a number."""
     if isinstance(number, bool):
-        return {name: name for name in SHORT_NAMES}
+        return {name: name for name in COMPUTED}
     if isinstance(number, int):
-        return {name: name for name in SHORT_NAMES} | {"bool": "i64"}
+        return {name: name for name in COMPUTED} | {"bool": "i64"}
     if isinstance(number, float):
-        return {name: name if name in FLOATS + COMPLEX else "f32" for name in SHORT_NAMES}
-    return dict.fromkeys(SHORT_NAMES, "c64") | {"f64": "c128", "c128": "c128"}
+        return {name: name if name in FLOATS + COMPLEX else "f32" for name in COMPUTED}
+    return dict.fromkeys(COMPUTED, "c64") | {"f64": "c128", "c128": "c128"}
 
 
 @pytest.mark.parametrize("number", [True, 3, 0.1, 1 + 2j])
@@ -40,17 +40,17 @@ def test_a_number_takes_the_dtype_of_the_variable_however_it_is_written(
     spelling: str, number: Any
 ) -> None:
     found: dict[str, str] = {}
-    for name in SHORT_NAMES:
+    for name in COMPUTED:
         with br.Program():
             x = br.data("x", [2], name)
             found[name] = short_name((x + SPELLINGS[spelling](number)).dtype)
-            assert (SPELLINGS[spelling](number) + x).dtype == SHORT_NAMES[found[name]]
+            assert (SPELLINGS[spelling](number) + x).dtype == COMPUTED[found[name]]
     assert found == beside(number)
 
 
 @pytest.mark.parametrize("array", [np.ones(2, kind) for kind in ("f8", "f4", "u1", "?")])
 def test_an_array_with_axes_keeps_its_dtype_and_promotes(array: Any) -> None:
-    for dtype in SHORT_NAMES.values():
+    for dtype in COMPUTED.values():
         with br.Program():
             assert (br.data("x", [2], dtype) + array).dtype == promote(dtype, array.dtype)
 
@@ -149,4 +149,4 @@ def test_a_number_that_fits_is_taken(mode: str, value: Any, dtype: str) -> None:
         made = br.constant(value, dtype)
     got = br.Executor(mode=mode).run(prog, br.Scope(), fetch=made)
     assert got == value
-    assert got.dtype == SHORT_NAMES[dtype]
+    assert got.dtype == COMPUTED[dtype]

@@ -39,8 +39,11 @@ def may_become(given: Any, declared: Any) -> bool:
     return is_integer(declared) and given.kind in "biu"
 
 
-@pytest.mark.parametrize("given", SHORT_NAMES)
-@pytest.mark.parametrize("declared", SHORT_NAMES)
+WITH_ZERO = [name for name in SHORT_NAMES if name != "f8e8m0fnu"]
+
+
+@pytest.mark.parametrize("given", WITH_ZERO)
+@pytest.mark.parametrize("declared", WITH_ZERO)
 def test_an_array_is_converted_where_its_kind_allows_it(given: str, declared: str) -> None:
     array = np.array([0, 1], SHORT_NAMES[given])
     if may_become(array.dtype, SHORT_NAMES[declared]):

@@ -17,7 +17,7 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from braces.dtypes import SHORT_NAMES
+from braces.dtypes import COMPUTED, SHORT_NAMES, STORED
 from braces.errors import FileFormatError, UnknownNameError
 from braces.storage import tensors
 from braces.storage.tensors import Array, open_tensors, write_tensors
@@ -135,7 +135,7 @@ def test_names_in_other_scripts_come_back(tmp_path: Path) -> None:
 def test_the_bytes_are_those_that_the_library_writes(tmp_path: Path) -> None:
     record = {"é": 'a "b" \\ /\n\x01', "list": [1, {"a": None}]}
     whole = json.dumps({"format": "braces.test", "version": 1, **record})
-    plain = {short: dtype for short, dtype in SHORT_NAMES.items() if short != "c128"}
+    plain = {short: dtype for short, dtype in COMPUTED.items() if short != "c128"}
     wanted = {
         f"{shape}/{short}": sample(dtype, shape)
         for short, dtype in plain.items()
@@ -158,7 +158,7 @@ def test_the_bytes_are_those_that_the_library_writes(tmp_path: Path) -> None:
 
 
 def test_the_library_reads_what_is_written(tmp_path: Path) -> None:
-    dtypes = {short: dtype for short, dtype in SHORT_NAMES.items() if short != "c128"}
+    dtypes = {short: dtype for short, dtype in COMPUTED.items() if short != "c128"}
     wanted = {short: sample(dtype, (2, 3)) for short, dtype in dtypes.items()}
     write_tensors(tmp_path / "f", wanted, "braces.test")
     found = dict(safetensors.deserialize((tmp_path / "f").read_bytes()))
@@ -167,6 +167,22 @@ def test_the_library_reads_what_is_written(tmp_path: Path) -> None:
         assert found[short]["dtype"] == short.upper()
         assert found[short]["shape"] == [2, 3]
         assert bytes(found[short]["data"]) == array.tobytes()
+
+
+@pytest.mark.parametrize("short", STORED)
+def test_what_is_only_stored_reads_as_bytes_elsewhere(short: str, tmp_path: Path) -> None:
+    array = np.array([1, 2, 0.5]).astype(STORED[short])
+    write_tensors(tmp_path / "f", {"x": array}, "braces.test")
+    found = safetensors.numpy.load_file(tmp_path / "f")
+    np.testing.assert_array_equal(found["x"], array.view("u1"))
+
+
+@pytest.mark.parametrize("stored", [{"x": "f32"}, {"y": "f8e5m2"}, {"x": 3}, ["x"], "x"])
+def test_a_record_of_what_is_only_stored_is_checked(stored: Any, tmp_path: Path) -> None:
+    arrays = {"x": np.zeros(3, "u1"), "z": np.zeros(3)}
+    write_tensors(tmp_path / "f", arrays, "braces.test", stored=stored)
+    with pytest.raises(FileFormatError, match="no array of bytes"):
+        read_all(tmp_path / "f")
 
 
 def test_complex128_reads_as_pairs_elsewhere(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.dtypes import BOOL, FLOAT32, FLOAT64, INT64, SHORT_NAMES, DType, is_float
+from braces.dtypes import BOOL, FLOAT32, FLOAT64, INT64, SHORT_NAMES, DType, is_float, is_stored
 from braces.errors import BracesError, DTypeError, array_fix
 from braces.ir.records import Literal
 
@@ -54,7 +54,7 @@ def numbers(value: Any) -> np.ndarray[Any, Any]:
         raise DTypeError(
             f"{value!r:.80} cannot become an array.", given=str(error), fix=fix
         ) from None
-    if array.dtype.kind not in "biuf" and not is_float(array.dtype):
+    if array.dtype.kind not in "biuf" and not (is_float(array.dtype) or is_stored(array.dtype)):
         raise DTypeError(
             f"{value!r:.80} is not a number, nor an array of numbers.",
             fix="Pass a number, a nested list of numbers, or a NumPy array.",
@@ -169,7 +169,8 @@ def converted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]
             return made if finite.all() or (finite == np.isfinite(array)).all() else None
         # What an integer dtype cannot hold differs on the way back, or was out of its range.
         same = np.array_equal(made.astype(array.dtype), array)
-    return made if same and (dtype == BOOL or _in_range(array, dtype)) else None
+    within = dtype == BOOL or is_stored(dtype) or _in_range(array, dtype)
+    return made if same and within else None
 
 
 def _in_range(array: np.ndarray[Any, Any], dtype: DType) -> bool:

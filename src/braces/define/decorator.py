@@ -136,6 +136,7 @@ def op(
     picks: tuple[str, ...] = (),
     joins: str = "",
     operations: Operations = None,
+    stored: bool = False,
     lists: bool = False,
     function: bool = True,
     examples: tuple[str, ...] = (),
@@ -192,6 +193,8 @@ def op(
             types by slot, outputs among them. `prog.cost()` counts them. Where it is not said
             it is 1, for sums of products as many as there are products and sums; what has axes
             with a `!` should say it.
+        stored: Whether it takes numbers that are only stored, as 8-bit floats, although it has
+            operations; what has none takes them anyway.
         lists: Whether it handles lists, which are no arrays.
         function: Whether `br` has a function made from it; not where users write it otherwise,
             as `x[...]`, or call a function written by hand.
@@ -249,7 +252,7 @@ def op(
             random=random, costly=costly, commutative=commutative, neutral=neutral or {},
             uniform=uniform, changes_only=changes_only, product=product,
             additive=additive or product, adds_to=adds_to,
-            picks=picks, joins=joins, operations=operations, lists=lists,
+            picks=picks, joins=joins, operations=operations, stored=stored, lists=lists,
             function=function, examples=examples, version=version,
         )  # fmt: skip
         _check_words(definition)

@@ -91,6 +91,7 @@ class OpDef:
         operations: How many operations it takes for each combination of the entries of its
             axes, or a function of types and attributes that tells how many in all; `None`
             where the axes tell. See `braces.define.counting`.
+        stored: Whether it takes numbers that are only stored, although it has operations.
         lists: Whether it handles lists, which are no arrays.
         transparent: Whether what its blocks bind counts as bound where it stands, so that one
             output may be moved by another.
@@ -134,6 +135,7 @@ class OpDef:
     picks: tuple[str, ...] = ()
     joins: str = ""
     operations: Operations = None
+    stored: bool = False
     lists: bool = False
     transparent: bool = False
     function: bool = True
@@ -170,6 +172,12 @@ class OpDef:
     def owns_blocks(self) -> bool:
         """Whether blocks are among the attributes."""
         return any(spec.holds_blocks for spec in self.attrs)
+
+    @cached_property
+    def takes_stored(self) -> bool:
+        """Whether it takes numbers that are only stored: it moves them, or says so."""
+        moves = self.operations == 0 or bool(self.changes_only)
+        return self.stored or moves or self.owns_blocks
 
     @cached_property
     def stem(self) -> str:

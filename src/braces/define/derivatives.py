@@ -150,7 +150,8 @@ def _vjp_of(base: OpDef) -> OpDef:
     return DerivedVjp(
         f"{base.type}.vjp", inputs, base.attrs, outputs, base.kernel,
         f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
-        costly=base.costly, suffix=suffix, cotangents=cotangents,
+        costly=base.costly, stored=base.takes_stored, suffix=suffix,
+        cotangents=cotangents,
         axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, cotangents),
     )  # fmt: skip
 
@@ -164,8 +165,8 @@ def _jvp_of(base: OpDef) -> OpDef:
     return DerivedJvp(
         f"{base.type}.jvp", inputs, base.attrs, outputs, base.kernel,
         f"Directional derivative of {base.type}.", base=base,
-        differentiable=base.differentiable, costly=base.costly, suffix=suffix,
-        cotangents=cotangents,
+        differentiable=base.differentiable, costly=base.costly, stored=base.takes_stored,
+        suffix=suffix, cotangents=cotangents,
         axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, linear),
     )  # fmt: skip
 

@@ -16,8 +16,8 @@ from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
 from braces.define.shapes import Shapes, check_sizes, shapes_of
 from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
-from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, unifies
-from braces.errors import OpDefinitionError, ShapeError
+from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, is_stored, unifies
+from braces.errors import DTypeError, OpDefinitionError, ShapeError
 from braces.ir.records import Attr, Op
 from braces.ir.walk import dimensions
 from braces.lazy import jax
@@ -102,6 +102,8 @@ def infer_lightly(
     outer: Mapping[str, Type] | None = None,
 ) -> dict[str, tuple[Type, ...]] | None:
     """What `infer` gives, where that needs no kernel and so no JAX; else `None`."""
+    if not definition.takes_stored:
+        _refuse_stored(definition, types)
     if definition.owns_blocks:
         return definition.infer_blocks(context, types, attrs, outer or {})
     if definition.infer_rule is not None:
@@ -116,6 +118,19 @@ def infer_lightly(
     if isinstance(definition, DerivedJvp):
         return _infer_jvp(infer_lightly, definition, types, attrs, wanted, context)
     return _mirrored(definition, wanted, types) if definition.suffix else None
+
+
+def _refuse_stored(definition: OpDef, types: Types) -> None:
+    """Refuse to compute with numbers that are only stored."""
+    for slot, found in types.items():
+        for type_ in found:
+            dtype = (type_.element if isinstance(type_, ListType) else type_).dtype
+            if is_stored(dtype):
+                raise DTypeError(
+                    f"{definition.type} does not compute with {dtype}, which is only stored.",
+                    given=f"{slot}: {type_}",
+                    fix="Cast it first: br.cast(x, 'float32').",
+                )
 
 
 def _types_by_slot(

@@ -37,6 +37,7 @@ def chosen(what: str, condition: DType, x: DType, y: DType) -> DType:
 @op(
     axes="..., ..., ... -> ...",
     dtypes=chosen,
+    stored=True,
     examples=(
         "condition=bool[2,3] x=f32[2,3] y=f32[2,3]",
         "condition=bool[b,1] x=f32[b,4] y=f32[]",

@@ -7,6 +7,7 @@ from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.dtypes import DType, is_float
 from braces.lazy import jax, jnp
+from braces.ops.eight_bits import rounded
 from braces.ops.rules import (
     Backward,
     common,
@@ -273,6 +274,8 @@ def casting(what: str, x: DType, *, dtype: DType) -> DType:
         "x=f32[4] dtype=i32",
         "x=i64[] dtype=bool",
         "x=bool[0,b] dtype=f32",
+        "x=f32[b,3] dtype=f8e4m3fn",
+        "x=f8e4m3fn[3] dtype=f32",
     ),
 )
 def cast(x: Tensor, *, dtype: DType) -> Tensor:
@@ -284,7 +287,9 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        dtype: The dtype of the result. To bool, all but zero is true.
+        dtype: The dtype of the result. To bool, all but zero is true. A number that a float
+            of one byte is too small for becomes infinite, or NaN where it has no infinity;
+            `br.clip` it first to have the largest.
 
     Outputs:
         out: dtype[*shape].
@@ -292,7 +297,7 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
     Raises:
         DTypeError: From complex to real numbers.
     """
-    return x.astype(dtype)
+    return rounded(x, dtype)
 
 
 @cast.gradient

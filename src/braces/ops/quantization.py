@@ -24,12 +24,24 @@ from braces.define.axes import (
     shape_of,
 )
 from braces.define.decorator import Tensor, op
-from braces.dtypes import FLOAT32, FLOAT64, INT32, SHORT_NAMES, DType, is_float, is_integer
+from braces.dtypes import (
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    SHORT_NAMES,
+    STORED,
+    DType,
+    is_float,
+    is_integer,
+)
 from braces.errors import DTypeError
 from braces.lazy import jnp
+from braces.ops.eight_bits import saturated
 from braces.ops.rules import promote
 
 UINT8 = SHORT_NAMES["u8"]
+EIGHT_BITS = frozenset(dtype for name, dtype in STORED.items() if name != "f8e8m0fnu")
+"""Floats of one byte that numbers are rounded to."""
 NARROW = 2
 """The most bytes of an integer that stands for a float."""
 
@@ -120,8 +132,11 @@ def quantizing(
     if x.kind in "bc":
         raise DTypeError(f"{what} takes real numbers, not {x}.")
     check_scale(what, scale)
-    if not is_integer(dtype) or dtype.itemsize > NARROW:
-        raise DTypeError(f"{what} makes no {dtype}.", fix="Use int8, uint8, int16 or uint16.")
+    if not (is_integer(dtype) and dtype.itemsize <= NARROW) and dtype not in EIGHT_BITS:
+        raise DTypeError(
+            f"{what} makes no {dtype}.",
+            fix="Use int8, uint8, int16, uint16, or a float of 8 bits with a sign.",
+        )
     check_zero_point(what, zero_point, dtype)
     return dtype
 
@@ -129,6 +144,7 @@ def quantizing(
 @op(
     axes=scaled,
     dtypes=quantizing,
+    stored=True,
     differentiable=False,
     operations=4,
     examples=(
@@ -136,6 +152,7 @@ def quantizing(
         "x=f64[b] scale=f64[] zero_point=u8[]",
         "x=i32[3] scale=f32[] dtype=i16",
         "x=f16[2,b] scale=f16[] dtype=u16",
+        "x=f32[b,3] scale=f32[] dtype=f8e4m3fn",
     ),
 )
 def quantize(
@@ -161,7 +178,8 @@ def quantize(
         zero_point: dtype, as `scale`. What stands for 0; may be absent, and is 0 then.
 
     Attributes:
-        dtype: int8, uint8, int16 or uint16.
+        dtype: int8, uint8, int16, uint16, or a float of 8 bits with a sign: then nothing is
+            rounded but to such floats, and zero points are 0.
         axis: The axis along which scales differ; `None` where there is one for all.
         block: How many entries of the axis share a scale; 0 where each has its own.
 
@@ -173,7 +191,10 @@ def quantize(
         DTypeError: `x` is not real, or a zero point has another dtype.
     """
     wide = promote(scale.dtype, FLOAT32)
-    out = jnp.round(quotient(x, spread(scale, x, axis, block)).astype(wide))
+    out = quotient(x, spread(scale, x, axis, block)).astype(wide)
+    if dtype in EIGHT_BITS:
+        return saturated(out, dtype)
+    out = jnp.round(out)
     if zero_point is not None:
         out = out + spread(zero_point, x, axis, block).astype(wide)
     limits = np.iinfo(dtype)
@@ -186,8 +207,8 @@ def dequantizing(
     """A rule for dtypes: that of the scale."""
     del attrs
     check_scale(what, scale)
-    if not is_integer(x) or x.itemsize > INT32.itemsize:
-        raise DTypeError(f"{what} takes integers of 32 bits at most, not {x}.")
+    if not (is_integer(x) and x.itemsize <= INT32.itemsize) and x not in EIGHT_BITS:
+        raise DTypeError(f"{what} takes integers of 32 bits at most, or floats of 8, not {x}.")
     check_zero_point(what, zero_point, x)
     return scale
 
@@ -195,12 +216,14 @@ def dequantizing(
 @op(
     axes=scaled,
     dtypes=dequantizing,
+    stored=True,
     operations=2,
     examples=(
         *examples("i8", "i8"),
         "x=u8[b] scale=f64[] zero_point=u8[]",
         "x=i32[3] scale=f64[3] axis=0",
         "x=u16[b,2] scale=f64[2] axis=1",
+        "x=f8e4m3fn[3] scale=f32[]",
     ),
 )
 def dequantize(
@@ -216,7 +239,7 @@ def dequantize(
         out[i] = (x[i] - zero_point[j]) * scale[j]
 
     Inputs:
-        x: int[*shape], of 32 bits at most.
+        x: int[*shape], of 32 bits at most, or floats of 8 bits, whose zero points are 0.
         scale: float. One number; float[n] for an axis of size n; or the shape of `x` with one
             entry for each block along `axis`.
         zero_point: The dtype of `x`, as `scale`. What stands for 0; may be absent, and is 0
@@ -234,8 +257,8 @@ def dequantize(
         DTypeError: `x` has no integers, or a zero point has another dtype.
     """
     wide = promote(scale.dtype, FLOAT32)
-    out = x.astype("int32")
-    if zero_point is not None:
+    out = x.astype(wide if x.dtype in EIGHT_BITS else "int32")
+    if zero_point is not None and out.dtype == INT32:
         out = out - spread(zero_point, x, axis, block).astype("int32")
     factor = spread(scale, x, axis, block).astype(wide)
     return (out.astype(wide) * factor).astype(scale.dtype)

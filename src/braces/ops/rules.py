@@ -11,7 +11,7 @@ import numpy as np
 from braces.builder.append import describe_operands, one
 from braces.builder.var import Var, tensor_type
 from braces.define.axes import AxisError, axis_at, operated_axes
-from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float
+from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float, is_stored
 from braces.errors import DTypeError
 from braces.ir.records import Op
 from braces.lazy import jnp
@@ -23,7 +23,8 @@ def promote(*dtypes: DType) -> DType:
     """The dtype of a result that mixes these: as the array API; a float wins over integers.
 
     Raises:
-        DTypeError: Signed and unsigned 64-bit integers, which no integer dtype can hold both.
+        DTypeError: Signed and unsigned 64-bit integers, which no integer dtype can hold both,
+            or what is only stored beside another dtype.
     """
     result = dtypes[0]
     for dtype in dtypes[1:]:
@@ -33,6 +34,11 @@ def promote(*dtypes: DType) -> DType:
 
 
 def _promote_two(left: DType, right: DType) -> DType:
+    if is_stored(left) or is_stored(right):
+        raise DTypeError(
+            f"{left} and {right} are not mixed, for one is only stored.",
+            fix="Use br.cast on one of them.",
+        )
     if is_float(left) != is_float(right):
         return left if is_float(left) else right
     if is_float(left):

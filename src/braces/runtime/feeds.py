@@ -9,7 +9,7 @@ import numpy as np
 
 from braces.builder.program import Builder
 from braces.builder.scalars import converted
-from braces.dtypes import TensorType, is_float, is_integer, short_name
+from braces.dtypes import TensorType, is_float, is_integer, is_stored, short_name
 from braces.errors import FeedError, ProgramError, array_fix, suggest
 from braces.ir.records import VarInfo
 from braces.lower.attributes import Sizes, bind_sizes
@@ -132,6 +132,8 @@ def _kept(array: Any, dtype: Any) -> Any:
 
 def _forbidden(given: Any, declared: Any, written: bool) -> str:
     """Why no value of a dtype may become another, or nothing."""
+    if is_stored(given) or is_stored(declared):
+        return "what is only stored is fed as it is"
     if given.kind not in "biu" and not is_float(given):
         return "it holds no numbers"
     if declared.kind == "b":

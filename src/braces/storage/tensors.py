@@ -25,7 +25,14 @@ from typing import Any, TypeGuard
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from braces.dtypes import HIGHEST_RANK, SHORT_NAMES, TensorType, short_name
+from braces.dtypes import (
+    COMPUTED,
+    HIGHEST_RANK,
+    STORED,
+    TensorType,
+    is_stored,
+    short_name,
+)
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.atomic import replacing
 from braces.ir.files import check_regular
@@ -39,8 +46,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _RECORD = "braces"
 _ALIGNMENT = 8
-_COMPLEX = SHORT_NAMES["c128"]
-_DTYPES = {short.upper(): dtype for short, dtype in SHORT_NAMES.items() if dtype != _COMPLEX}
+_COMPLEX = COMPUTED["c128"]
+_DTYPES = {short.upper(): dtype for short, dtype in COMPUTED.items() if dtype != _COMPLEX}
 _ORDER = (
     "u64", "i64", "f64", "c64", "f32", "u32", "i32",
     "bf16", "f16", "u16", "i16", "i8", "u8", "bool",
@@ -70,6 +77,9 @@ def write_tensors(
     whole = {"format": kind, "version": VERSION, **record}
     if wide:
         whole["complex128"] = wide
+    bytes_ = {name: short_name(a.dtype) for name, a in arrays.items() if is_stored(a.dtype)}
+    if bytes_:
+        whole["stored"] = dict(sorted(bytes_.items()))
     order = sorted(arrays, key=lambda name: (_ORDER.index(_form(arrays[name])[0]), name))
     sorted_arrays = {name: arrays[name] for name in order}
     header = _header(sorted_arrays, json.dumps(whole, allow_nan=False))
@@ -83,6 +93,8 @@ def _form(array: Array) -> tuple[str, tuple[int, ...]]:
     """Dtype and shape as the format has them."""
     if array.dtype == _COMPLEX:
         return "f64", (*array.shape, 2)
+    if is_stored(array.dtype):
+        return "u8", array.shape
     return short_name(array.dtype), array.shape
 
 
@@ -190,7 +202,8 @@ def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
 def _opened(path: str, handle: Any) -> TensorFile:
     record = _record(handle.metadata())
     types = {readable_name(name): _type(name, handle) for name in handle.offset_keys()}
-    return TensorFile(path, _with_complex(types, record), record, handle)
+    types = _with_stored(_with_complex(types, record), record)
+    return TensorFile(path, types, record, handle)
 
 
 def _record(metadata: Mapping[str, str] | None) -> dict[str, Any]:
@@ -243,6 +256,20 @@ def _with_complex(
         if pairs is None or pairs.dtype != np.float64 or pairs.shape[-1:] != (2,):
             raise FileFormatError(f"`{name!r:.80}` is no complex array.", fix=_DAMAGED)
         types[name] = TensorType(_COMPLEX, pairs.shape[:-1])
+    return types
+
+
+def _with_stored(
+    types: dict[str, TensorType], record: Mapping[str, Any]
+) -> dict[str, TensorType]:
+    """Floats of one byte, which the library has no arrays for, are written as bytes."""
+    found = record.get("stored", {})
+    for name, short in found.items() if is_object(found) else [(found, None)]:
+        bytes_ = types.get(name) if isinstance(name, str) else None
+        dtype = STORED.get(short) if isinstance(short, str) else None
+        if bytes_ is None or bytes_.dtype != np.uint8 or dtype is None:
+            raise FileFormatError(f"`{name!r:.80}` is no array of bytes.", fix=_DAMAGED)
+        types[name] = bytes_.with_dtype(dtype)
     return types
 
 

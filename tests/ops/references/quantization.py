@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from references import Array, Reference, between, positive
@@ -22,14 +23,21 @@ def beside(x: Array, parameter: Array, axis: int | None, block: int) -> Array:
 
 
 def quantize(x: Array, scale: Array, zero: Any, dtype: Any, axis: Any, block: int) -> Array:
-    limits = np.iinfo(dtype)
-    found = np.rint(x.astype("f8") / beside(x, scale, axis, block).astype("f8"))
+    found = x.astype("f8") / beside(x, scale, axis, block).astype("f8")
+    if np.dtype(dtype).name.startswith("float8"):
+        limits = ml_dtypes.finfo(dtype)
+        return np.clip(found, float(limits.min), float(limits.max)).astype("f4").astype(dtype)
+    limits, found = np.iinfo(dtype), np.rint(found)
     found = found if zero is None else found + beside(x, zero, axis, block)
     return np.clip(found, limits.min, limits.max).astype(dtype)
 
 
 def dequantize(x: Array, scale: Array, zero: Any, axis: Any, block: int) -> Array:
-    found = x.astype("f8") if zero is None else x - beside(x, zero, axis, block).astype("f8")
+    found = (
+        x.astype("f8")
+        if zero is None
+        else x.astype("f8") - beside(x, zero, axis, block).astype("f8")
+    )
     return (found * beside(x, scale, axis, block)).astype(scale.dtype)
 
 

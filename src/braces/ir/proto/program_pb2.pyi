@@ -33,6 +33,11 @@ class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DTYPE_F64: _ClassVar[DType]
     DTYPE_C64: _ClassVar[DType]
     DTYPE_C128: _ClassVar[DType]
+    DTYPE_F8E4M3FN: _ClassVar[DType]
+    DTYPE_F8E4M3FNUZ: _ClassVar[DType]
+    DTYPE_F8E5M2: _ClassVar[DType]
+    DTYPE_F8E5M2FNUZ: _ClassVar[DType]
+    DTYPE_F8E8M0FNU: _ClassVar[DType]
 VAR_KIND_UNSPECIFIED: VarKind
 VAR_KIND_VALUE: VarKind
 VAR_KIND_DATA: VarKind
@@ -55,6 +60,11 @@ DTYPE_F32: DType
 DTYPE_F64: DType
 DTYPE_C64: DType
 DTYPE_C128: DType
+DTYPE_F8E4M3FN: DType
+DTYPE_F8E4M3FNUZ: DType
+DTYPE_F8E5M2: DType
+DTYPE_F8E5M2FNUZ: DType
+DTYPE_F8E8M0FNU: DType
 
 class ProgramDesc(_message.Message):
     __slots__ = ("format", "format_version", "producer", "main", "updates", "startup", "locations", "op_versions", "op_modules", "complete")

@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from braces.builder.var import Var
-from braces.dtypes import BOOL, DType, is_float
+from braces.dtypes import BOOL, STORED, DType, is_float, is_stored
 from braces.exchange.onnx_in.known import Known, Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
 
+POWERS = STORED["f8e8m0fnu"]
+"""Powers of two: exponents without anything else."""
 SAME = {
     "Abs": "abs", "Acos": "arccos", "Add": "add", "And": "logical_and", "Asin": "arcsin",
     "Atan": "arctan", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Det": "det",
@@ -100,14 +103,45 @@ def clip(node: Node) -> Var:
 def cast(node: Node) -> Value:
     """The same numbers in another dtype; sizes stay sizes."""
     value, dtype = node.value(0), node.dtype_attr("to")
-    if isinstance(value, Known) and value.plain and not value.weight:
+    known = isinstance(value, Known) and value.plain and not value.weight
+    if isinstance(value, Known) and known and not is_stored(dtype):
         return Known.of(value.numbers().astype(dtype))
-    return in_dtype(node.var(0), dtype)
+    return converted(node, node.var(0), dtype)
 
 
 def cast_like(node: Node) -> Var:
     """The same numbers in the dtype of another array."""
-    return in_dtype(node.var(0), node.var(1).dtype)
+    return converted(node, node.var(0), node.var(1).dtype)
+
+
+def converted(node: Node, x: Var, dtype: DType) -> Var:
+    """The same numbers in another dtype; of one byte, the largest for what is beyond it."""
+    if not is_stored(dtype) or not is_float(x.dtype):
+        return in_dtype(x, dtype)
+    saturate = node.flag("saturate", default=True)
+    if dtype == POWERS:
+        return powers(x, node.attr("round_mode", "up"), saturate)
+    if saturate:
+        largest = float(ml_dtypes.finfo(dtype).max)
+        x = ops.clip(x, min=-largest, max=largest)
+    return ops.cast(x, dtype)
+
+
+def powers(x: Var, way: str, saturate: bool) -> Var:
+    """Powers of two: those of the exponents, of which the next one may be nearer."""
+    bits = ops.bitcast(ops.abs(ops.cast(x, "float32")), dtype="uint32")
+    exponent = ops.bitwise_right_shift(bits, ops.full_like(bits, 23))
+    rest = ops.bitwise_and(bits, ops.full_like(bits, 2**23 - 1))
+    half = ops.full_like(rest, 2**22)
+    after_half = ops.where(exponent == 0, rest > half, rest >= half)
+    more = {
+        "up": ops.where(exponent == 0, rest > half, rest > 0),
+        "down": ops.zeros_like(rest, dtype="bool"),
+    }.get(way, after_half)
+    found = exponent + ops.cast(more, "uint32")
+    found = ops.minimum(found, ops.full_like(found, 254 if saturate else 255))
+    found = ops.where(ops.isnan(x), ops.full_like(found, 255), found)
+    return ops.bitcast(ops.cast(found, "uint8"), dtype=POWERS)
 
 
 def is_infinite(node: Node) -> Var:

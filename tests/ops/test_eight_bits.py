@@ -1,0 +1,104 @@
+"""Floats of one byte: moved, converted, saved, and not computed with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import braces as br
+from braces.dtypes import STORED
+from braces.errors import DTypeError, FeedError
+
+pytestmark = pytest.mark.unoptimized
+KINDS = pytest.mark.parametrize("short", STORED)
+
+
+def numbers(short: str) -> Any:
+    return np.array([[1, 2, 4], [0.5, 8, 0.25]]).astype(STORED[short])
+
+
+@KINDS
+def test_they_are_moved_as_they_are(mode: str, short: str) -> None:
+    x = numbers(short)
+    with br.Program() as program:
+        given = br.data("x", [2, 3], short)
+        kept = br.constant(x)
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            xt = net.add_input(given)
+            before = net.add_memory(init=kept[0])
+            before.update(xt)
+            net.add_output(before)
+        out = [
+            br.concat([given, kept], axis=0), br.transpose(given)[::-1],
+            br.take(given, [1, 0], axis=0), br.reshape(given, [-1]), rnn(),
+            br.where([[True], [False]], given, given[::-1]),
+        ]  # fmt: skip
+    found = br.Executor(mode=mode).run(program, br.Scope(), feed={"x": x}, fetch=out)
+    want = [
+        np.concatenate([x, x]), x.T[::-1], x[::-1], x.reshape(-1), x[[0, 0]], x[[0, 0]],
+    ]  # fmt: skip
+    for got, right in zip(found, want, strict=True):
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got.view("u1"), np.ascontiguousarray(right).view("u1"))
+
+
+@KINDS
+def test_nothing_is_computed_with_them(short: str) -> None:
+    with br.Program():
+        x = br.data("x", [2, 3], short)
+        for build in (lambda: x + 1.0, lambda: br.exp(x), lambda: br.sum(x), lambda: x == x):
+            with pytest.raises(DTypeError, match=r"does not compute(.|\n)*br.cast") as caught:
+                build()
+            assert short in str(caught.value)
+        with pytest.raises(DTypeError, match="are not mixed"):
+            br.concat([x, br.data("y", [2, 3])], axis=0)
+        with pytest.raises(DTypeError, match="are not mixed"):
+            br.where(True, x, br.data("z", [2, 3], "int8"))
+
+
+@KINDS
+def test_they_are_fed_as_they_are(short: str) -> None:
+    with br.Program() as program:
+        x = br.data("x", [2], short)
+    with pytest.raises(FeedError, match="what is only stored is fed as it is"):
+        br.Executor().run(program, br.Scope(), feed={"x": np.ones(2, "f4")}, fetch=x)
+
+
+@pytest.mark.parametrize("short", [name for name in STORED if name != "f8e8m0fnu"])
+def test_numbers_are_rounded_as_numpy_rounds_them(mode: str, short: str) -> None:
+    dtype = STORED[short]
+    x = np.linspace(-300, 300, 1201, dtype="f4")
+    x = np.concatenate([x, x * 1e-6, [0.0, np.nan, np.inf, -np.inf, 1e6, -1e-9]]).astype("f4")
+    with br.Program() as program:
+        given = br.data("x", x.shape)
+        small = br.cast(given, short)
+        back = br.cast(small, "float32")
+        q = br.quantize(given, 1.0, dtype=short)
+    found = br.Executor(mode=mode).run(
+        program, br.Scope(), feed={"x": x}, fetch=[small, back, q]
+    )
+    np.testing.assert_array_equal(found[0].astype("f4"), x.astype(dtype).astype("f4"))
+    np.testing.assert_array_equal(found[1], x.astype(dtype).astype("f4"))
+    largest = float(ml_dtypes.finfo(dtype).max)
+    np.testing.assert_array_equal(
+        found[2].astype("f4"), x.clip(-largest, largest).astype(dtype).astype("f4")
+    )
+
+
+@KINDS
+def test_parameters_come_back_from_files(short: str, tmp_path: Path) -> None:
+    x = numbers(short)
+    with br.Program() as program:
+        w = br.parameter("w", x.shape, init=x, dtype=short, trainable=False)
+        out = br.cast(w, "float32") * 2.0
+    scope, other, exe = br.Scope(), br.Scope(), br.Executor()
+    exe.init(program, scope)
+    br.save_parameters(scope, tmp_path / "p")
+    br.load_parameters(other, tmp_path / "p")
+    assert other.get_var("w").value.dtype == x.dtype
+    np.testing.assert_array_equal(exe.run(program, other, fetch=out), x.astype("f4") * 2)
