@@ -122,8 +122,8 @@ def converted(node: Node, x: Var, dtype: DType) -> Var:
     if dtype == POWERS:
         return powers(x, node.attr("round_mode", "up"), saturate)
     if saturate:
-        limits: Any = ml_dtypes.finfo(dtype)
-        largest = float(limits.max)
+        limits: Callable[..., Any] = ml_dtypes.finfo
+        largest = float(limits(dtype).max)
         x = ops.clip(x, min=-largest, max=largest)
     return ops.cast(x, dtype)
 
