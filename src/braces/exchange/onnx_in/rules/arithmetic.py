@@ -17,6 +17,8 @@ from braces.frontend import functions as ops
 
 POWERS = STORED["f8e8m0fnu"]
 """Powers of two: exponents without anything else."""
+LIMITS: Callable[[DType], Any] = ml_dtypes.finfo
+"""What floats of a dtype can be."""
 SAME = {
     "Abs": "abs", "Acos": "arccos", "Add": "add", "And": "logical_and", "Asin": "arcsin",
     "Atan": "arctan", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Det": "det",
@@ -122,8 +124,7 @@ def converted(node: Node, x: Var, dtype: DType) -> Var:
     if dtype == POWERS:
         return powers(x, node.attr("round_mode", "up"), saturate)
     if saturate:
-        limits: Callable[..., Any] = ml_dtypes.finfo
-        largest = float(limits(dtype).max)
+        largest = float(LIMITS(dtype).max)
         x = ops.clip(x, min=-largest, max=largest)
     return ops.cast(x, dtype)
 
