@@ -1,0 +1,1 @@
+"""Programs of torch.export as ours: `importer` declares, `reader` walks, `rules` builds."""

@@ -1,0 +1,141 @@
+"""A program of torch.export as one of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.source import says_where
+from braces.builder.var import Var
+from braces.errors import BracesError, ProgramError
+from braces.exchange.onnx_in.known import Array
+from braces.exchange.onnx_in.names import cleaned, free
+from braces.exchange.onnx_in.node import Missing
+from braces.exchange.onnx_in.reader import Problem, unreadable
+from braces.exchange.torch_in.convert import dtype_from, is_torch, size_from
+from braces.exchange.torch_in.reader import Reader
+from braces.exchange.torch_in.rules.making import scalar
+from braces.frontend.variables import data
+from braces.ir.records import PARAMETER, STATE, VALUE
+from braces.program import Program
+
+
+@says_where
+def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
+    """A program of `torch.export.export` as one of ours, and the values of what it keeps.
+
+    Every operator becomes a few of ours, called after the nodes of the export; `torch.cond`,
+    `while_loop`, `scan` and `map` become branches and loops with blocks of their own, and so do
+    recurrent layers. Parameters and buffers keep the module's names for them; what a module
+    that trains writes into its buffers, as batch norm does, the program's `updates` say. An
+    axis that is `torch.export.Dim("batch")` has the symbolic size `batch`.
+
+    Args:
+        exported: What `torch.export.export(module, args)` gives.
+
+    Returns:
+        The program, whose `feeds` and `fetches` are in the order of the module's inputs and
+        outputs, and the values of its parameters and states by name, for `scope.update`.
+
+    Raises:
+        ProgramError: The export has what no program has; the message lists all of that, with
+            the module's own lines.
+
+    Example:
+        >>> import braces as br
+        >>> import torch                                             # doctest: +SKIP
+        >>> module = torch.nn.Linear(3, 1)                           # doctest: +SKIP
+        >>> exported = torch.export.export(module, (torch.ones(2, 3),))  # doctest: +SKIP
+        >>> prog, values = br.from_torch(exported)                   # doctest: +SKIP
+        >>> prog.feeds, list(values)                                 # doctest: +SKIP
+        (('input',), ['weight', 'bias'])
+    """
+    if not is_torch(exported, "ExportedProgram"):
+        raise ProgramError(
+            f"{exported!r:.80} is no program of torch.export.",
+            fix="Call br.from_torch(torch.export.export(module, args)).",
+        )
+    whole = exported.run_decompositions({})  # only what writes in place is written otherwise
+    program = Program()
+    reader = Reader(program)
+    with program:
+        given = _declare(reader, whole)
+        made = reader.run(whole.graph_module, given)
+        if not reader.problems:
+            _give(reader, whole, made)
+    if reader.problems:
+        raise unreadable(reader.problems, "The exported program")
+    return program, reader.values
+
+
+# ---- inputs ----------------------------------------------------------------------------------
+
+
+def _declare(reader: Reader, exported: Any) -> list[Any]:
+    """What the placeholders of an export stand for, in order."""
+    nodes = [node for node in exported.graph.nodes if node.op == "placeholder"]
+    specs = exported.graph_signature.input_specs
+    given, seen = list[Any](), dict[int, Var]()
+    for node, spec in zip(nodes, specs, strict=True):
+        try:
+            given.append(_input(reader, exported, node, spec, seen))
+        except BracesError as error:
+            reader.problems.append(Problem("input", f"`{node.name}`", error))
+            given.append(Missing)
+    return given
+
+
+def _input(reader: Reader, exported: Any, node: Any, spec: Any, seen: dict[int, Var]) -> Any:
+    kind = spec.kind.name
+    if kind == "USER_INPUT":
+        return _fed(node, spec)
+    if kind not in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+        raise ProgramError(f"An input that is a {kind.lower()} is not read.")
+    kept = exported.state_dict.get(spec.target)
+    tensor = exported.constants[spec.target] if kept is None else kept
+    if kind == "CONSTANT_TENSOR":
+        return reader.constant(spec.target, tensor) if node.users else None
+    if id(tensor) not in seen:  # weights that are tied are one parameter
+        called, trainable = PARAMETER if kind == "PARAMETER" else STATE, tensor.requires_grad
+        seen[id(tensor)] = reader.persistable(
+            spec.target, tensor, called, trainable=trainable and kind == "PARAMETER"
+        )
+    return seen[id(tensor)]
+
+
+def _fed(node: Any, spec: Any) -> Any:
+    """An input of the module: an array that is fed, or a number that it was exported with."""
+    said = node.meta.get("val")
+    if not is_torch(said, "FakeTensor"):
+        return said
+    shape = [size_from(size) for size in said.shape]
+    return data(cleaned(spec.arg.name, "input"), shape, dtype=dtype_from(said.dtype))
+
+
+# ---- outputs ---------------------------------------------------------------------------------
+
+
+def _give(reader: Reader, exported: Any, made: Sequence[Any]) -> None:
+    """Make what an export gives what the program gives, and keep what it writes."""
+    for spec, value in zip(exported.graph_signature.output_specs, made, strict=True):
+        try:
+            _output(reader, spec, value)
+        except BracesError as error:
+            reader.problems.append(Problem("output", f"`{spec.arg.name}`", error))
+
+
+def _output(reader: Reader, spec: Any, value: Any) -> None:
+    program, kind = reader.program, spec.kind.name
+    if kind in ("BUFFER_MUTATION", "PARAMETER_MUTATION"):
+        program.update(cleaned(spec.target), value)
+    elif kind != "USER_OUTPUT":
+        raise ProgramError(
+            f"A {kind.replace('_', ' ').lower()} is no output of a program.",
+            fix="Return what the module writes into its inputs.",
+        )
+    elif value is not None:
+        var = value if isinstance(value, Var) else scalar(value)
+        plain = var.info.kind == VALUE and var.name not in program.results
+        name = free(program.table, cleaned(spec.arg.name or "output", "output"))
+        program.give(var.name if plain else one("identity", var, name=name).name)

@@ -1,0 +1,348 @@
+"""Rules of operators that work number by number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Dim
+from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
+from braces.errors import ProgramError
+from braces.exchange.torch_in.convert import in_dtype
+from braces.frontend import functions as ops
+
+# ---- dtypes ----------------------------------------------------------------------------------
+
+
+def rank_of(dtype: DType) -> int:
+    """Bool, integer, float, complex: which wins where arrays meet."""
+    if dtype.kind == "c":
+        return 3
+    return 2 if is_float(dtype) else int(dtype.kind != "b")
+
+
+def common(*values: Any) -> DType:
+    """The dtype in which torch computes with these.
+
+    Arrays come first, then arrays of no axes, then numbers; later ones count only where they
+    are of a higher kind.
+    """
+    arrays = [v for v in values if isinstance(v, Var)]
+    found: DType | None = None
+    for group in (
+        [v.dtype for v in arrays if v.ndim],
+        [v.dtype for v in arrays if not v.ndim],
+        [_dtype_of_number(v) for v in values if not isinstance(v, Var)],
+    ):
+        if group:
+            meant = reduce(_wider, group)
+            if found is None or rank_of(meant) > rank_of(found):
+                found = meant
+    return FLOAT32 if found is None else found
+
+
+def _wider(left: DType, right: DType) -> DType:
+    if rank_of(left) != rank_of(right):
+        return left if rank_of(left) > rank_of(right) else right
+    return np.promote_types(left, right)
+
+
+def _dtype_of_number(value: Any) -> DType:
+    if isinstance(value, bool):
+        return BOOL
+    return INT64 if isinstance(value, int | Dim) else FLOAT32
+
+
+def operand(value: Any, dtype: DType) -> Any:
+    """A variable, number or size in a dtype."""
+    if isinstance(value, Dim):
+        value = one("size", value=value, dtype=INT64)
+    if isinstance(value, Var):
+        return in_dtype(value, dtype)
+    return np.asarray(value).astype(dtype)
+
+
+def as_float(x: Var) -> Var:
+    """The numbers themselves, where they are floats, else as float32."""
+    return x if is_float(x.dtype) else in_dtype(x, FLOAT32)
+
+
+# ---- rules -----------------------------------------------------------------------------------
+
+
+def binary(op_type: str, logical: str = "") -> Callable[..., Var]:
+    """An operator of two, in their common dtype; on bools another one."""
+
+    def computed(x: Any, y: Any) -> Var:
+        dtype = common(x, y)
+        chosen = logical if logical and dtype == BOOL else op_type
+        return ops.function_of(chosen)(operand(x, dtype), operand(y, dtype))
+
+    return computed
+
+
+def unary(op_type: str) -> Callable[[Var], Var]:
+    """An operator of one array of floats."""
+    return lambda x: ops.function_of(op_type)(as_float(x))
+
+
+add_, subtract, multiply = binary("add", "logical_or"), binary("subtract"), binary("multiply")
+multiply_ = binary("multiply", "logical_and")
+
+
+def add(x: Any, y: Any, *, alpha: Any = 1) -> Var:
+    """X + alpha y."""
+    return add_(x, y if alpha == 1 else multiply(y, alpha))
+
+
+def sub(x: Any, y: Any, *, alpha: Any = 1) -> Var:
+    """X - alpha y."""
+    return subtract(x, y if alpha == 1 else multiply(y, alpha))
+
+
+def rsub(x: Any, y: Any, alpha: Any = 1) -> Var:
+    """Y - alpha x."""
+    return sub(y, x, alpha=alpha)
+
+
+def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Var:
+    """A quotient, rounded down or towards zero where that is said."""
+    dtype = common(x, y)
+    if rounding_mode == "floor":
+        return floor_divide(x, y)
+    if rounding_mode == "trunc" and not is_float(dtype):
+        low, given = floor_divide(x, y), (operand(x, dtype), operand(y, dtype))
+        up = ops.not_equal(low * given[1], given[0]) & (low < 0)
+        return low + in_dtype(up, dtype)
+    wide = dtype if is_float(dtype) else FLOAT32
+    made = ops.divide(operand(x, wide), operand(y, wide))
+    return made if rounding_mode is None else ops.trunc(made)
+
+
+floor_divide, remainder = binary("floor_divide"), binary("remainder")
+
+
+def fmod(x: Any, y: Any) -> Var:
+    """What is left of a division, with the sign of what is divided."""
+    dtype = common(x, y)
+    a, b = operand(x, dtype), operand(y, dtype)
+    return ops.sign(a) * ops.remainder(ops.abs(a), ops.abs(b))
+
+
+def power(x: Any, y: Any) -> Var:
+    """A power; of small whole exponents, products."""
+    if isinstance(x, Var) and isinstance(y, int | float) and y in (1, 2, 0.5, -1):
+        x = x if float(y).is_integer() and y > 0 else as_float(x)
+        made = {1: ops.identity, 2: ops.square, 0.5: ops.sqrt, -1: ops.reciprocal}
+        return made[y](x)
+    return binary("pow")(x, y)
+
+
+def where(condition: Var, x: Any, y: Any) -> Var:
+    """One of two numbers."""
+    dtype = common(x, y)
+    return ops.where(in_dtype(condition, BOOL), operand(x, dtype), operand(y, dtype))
+
+
+def clamp(x: Var, low: Any = None, high: Any = None) -> Var:
+    """Numbers, or the bounds that they lie beyond."""
+    dtype = common(*(v for v in (x, low, high) if v is not None))
+    x = in_dtype(x, dtype)
+    x = x if low is None else ops.maximum(x, operand(low, dtype))
+    return x if high is None else ops.minimum(x, operand(high, dtype))
+
+
+def bitwise(op_type: str, logical: str) -> Callable[..., Var]:
+    """An operator on bits; on bools the one of truth values."""
+    return binary(op_type, logical)
+
+
+def inverted(x: Var) -> Var:
+    """All bits the other way, or truth values."""
+    return ops.logical_not(x) if x.dtype == BOOL else ops.bitwise_invert(x)
+
+
+def logical(op_type: str) -> Callable[..., Var]:
+    """An operator on truth values: what is not zero is true."""
+    return lambda *xs: ops.function_of(op_type)(*(in_dtype(x, BOOL) for x in xs))
+
+
+def rounded(x: Var, *, decimals: int = 0) -> Var:
+    """The nearest whole number, or one of so many decimals."""
+    if not is_float(x.dtype):
+        return x
+    scale = 10.0**decimals
+    return ops.round(x) if not decimals else ops.round(x * scale) / scale
+
+
+def whole(op_type: str) -> Callable[[Var], Var]:
+    """A rounding, which leaves integers alone."""
+    return lambda x: ops.function_of(op_type)(x) if is_float(x.dtype) else x
+
+
+def cast_to(x: Var, dtype: Any = None, *rest: Any) -> Var:
+    """The same numbers, in another dtype where one is said."""
+    return x if dtype is None or isinstance(dtype, bool) else in_dtype(x, dtype)
+
+
+def to_copy(x: Var, *, dtype: Any = None) -> Var:
+    """The same numbers, in another dtype where one is said."""
+    return cast_to(x, dtype)
+
+
+def same(x: Var, *rest: Any, **options: Any) -> Var:
+    """The array itself: a copy, a view of it, or another order in memory."""
+    return x
+
+
+def area_sine(x: Var) -> Var:
+    """The inverse of sinh."""
+    x = as_float(x)
+    size = ops.abs(x)
+    return ops.sign(x) * ops.log1p(size + size * size / (1 + ops.sqrt(size * size + 1)))
+
+
+def area_cosine(x: Var) -> Var:
+    """The inverse of cosh."""
+    x = as_float(x)
+    return ops.log(x + ops.sqrt((x - 1) * (x + 1)))
+
+
+def area_tangent(x: Var) -> Var:
+    """The inverse of tanh."""
+    x = as_float(x)
+    return 0.5 * (ops.log1p(x) - ops.log1p(-x))
+
+
+def lerp(x: Var, y: Var, weight: Any) -> Var:
+    """A number on the way from one to another."""
+    return x + weight * (y - x)
+
+
+def addcmul(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
+    """X + value a b."""
+    return add(x, multiply(a, b), alpha=value)
+
+
+def addcdiv(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
+    """X + value a / b."""
+    return add(x, ops.divide(a, b), alpha=value)
+
+
+def nan_to_num(x: Var, nan: Any = None, above: Any = None, below: Any = None) -> Var:
+    """Numbers, others instead of those that are none or infinite."""
+    if not is_float(x.dtype):
+        return x
+    if x.dtype.kind != "f" and (above is None or below is None):
+        raise ProgramError(f"The largest number of {x.dtype} must be said.")
+    limits = np.finfo(x.dtype) if above is None or below is None else None
+    high, low = (limits.max, limits.min) if limits is not None else (above, below)
+    high, low = (high if above is None else above), (low if below is None else below)
+    x = ops.where(ops.isnan(x), operand(nan or 0.0, x.dtype), x)
+    x = ops.where(x == math.inf, operand(high, x.dtype), x)
+    return ops.where(x == -math.inf, operand(low, x.dtype), x)
+
+
+def clamp_max(x: Var, high: Any) -> Var:
+    """Numbers, or the bound that they lie above."""
+    return clamp(x, None, high)
+
+
+def erfc(x: Var) -> Var:
+    """One less the error function."""
+    return 1.0 - ops.erf(as_float(x))
+
+
+def exp2(x: Var) -> Var:
+    """A power of two."""
+    return ops.exp(as_float(x) * math.log(2.0))
+
+
+def log10(x: Var) -> Var:
+    """The logarithm to base 10."""
+    return ops.log(as_float(x)) / math.log(10.0)
+
+
+def to_device(x: Var, device: str, *rest: Any) -> Var:
+    """The same numbers, in another dtype where one is said."""
+    return cast_to(x, *rest)
+
+
+def to_other(x: Var, other: Var, *rest: Any) -> Var:
+    """The same numbers in the dtype of another array."""
+    return in_dtype(x, other.dtype)
+
+
+ARITHMETIC: Mapping[str, Callable[..., Any]] = {
+    **{name: unary(op_type) for name, op_type in {
+        "acos": "arccos", "asin": "arcsin", "atan": "arctan", "cos": "cos", "cosh": "cosh",
+        "erf": "erf", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
+        "log2": "log2", "reciprocal": "reciprocal", "rsqrt": "rsqrt", "sigmoid": "sigmoid",
+        "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+        "silu": "silu", "mish": "mish", "special_expit": "sigmoid",
+    }.items()},
+    **{name: binary(op_type) for name, op_type in {
+        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+        "ge": "greater_equal", "maximum": "maximum", "minimum": "minimum",
+        "atan2": "arctan2", "hypot": "hypot", "logaddexp": "logaddexp",
+        "floor_divide": "floor_divide", "remainder": "remainder",
+        "bitwise_left_shift": "bitwise_left_shift", "__lshift__": "bitwise_left_shift",
+        "bitwise_right_shift": "bitwise_right_shift", "__rshift__": "bitwise_right_shift",
+    }.items()},
+    **{name: bitwise(f"bitwise_{word}", f"logical_{word}") for word in ("and", "or", "xor")
+       for name in (f"bitwise_{word}", f"__{word}__")},
+    **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
+    **{name: whole(name) for name in ("ceil", "floor", "trunc")},
+    **dict.fromkeys(
+        ("alias", "alias_copy", "clone", "contiguous", "copy_to", "detach", "lift_fresh",
+         "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg", "item",
+         "_local_scalar_dense"), same,
+    ),
+    "detach": ops.stop_gradient,
+    "abs": ops.abs,
+    "acosh": area_cosine,
+    "add": add,
+    "addcdiv": addcdiv,
+    "addcmul": addcmul,
+    "asinh": area_sine,
+    "atanh": area_tangent,
+    "bitwise_not": inverted,
+    "clamp": clamp,
+    "clamp_max": clamp_max,
+    "clamp_min": clamp,
+    "clip": clamp,
+    "conj": ops.conj,
+    "div": div,
+    "erfc": erfc,
+    "exp2": exp2,
+    "fmod": fmod,
+    "imag": ops.imag,
+    "isfinite": ops.isfinite,
+    "isinf": ops.isinf,
+    "isnan": ops.isnan,
+    "lerp": lerp,
+    "log10": log10,
+    "mul": multiply_,
+    "nan_to_num": nan_to_num,
+    "neg": ops.negative,
+    "pow": power,
+    "real": ops.real,
+    "round": rounded,
+    "rsub": rsub,
+    "sgn": ops.sign,
+    "sign": ops.sign,
+    "square": ops.square,
+    "sub": sub,
+    "to.device": to_device,
+    "to.dtype": cast_to,
+    "to.other": to_other,
+    "_to_copy": to_copy,
+    "type_as": to_other,
+    "where": where,
+}  # fmt: skip

@@ -1,0 +1,236 @@
+"""Rules of what slides windows over arrays, and of what resizes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from braces.builder.append import call
+from braces.builder.var import Var
+from braces.define.kinds import Padding
+from braces.dims import Dim, Size, divide_exactly
+from braces.dtypes import INT64
+from braces.errors import ProgramError, ShapeError
+from braces.exchange.onnx_in import sizes
+from braces.exchange.torch_in.convert import in_dtype
+from braces.frontend import functions as ops
+
+Ints = Sequence[int] | int
+
+
+def each(given: Ints, rank: int) -> tuple[int, ...]:
+    """A number for each axis; one number is for all."""
+    found = (given,) if isinstance(given, int) else tuple(given)
+    return found * rank if len(found) == 1 else found
+
+
+def both_ends(padding: Ints | str, rank: int) -> Padding:
+    """Padding of both ends of each axis."""
+    if isinstance(padding, str):
+        return "same" if padding == "same" else "valid"
+    return tuple(n for n in each(padding, rank) for _ in range(2))
+
+
+def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule that takes one example without an axis for it, too."""
+
+    def computed(x: Var, *rest: Any, **options: Any) -> Any:
+        if x.ndim > rank + 1:
+            return rule(x, *rest, **options)
+        made = rule(ops.expand_dims(x, axis=0), *rest, **options)
+        if isinstance(made, Var):
+            return ops.squeeze(made, axis=0)
+        return tuple(ops.squeeze(part, axis=0) for part in made)
+
+    return computed
+
+
+# ---- convolutions ----------------------------------------------------------------------------
+
+
+def conv(rank: int) -> Callable[..., Var]:
+    """A convolution over so many axes."""
+
+    def computed(
+        x: Var, w: Var, b: Var | None = None, stride: Ints = 1, padding: Ints | str = 0,
+        dilation: Ints = 1, groups: int = 1,
+    ) -> Var:  # fmt: skip
+        return call(
+            f"conv{rank}d", x, w, b,
+            stride=each(stride, rank), padding=both_ends(padding, rank),
+            dilation=each(dilation, rank), groups=groups,
+        )  # fmt: skip
+
+    return batched(rank, computed)
+
+
+def conv_transpose(rank: int) -> Callable[..., Var]:
+    """A transposed convolution over so many axes."""
+
+    def computed(
+        x: Var, w: Var, b: Var | None = None, stride: Ints = 1, padding: Ints = 0,
+        extra: Ints = 0, groups: int = 1, dilation: Ints = 1,
+    ) -> Var:  # fmt: skip
+        return call(
+            f"conv_transpose{rank}d", x, w, b,
+            stride=each(stride, rank), padding=both_ends(padding, rank),
+            output_padding=each(extra, rank), dilation=each(dilation, rank), groups=groups,
+        )  # fmt: skip
+
+    return batched(rank, computed)
+
+
+def convolution(
+    x: Var, w: Var, b: Var | None, stride: Ints, padding: Ints, dilation: Ints,
+    transposed: bool, extra: Ints, groups: int,
+) -> Var:  # fmt: skip
+    """A convolution, transposed or not, over as many axes as its weight has."""
+    rank = w.ndim - 2
+    if transposed:
+        return conv_transpose(rank)(x, w, b, stride, padding, extra, groups, dilation)
+    return conv(rank)(x, w, b, stride, padding, dilation, groups)
+
+
+# ---- pools -----------------------------------------------------------------------------------
+
+
+def sliding(rank: int, window: Ints, stride: Any, padding: Ints, up: bool) -> dict[str, Any]:
+    """The attributes that all pools have; windows lie beside each other where none is said."""
+    size = each(window, rank)
+    return {
+        "window": size,
+        "stride": each(stride, rank) if isinstance(stride, int) or stride else size,
+        "padding": both_ends(padding, rank),
+        "ceil_mode": up,
+    }
+
+
+def max_pool(rank: int, places: str = "") -> Callable[..., Any]:
+    """The largest of windows, maybe with where it is in the plane."""
+
+    def computed(
+        x: Var, window: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1,
+        up: bool = False,
+    ) -> Any:  # fmt: skip
+        attrs = sliding(rank, window, stride, padding, up)
+        attrs["dilation"] = each(dilation, rank)
+        if not places:
+            return call(f"max_pool{rank}d", x, **attrs)
+        out, at = call(f"max_pool{places}{rank}d", x, **attrs)
+        return out, in_dtype(at, INT64)
+
+    return batched(rank, computed)
+
+
+def avg_pool(rank: int) -> Callable[..., Var]:
+    """The mean of windows."""
+
+    def computed(
+        x: Var, window: Ints, stride: Any = None, padding: Ints = 0, up: bool = False,
+        count_margin: bool = True, divisor: int | None = None,
+    ) -> Var:  # fmt: skip
+        attrs = sliding(rank, window, stride, padding, up)
+        if divisor is not None:
+            raise ProgramError("A pool with a divisor of its own is not read.")
+        return call(f"avg_pool{rank}d", x, count_include_pad=count_margin, **attrs)
+
+    return batched(rank, computed)
+
+
+def adaptive(op_type: str, rank: int) -> Callable[..., Var]:
+    """A pool to a size that is said, axis by axis."""
+
+    def computed(x: Var, wanted: Sequence[Size | None] | Size) -> Var:
+        given = [wanted] * rank if isinstance(wanted, int | Dim) else list(wanted)
+        places = range(x.ndim - rank, x.ndim)
+        if all(n is not None and _same(n, 1) for n in given):
+            return ops.function_of(op_type)(x, axis=tuple(places), keepdims=True)
+        for at, size in zip(places, given, strict=True):
+            x = x if size is None or _same(size, x.shape[at]) else _parts(op_type, x, at, size)
+        return x
+
+    return computed
+
+
+def _same(x: Size, y: Size) -> bool:
+    return isinstance(x, int) == isinstance(y, int) and x == y
+
+
+def _parts(op_type: str, x: Var, at: int, count: Size) -> Var:
+    """An axis brought to so many parts, which may overlap by one."""
+    whole, function = x.shape[at], ops.function_of(op_type)
+    part = divide_exactly(whole, count)
+    if part is not None:
+        shape = (*x.shape[:at], count, part, *x.shape[at + 1 :])
+        return function(ops.reshape(x, shape), axis=at + 1)
+    if not isinstance(whole, int) or not isinstance(count, int):
+        raise ShapeError(f"An axis of {whole} is not brought to {count} parts.")
+    index = [slice(i * whole // count, -(-(i + 1) * whole // count)) for i in range(count)]
+    front = [slice(None)] * at
+    made = [function(x[(*front, one_part)], axis=at, keepdims=True) for one_part in index]
+    return ops.concat(made, axis=at)
+
+
+# ---- images ----------------------------------------------------------------------------------
+
+
+def resized(x: Var, wanted: Any, scales: Any, **options: Any) -> Var:
+    """An image in another size, or larger by factors."""
+    space = x.shape[2:]
+    if wanted is None:
+        wanted = [_scaled(n, factor) for n, factor in zip(space, scales, strict=True)]
+    return ops.resize(x, (*x.shape[:2], *wanted), **options)
+
+
+def _scaled(size: Size, factor: float) -> Size:
+    if float(factor).is_integer():
+        return sizes.times(size, int(factor))
+    if not isinstance(size, int):
+        raise ShapeError(f"An axis of {size} is not made {factor} times as long.")
+    return int(size * factor)
+
+
+def nearest(x: Var, wanted: Any, scales: Any = None) -> Var:
+    """An image in another size, by the nearest number."""
+    return resized(
+        x, wanted, scales, mode="nearest", coordinates="asymmetric", nearest_mode="floor"
+    )
+
+
+def between(mode: str) -> Callable[..., Var]:
+    """An image in another size, by numbers between those that are there."""
+
+    def computed(x: Var, wanted: Any, corners: bool, scales: Any = None) -> Var:
+        coordinates = "align_corners" if corners else "half_pixel"
+        return resized(x, wanted, scales, mode=mode, coordinates=coordinates)
+
+    return computed
+
+
+def any_convolution(*given: Any) -> Var:
+    """A convolution, before how it is computed is said."""
+    return convolution(*given[:9])
+
+
+RANKS = (1, 2, 3)
+WITH_INDICES = "_with_indices"
+
+WINDOWS: Mapping[str, Callable[..., Any]] = {
+    **{f"conv{r}d{how}": conv(r) for r in RANKS for how in ("", ".padding")},
+    "conv_transpose1d": conv_transpose(1),
+    "conv_transpose2d.input": conv_transpose(2),
+    "conv_transpose3d.input": conv_transpose(3),
+    "convolution": convolution,
+    "_convolution": any_convolution,
+    **{f"max_pool{r}d": max_pool(r) for r in RANKS},
+    **{f"max_pool{r}d_with_indices": max_pool(r, WITH_INDICES) for r in RANKS},
+    **{f"avg_pool{r}d": avg_pool(r) for r in RANKS},
+    **{f"{how}adaptive_avg_pool{r}d": adaptive("mean", r) for r in RANKS for how in ("", "_")},
+    "upsample_nearest1d.vec": nearest,
+    "upsample_nearest2d.vec": nearest,
+    "upsample_nearest3d.vec": nearest,
+    "upsample_linear1d.vec": between("linear"),
+    "upsample_bilinear2d.vec": between("linear"),
+    "upsample_trilinear3d.vec": between("linear"),
+    "upsample_bicubic2d.vec": between("cubic"),
+}
