@@ -204,8 +204,20 @@ def _sequence(
             "The model does not say how many values the sequence has.",
             fix=f"Give an example of it, a list: inputs={{{name!r}: [array, array]}}.",
         )
-    values = cast("list[Any]", example)
-    return [_input(program, f"{name}.{i}", type_, sizes, one_) for i, one_ in enumerate(values)]
+    values, element = cast("list[Any]", example), _of_any_size(type_, sizes)
+    return [
+        _input(program, f"{name}.{i}", element, sizes, one_) for i, one_ in enumerate(values)
+    ]
+
+
+def _of_any_size(type_: Any, sizes: Mapping[str, int]) -> Any:
+    """The type of elements, which differ in what has a name for one of them."""
+    made = type(type_)()
+    made.CopyFrom(type_)
+    for axis in _axes(made):
+        if axis.dim_param not in sizes and axis.HasField("dim_param"):
+            axis.ClearField("dim_param")
+    return made
 
 
 def _size(axis: Any, sizes: Mapping[str, int]) -> Size | None:

@@ -27,6 +27,7 @@ from braces.exchange.onnx_in.rules.scattering import SCATTERING
 from braces.exchange.onnx_in.rules.sequences import SEQUENCES
 from braces.exchange.onnx_in.rules.shapes import SHAPES
 from braces.exchange.onnx_in.rules.signals import SIGNALS
+from braces.exchange.onnx_in.rules.training import TRAINING
 from braces.exchange.onnx_in.rules.windows import WINDOWS
 
 RULES: Mapping[str, Rule] = {
@@ -38,6 +39,7 @@ RULES: Mapping[str, Rule] = {
     **WINDOWS,
     **MICROSOFT,
     **ATTENTION,
+    **TRAINING,
     **QUANTIZED,
     **QUANTIZED_LAYERS,
     **RECURRENT,
