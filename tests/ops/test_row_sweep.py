@@ -46,8 +46,6 @@ ALWAYS = {
     "diag", "nonzero",
     # They compare all slices.
     "unique_places",
-    # Where rows go, only a run tells.
-    "checked_reshape",
 }  # fmt: skip
 """The operators of which all examples are refused on purpose."""
 MIXING = {

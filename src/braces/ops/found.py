@@ -7,7 +7,6 @@ may have room for more than there are, so that few sizes are compiled; sizes are
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -22,20 +21,16 @@ from braces.define.axes import (
     first_rank,
     mapped,
     numbered,
-    sized,
-    tuple_of,
 )
 from braces.define.counting import for_each
 from braces.define.decorator import Learned, Roomy, Tensor, op
 from braces.define.offence import offender_code
-from braces.dims import Dim, Shape, Size
+from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType, is_integer
 from braces.errors import DTypeError, ShapeError
 from braces.ir.records import Op
 from braces.lazy import jnp
-from braces.ops.linear import linear
 from braces.ops.row_rules import RowView, refused
-from braces.ops.rules import Backward, same
 
 LARGEST = 2**31 - 4
 """What runs tell of a size are 32 bits, with room for what was assumed."""
@@ -215,56 +210,3 @@ def as_size(x: Tensor, *, size: Learned) -> Tensor:
 def learn_size(x: Any, *, size: Size) -> dict[str, Any]:
     """The number itself; what no size can be is an error where it is checked."""
     return _told(size, jnp.clip(x.astype(INT64), 0, LARGEST))
-
-
-def reshaping(types: Types, attrs: Attrs) -> AxisMap:
-    """Which entry becomes which, only a run tells."""
-    x = numbered(first_rank(types, "x"), "x")
-    shape = tuple_of(attrs["shape"])
-    out, sizes = sized(shape)
-    return mapped(types, {"x": (x,)}, {"out": (out,)}, [*x, *out], sizes=sizes)
-
-
-@op(
-    axes=reshaping,
-    dtypes=same,
-    operations=0,
-    cheap=True,
-    examples=("x=f32[2,6] shape=(3,4)", "x=f64[b,4] shape=(4,b)", "x=i32[] shape=(1,1)"),
-)
-def checked_reshape(x: Tensor, *, shape: Shape) -> Tensor:
-    """The same numbers in order, in a shape of as many, which only a run tells.
-
-        out = x.reshape(shape)
-
-    Use `br.reshape` where sizes follow from shapes, which it checks when it is built.
-
-    Inputs:
-        x: any[*have].
-
-    Attributes:
-        shape: Sizes, as those of `br.as_size`.
-
-    Outputs:
-        out: any[*shape].
-
-    Raises:
-        ShapeError: In a run, there are more or fewer numbers.
-    """
-    fits = x.size == math.prod(shape)
-    return x.reshape(shape) if fits else jnp.zeros(shape, x.dtype)
-
-
-@checked_reshape.checked(ShapeError, "The sizes that a run told do not make as many numbers.")
-def other_size(x: Tensor, *, shape: Shape) -> Tensor:
-    """Whether there are more or fewer numbers."""
-    return jnp.asarray(x.size != math.prod(shape))
-
-
-@checked_reshape.gradient
-def checked_reshape_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent in the shape that there was."""
-    return {"x": one("checked_reshape", g.out_grad, shape=g["x"].shape)}
-
-
-linear(checked_reshape)

@@ -26,7 +26,6 @@ def nonzero(x: Array, count: int, roomy: bool) -> list[Array]:
 
 
 REFERENCES = {
-    "checked_reshape": Reference(np.reshape),
     "nonzero": Reference(nonzero, adjust=as_many, empty=False),
     "countable": Reference(lambda x: x.astype("int64"), inputs={"x": between(0, 9)}),
     "as_size": Reference(

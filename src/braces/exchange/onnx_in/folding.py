@@ -24,25 +24,29 @@ from braces.exchange.onnx_in.known import MOST_ELEMENTS, Array, Known, Value
 from braces.exchange.onnx_in.node import Node
 from braces.exchange.onnx_in.sizes import Number, Unknown
 
-Fold: TypeAlias = "Callable[..., Array | Known]"
-"""From a node and the arrays of its inputs to an array, of the dtype of the first of them."""
+Fold: TypeAlias = "Callable[..., Array | Known | list[Array]]"
+"""From a node and the arrays of its inputs to an array, of the dtype of the first of them; or
+to one for each output."""
 
 
-def fold(node: Node, inputs: Sequence[Known | None]) -> Known | None:
-    """What a node gives, where its inputs say it; else `None`."""
+def fold(node: Node, inputs: Sequence[Known | None]) -> tuple[Known, ...]:
+    """What a node gives, where its inputs say it; else nothing."""
     rule = FOLDS.get(node.type)
     if rule is None or not all(value is None or value.small for value in inputs):
-        return None
+        return ()
     arrays = [None if value is None else value.array for value in inputs]
     try:
         with np.errstate(all="ignore"):
             made = rule(node, *arrays)
     except (Unknown, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError):
-        return None  # the operator itself says what is wrong, when it is built
+        return ()  # the operator itself says what is wrong, when it is built
     if isinstance(made, Known):
-        return made
+        return (made,)
     first = inputs[0]
-    return Known(_typed(np.asarray(made), first.dtype), first.dtype) if first else None
+    if first is None:
+        return ()
+    outputs = made if isinstance(made, list) else [made]
+    return tuple(Known(_typed(np.asarray(one), first.dtype), first.dtype) for one in outputs)
 
 
 def _typed(array: Array, dtype: DType) -> Array:
@@ -180,6 +184,15 @@ def _old_bounds(node: Node) -> list[Array | None]:
     return [*(None if v is None else np.array(v) for v in found), None]
 
 
+def _split(node: Node, x: Array, parts: Array | None = None) -> list[Array]:
+    axis, count = node.axis("axis", 0, x.ndim), len(node.proto.output)
+    given = node.attr("split") if parts is None else whole_numbers(parts)
+    if given is not None and sum(given) != x.shape[axis]:
+        raise Unknown
+    ends = np.cumsum(given or [-(-x.shape[axis] // count)] * count)[:-1]
+    return list(np.split(x, ends.tolist(), axis))
+
+
 def _reshape(node: Node, x: Array, shape: Array | None = None) -> Array:
     wanted = list(node.attr("shape")) if shape is None else whole_numbers(shape)
     if not node.flag("allowzero"):
@@ -272,6 +285,7 @@ FOLDS: Mapping[str, Fold] = {
     "ReduceSum": _reduce(sizes.plus, 0),
     "Reshape": _reshape,
     "Slice": _slice,
+    "Split": _split,
     "Squeeze": _squeeze,
     "Tile": _tile,
     "Transpose": _transpose,

@@ -26,7 +26,13 @@ class Missing(Exception):
 
 
 class Runner(Protocol):
-    """What reads nodes into the block that is being built."""
+    """What reads nodes into the block that is being built.
+
+    Attributes:
+        sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
+    """
+
+    sizes: dict[tuple[str, int | None, int], Size]
 
     def lift(self, value: Value) -> Var:
         """A value as a variable."""
@@ -34,6 +40,10 @@ class Runner(Protocol):
 
     def graph(self, outer: Names, graph: Any, given: Sequence[Value]) -> list[Value]:
         """Read a graph inside another one, and return what it gives."""
+        ...
+
+    def in_place(self, node: Node, graph: Any) -> list[Value]:
+        """Read a graph of a node in its place, and return what it gives."""
         ...
 
     def known(self, names: Names, name: str) -> Known | None:

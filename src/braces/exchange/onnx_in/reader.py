@@ -21,7 +21,7 @@ from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
-from braces.dims import Dim
+from braces.dims import Dim, Size
 from braces.dtypes import TensorType, is_float
 from braces.errors import BracesError, ProgramError
 from braces.exchange.onnx_in import bodies
@@ -97,6 +97,7 @@ class Reader:
         examples: The names of inputs whose values are given, should they be needed.
         parameters: What the parameters of the program hold.
         problems: What could not be read.
+        sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
     """
 
     program: Builder
@@ -105,6 +106,7 @@ class Reader:
     examples: Collection[str]
     parameters: dict[str, Array] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    sizes: dict[tuple[str, int | None, int], Size] = field(default_factory=dict)
     _lifted: dict[tuple[int, int], Lifted] = field(default_factory=dict)
     _count: int = 0
     _depth: int = 0
@@ -141,7 +143,7 @@ class Reader:
     @contextmanager
     def attempt(self) -> Generator[None]:
         """Where an exception leaves, nothing was built."""
-        held = self.parameters, self._lifted
+        held = self.parameters, self._lifted, self.sizes
         marks = [len(kept) for kept in held]
         try:
             with self.program.transaction():
@@ -166,8 +168,8 @@ class Reader:
             node.refuse("is an operator that cannot be read")
         given = [names.value(name) if name else None for name in proto.input]
         found = self._folded(node, given, weights=False)
-        if found is not None:
-            return (found,)
+        if found:
+            return found
         rule = RULES.get(node.type)
         return self._by_body(node) if rule is None else self._by_rule(node, rule)
 
@@ -226,13 +228,27 @@ class Reader:
 
     def graph(self, outer: Names, graph: Any, given: Sequence[Value]) -> list[Value]:
         """Read a graph inside another one, and return what it gives."""
+        inner = self._inside(outer, graph, given)
+        return [inner.value(entry.name) for entry in graph.output]
+
+    def in_place(self, node: Node, graph: Any) -> list[Value]:
+        """Read a graph of a node in its place, and return what it gives."""
+        inner = self._inside(node.names, graph, ())
+        for at, (wanted, entry) in enumerate(
+            zip(node.proto.output, graph.output, strict=False)
+        ):
+            node.names.makers[wanted] = (inner, entry.name, at)
+        return [inner.value(entry.name) for entry in graph.output]
+
+    def _inside(self, outer: Names, graph: Any, given: Sequence[Value]) -> Names:
+        """The names of a graph that was read inside another one."""
         inner = outer.inner()
         for entry, value in zip(graph.input, given, strict=False):
             inner.values[entry.name] = value
         self.initializers(inner, graph)
         with self._deeper():
             self.run(inner, graph.node)
-        return [inner.value(entry.name) for entry in graph.output]
+        return inner
 
     def initializers(self, names: Names, graph: Any) -> None:
         """Make what a graph brings along known by name."""
@@ -312,7 +328,7 @@ class Reader:
         seen, proto, at = maker
         if isinstance(proto, str):
             return self._follow(seen, proto, far - 1, roots)
-        if at or any(attribute.HasField("g") for attribute in proto.attribute):
+        if any(attribute.HasField("g") for attribute in proto.attribute):
             for read in _read_by(proto):
                 if seen.holder(read) is not None:
                     self._follow(seen, read, far - 1, roots)
@@ -320,19 +336,21 @@ class Reader:
         node = Node.of(seen, proto)
         inputs = [self._follow(seen, n, far - 1, roots) if n else None for n in proto.input]
         missing = any(v is None and n for v, n in zip(inputs, proto.input, strict=True))
-        found = None if missing else self._folded(node, inputs, weights=True)
-        if found is not None and holder is not None:
-            holder.values[name] = found
-        return found
+        made = () if missing else self._folded(node, inputs, weights=True)
+        if at >= len(made):
+            return None
+        if holder is not None:
+            holder.values[name] = made[at]
+        return made[at]
 
-    def _folded(self, node: Node, given: Sequence[Value], *, weights: bool) -> Known | None:
-        """What a node gives where its inputs are known; weights only where they may be."""
+    def _folded(self, node: Node, given: Sequence[Value], *, weights: bool) -> Sequence[Known]:
+        """What a node gives where its inputs are known, else nothing."""
         inputs = list[Known | None]()
         for value in given:
             if value is not None and not isinstance(value, Known):
-                return None
+                return ()
             if value is not None and value.weight and not weights:
-                return None
+                return ()
             inputs.append(value)
         return fold(node, inputs)
 

@@ -49,8 +49,8 @@ def branch(node: Node) -> tuple[Value, ...]:
     """One of two graphs; the one alone where the condition is known."""
     known = node.maybe_known(0)
     if known is not None:
-        taken = bool(known.numbers().ravel()[0])
-        return tuple(node.graph("then_branch" if taken else "else_branch"))
+        taken = "then_branch" if known.numbers().ravel()[0] else "else_branch"
+        return tuple(node.names.runner.in_place(node, node.attrs[taken]))
     return _switch(node)
 
 

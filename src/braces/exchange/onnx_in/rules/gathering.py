@@ -9,6 +9,7 @@ from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.exchange.onnx_in.told import sizes_at
 from braces.frontend import functions as ops
 
 
@@ -19,7 +20,7 @@ def gather(node: Node) -> Var:
 
 def one_hot(node: Node) -> Var:
     """One value at the class of each index, another one elsewhere."""
-    (depth,) = node.ints(1, "The depth") or [0]
+    (depth,) = sizes_at(node, 1) or [0]
     classes, values = in_dtype(node.var(0), INT64), node.var(2)
     counted = one("arange", stop=depth)
     at = ops.where(classes < 0, classes + node_size(depth), classes)
@@ -37,12 +38,13 @@ def node_size(size: object) -> Var:
 def top_k(node: Node) -> tuple[Var, Var]:
     """The largest or smallest numbers of an axis, in order, and where they are."""
     x, axis = node.var(0), node.attr("axis", -1)
-    (k,) = node.ints(1, "k") or [0] if node.version >= 10 else [node.attr("k")]
-    if not node.flag("largest", default=True):
-        order = ops.argsort(x, axis=axis)
+    (k,) = sizes_at(node, 1) or [0] if node.version >= 10 else [node.attr("k")]
+    largest = node.flag("largest", default=True)
+    if not (largest and isinstance(k, int)):
+        order = ops.argsort(x, axis=axis, descending=largest)
         at = one("window", order, start=0, size=k, axis=axis % x.ndim)
         return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
-    values, at = ops.topk(x, k=int(k), axis=axis)
+    values, at = ops.topk(x, k=k, axis=axis)
     return values, in_dtype(at, INT64)
 
 

@@ -19,6 +19,13 @@ from braces.exchange.onnx_in.folding import counted, shape_of
 from braces.exchange.onnx_in.known import MOST_ELEMENTS, Known, Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.reductions import axes_of
+from braces.exchange.onnx_in.rules.told_shapes import (
+    counted_told,
+    cut_told,
+    expanded,
+    shape_told,
+)
+from braces.exchange.onnx_in.told import Part, Told, parts, sizes_at
 from braces.frontend import functions as ops
 from braces.ir.records import Literal
 
@@ -58,11 +65,13 @@ def size(node: Node) -> Known:
 def reshape(node: Node) -> Var:
     """The same numbers, in order, in another shape."""
     x = node.var(0)
-    given = node.attr("shape") if node.version < 5 else node.ints(1, "The shape")
-    wanted = list[Size](given or ())
+    if node.version < 5:
+        given: list[Part] = list(node.attr("shape"))
+    else:
+        given = parts(node.names, node.proto.input[1])
     if not node.flag("allowzero"):
-        wanted = [x.shape[i] if n == 0 else n for i, n in enumerate(wanted)]
-    return in_shape(x, wanted)
+        given = [x.shape[i] if n == 0 else n for i, n in enumerate(given)]
+    return in_shape(x, shape_told(node, x, given))
 
 
 def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
@@ -173,20 +182,21 @@ def slice_(node: Node) -> Var:
         starts, ends, axes = (node.attr(name) for name in ("starts", "ends", "axes"))
         steps = None
     else:
-        words = ("starts", "ends", "axes", "steps")
-        starts, ends, axes, steps = (node.ints(i + 1, w) for i, w in enumerate(words))
-    count = len(starts or ())
-    places = range(count) if axes is None else axes
+        starts, ends = (parts(node.names, node.proto.input[at]) for at in (1, 2))
+        axes, steps = node.ints(3, "The axes"), node.ints(4, "The steps")
+    places = range(len(starts)) if axes is None else axes
     for axis, start, end, step in zip(
-        places, starts or (), ends or (), steps or [1] * count, strict=True
+        places, starts, ends, steps or [1] * len(starts), strict=True
     ):
         x = _cut(node, x, int(axis) % x.ndim, start, end, step)
     return x
 
 
-def _cut(node: Node, x: Var, axis: int, start: Size, end: Size, step: Size) -> Var:
+def _cut(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> Var:
     if not isinstance(step, int):
         node.refuse("has a step that is no number")
+    if isinstance(start, Told) or isinstance(end, Told):
+        return cut_told(x, axis, start, end, step)
     if isinstance(start, int) and isinstance(end, int):
         first, last = (None if abs(n) >= FAR else n for n in (start, end))
         return x[(slice(None),) * axis + (slice(first, last, step),)]
@@ -208,22 +218,19 @@ def clipped(whole: Size, bound: Size) -> Size:
 
 def expand(node: Node) -> Var:
     """Copies along axes of size 1, and along new ones."""
-    x, given = node.var(0), node.ints(1, "The shape") or []
-    rank = max(len(given), x.ndim)
-    own: list[Size] = [*[1] * (rank - x.ndim), *x.shape]
-    wanted: list[Size] = [*[1] * (rank - len(given)), *given]
-    return ops.broadcast_to(x, [n if m == 1 else m for n, m in zip(own, wanted, strict=True)])
+    x, given = node.var(0), parts(node.names, node.proto.input[1])
+    return ops.broadcast_to(x, expanded(node, x.shape, given))
 
 
 def tile(node: Node) -> Var:
     """Copies of the whole, one after the other along each axis."""
-    return ops.tile(node.var(0), node.ints(1, "The repeats") or ())
+    return ops.tile(node.var(0), sizes_at(node, 1) or ())
 
 
 def constant_of_shape(node: Node) -> Value:
     """One number everywhere."""
     given = node.tensor("value") or Known.of(np.zeros(1, FLOAT32))
-    wanted, value = node.ints(0, "The shape") or [], given.array.ravel()[0]
+    wanted, value = sizes_at(node, 0) or [], given.array.ravel()[0]
     numbers = [n for n in wanted if isinstance(n, int)]
     if len(numbers) == len(wanted) and prod(numbers) <= MOST_ELEMENTS:
         return Known(np.full(numbers, value, given.dtype), given.dtype)
@@ -236,10 +243,12 @@ def filled(shape: Sequence[Size], value: Any) -> Var:
 
 
 def range_(node: Node) -> Var:
-    """Numbers from one to another; known, or from sizes by a step of one."""
-    bounds = [node.known(at, "A bound") for at in range(3)]
-    start, limit, delta = (bound.items()[0] for bound in bounds)
-    dtype = bounds[0].dtype
+    """Numbers from one to another; known, from sizes by a step of one, or told by a run."""
+    bounds = [node.maybe_known(at) for at in range(3)]
+    if None in bounds:
+        return counted_told(node, [None if b is None else b.items()[0] for b in bounds])
+    start, limit, delta = (bound.items()[0] for bound in bounds if bound is not None)
+    dtype = node.var(0).dtype
     if not any(isinstance(v, Dim) for v in (start, limit, delta)):
         if delta and abs(limit - start) / abs(delta) > LONGEST_RANGE:
             node.refuse(f"counts further than {LONGEST_RANGE}")
@@ -264,7 +273,7 @@ def pad(node: Node) -> Var:
         widths, axes = list[Size](node.attr("pads") or ()), None
         fill = node.attr("value", 0.0)
     else:
-        widths = node.ints(1, "The widths") or list[Size]()
+        widths = sizes_at(node, 1) or list[Size]()
         axes, fill = node.ints(3, "The axes"), _fill(node)
     places = [int(a) % x.ndim for a in (range(x.ndim) if axes is None else axes)]
     ends = list(zip(widths[: len(places)], widths[len(places) :], strict=True))
