@@ -196,6 +196,7 @@ reduce_min br.min(x, axis)
 reduce_prod br.prod(x, axis)
 reduce_sum br.sum(x, axis)
 remat br.block(name, recompute=True) for the gradient
+resize_back br.gradients(br.resize(x, shape), x)
 result_type (x + y).dtype
 rint br.round(x)
 rnn br.create_rnn()
