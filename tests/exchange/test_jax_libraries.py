@@ -1,6 +1,6 @@
 """Models of Equinox and Flax become programs, where these packages are installed.
 
-`pip install "braces[jax-libraries]"` brings them; nothing else here needs them.
+`pip install --group jax-libraries` brings them; nothing else here needs them.
 """
 
 from __future__ import annotations
