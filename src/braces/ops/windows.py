@@ -7,7 +7,8 @@
 The gradient of a largest element goes to the first that is it. XLA finds that by a reduction of
 x beside the positions on four axes, and scatters. On a CPU this takes ten times as long as
 comparing each place of the windows with the result, and choosing by the number of the first. So
-only where windows have many places is it done that way here, too.
+only where windows have many places is it left to XLA, and where these lie apart, of which XLA
+has no gradient, done that way here, too.
 """
 
 from __future__ import annotations
@@ -52,8 +53,12 @@ class Windows:
     @property
     def side_by_side(self) -> bool:
         """Whether each element is in one window at most, and none in padding."""
-        apart = any(d > 1 and k > 1 for d, k in zip(self.dilations, self.sizes, strict=True))
-        return self.steps == self.sizes and not (apart or any(map(any, self.pads)))
+        return self.steps == self.sizes and not (self.dilated or any(map(any, self.pads)))
+
+    @property
+    def dilated(self) -> bool:
+        """Whether the elements of a window lie apart."""
+        return any(d > 1 and k > 1 for d, k in zip(self.dilations, self.sizes, strict=True))
 
     def numbered(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The places of a window, and their numbers."""
@@ -142,6 +147,11 @@ def _beside_each_other(first: Any, grads: Any, windows: Windows, shape: Sequence
 # ---- the largest element ---------------------------------------------------------------------
 
 
+def maxima(x: Any, windows: Windows) -> Any:
+    """The largest element of each window; its derivatives are XLA's own, where it has them."""
+    return windows.reduced(x, smallest(x.dtype), lax.max)
+
+
 def largest(x: Any, windows: Windows) -> Any:
     """The largest element of each window; its derivatives are those of the first that is it."""
     return _largest()(x, windows)
@@ -151,15 +161,14 @@ def largest(x: Any, windows: Windows) -> Any:
 def _largest() -> Callable[[Any, Windows], Any]:
     """On first use, since it takes JAX."""
 
-    def pooled(x: Any, windows: Windows) -> Any:
-        return windows.reduced(x, smallest(x.dtype), lax.max)
-
     def moved(windows: Windows, primals: Any, tangents: Any) -> tuple[Any, Any]:
         (x,), (dx,) = primals, tangents
         out = found(x, windows)
         if not (x.size and out.size):
             return out, jnp.zeros(out.shape, dx.dtype)
-        if windows.places > MOST_PLACES:
+        if windows.places > MOST_PLACES and not windows.dilated:
+            return jax.jvp(functools.partial(maxima, windows=windows), (x,), (dx,))
+        if windows.places > MOST_PLACES:  # for which XLA has no gradient
             return out, jnp.take(dx.ravel(), positions_of_first(x, windows))
         first = number_of_first(x, out, windows)
         whole, total = padded(dx, windows.pads), jnp.zeros(out.shape, dx.dtype)
@@ -168,7 +177,7 @@ def _largest() -> Callable[[Any, Windows], Any]:
             total = jnp.where(first == number, part, total)
         return out, total
 
-    found = jax.custom_jvp(pooled, nondiff_argnums=(1,))
+    found = jax.custom_jvp(maxima, nondiff_argnums=(1,))
     found.defjvp(moved)
     return found
 
