@@ -28,8 +28,14 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(
     assert "program {" in shown
 
 
+def test_the_code_of_the_page_of_other_systems_runs_from_top_to_bottom() -> None:
+    page = "docs/interchange.md"
+    exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})
+
+
 LINKED = (
     *PAGES,
+    "docs/interchange.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "examples/README.md",

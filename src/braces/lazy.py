@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import jax.extend.random as keys
     import jax.numpy as jnp
     import onnx
+    import onnxruntime
     import optax
     from jax import lax
     from jax.experimental import xla_metadata
@@ -58,6 +59,7 @@ else:
     jnp = LazyModule("jax.numpy")
     lax = LazyModule("jax.lax")
     onnx = LazyModule("onnx", extra="onnx")
+    onnxruntime = LazyModule("onnxruntime", extra="onnx")
     optax = LazyModule("optax")
     tracing = LazyModule("jax.core")
     extend = LazyModule("jax.extend.core")
@@ -72,5 +74,5 @@ else:
 
 __all__ = [
     "ad", "compilation_cache", "console", "extend", "jax", "jnp", "keys", "lax", "mlir",
-    "onnx", "optax", "rich_table", "rich_text", "tracing", "xla_metadata",
+    "onnx", "onnxruntime", "optax", "rich_table", "rich_text", "tracing", "xla_metadata",
 ]  # fmt: skip

@@ -116,6 +116,7 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "diff": [["FILE", "GOOD"], ["GOOD", "FILE"], ["TEXT", "FILE"], ["FILE", "TEXT", "--json"]],
     "prune": [["FILE", "--targets", one, "-o", "OUT"] for one in ("y", ESCAPES)],
     "grad": [["FILE", "--loss", one, "-o", "OUT"] for one in ("y", ESCAPES)],
+    "convert": [["FILE", "OUT"], ["FILE", "OUT.onnx"], ["FILE", "OUT", "--program", ESCAPES]],
     "run": [
         ["FILE", "--feed", "x=random"],
         ["FILE", "--fetch", ESCAPES],
@@ -145,13 +146,14 @@ def test_nothing_that_a_file_says_is_obeyed_by_a_terminal(
         "GOOD": files["good"],
         "TEXT": files["text"],
         "OUT": str(tmp_path / "out"),
+        "OUT.onnx": str(tmp_path / "out.onnx"),
     }
     for given in ARGUMENTS[command]:
         main([command, *(known.get(one, one) for one in given)])
         said = capsys.readouterr()
         for stream in (said.out, said.err):
             assert hidden(stream) == set(), f"{given}: {stream!r}"
-        assert said.out or said.err or {"OUT", "--text"} & set(given)
+        assert said.out or said.err or {"OUT", "OUT.onnx", "--text"} & set(given)
 
 
 def hidden(text: str) -> set[str]:

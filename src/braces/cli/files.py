@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from braces.dtypes import TensorType
 from braces.errors import FileFormatError
+from braces.exchange.onnx_in.importer import from_onnx
 from braces.ir.files import check_regular, read_bounded
 from braces.ir.limits import LARGEST_FILE
 from braces.program import Program, parse
@@ -17,6 +19,8 @@ from braces.storage.model_files import FORMAT, load_model
 from braces.storage.tensors import open_tensors
 
 STDIN = "-"
+ONNX = ".onnx"
+"""How the name of a model of ONNX ends."""
 _HEAD = 9
 
 
@@ -25,12 +29,13 @@ class Content:
     """What is in a file.
 
     Attributes:
-        kind: `model`, `program`, `text` or `arrays`.
+        kind: `model`, `program`, `text`, `arrays` or `onnx`.
         size_bytes: Of the whole file.
         programs: By name.
         arrays: The types of stored arrays by name.
         gives: Of each program, what it gives where no fetch is named: a name, and the variable
             that has it.
+        values: What variables of a model of another system hold.
     """
 
     kind: str
@@ -38,10 +43,15 @@ class Content:
     programs: Mapping[str, Program]
     arrays: Mapping[str, TensorType] = field(default_factory=dict[str, TensorType])
     gives: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-def read_file(path: str) -> Content:
-    """Read a file of any kind that Braces writes; `-` is the standard input.
+def read_file(path: str, sizes: Mapping[str, int] | None = None) -> Content:
+    """Read a file of any kind that Braces writes, or a model of ONNX; `-` is standard input.
+
+    Args:
+        path: The file.
+        sizes: Numbers for symbolic sizes of a model of ONNX.
 
     Raises:
         FileFormatError: It is none of them, or damaged.
@@ -50,11 +60,20 @@ def read_file(path: str) -> Content:
     if path == STDIN:
         return _program(sys.stdin.buffer.read(LARGEST_FILE + 1))
     check_regular(path)
+    if path.endswith(ONNX):
+        return _onnx(path, sizes)
     with open(path, "rb") as file:
         head = file.read(_HEAD)
     if is_tensor_file(head):
         return _tensors(Path(path))
     return _program(read_bounded(path))
+
+
+def _onnx(path: str, sizes: Mapping[str, int] | None) -> Content:
+    program, values = from_onnx(path, sizes=sizes)
+    arrays = {name: TensorType(array.dtype, array.shape) for name, array in values.items()}
+    alone = _alone(ONNX[1:], os.stat(path).st_size, program)
+    return replace(alone, arrays=arrays, values=values)
 
 
 def is_tensor_file(head: bytes) -> bool:

@@ -15,6 +15,7 @@ from braces.cli import (
     cache,
     check,
     completion,
+    convert,
     demo,
     diff,
     grad,
@@ -38,6 +39,7 @@ _COMMANDS: tuple[Command, ...] = (
     prune.COMMAND,
     grad.COMMAND,
     run.COMMAND,
+    convert.COMMAND,
     ops.COMMAND,
     cache.COMMAND,
 )

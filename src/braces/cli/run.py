@@ -22,13 +22,18 @@ from braces.cli.programs import add_file, write_bytes
 from braces.cli.running import (
     COMPILE,
     INTERPRET,
+    Difference,
     Ready,
+    close,
     feeds_for,
     first_difference,
+    largest,
     make_ready,
 )
 from braces.cli.terminal import Style
 from braces.errors import ProgramError
+from braces.exchange.onnx_runtime import ONNX_RUNTIME, run_by_onnx_runtime
+from braces.ir.walk import producers
 from braces.runtime.feeds import describe
 
 
@@ -52,8 +57,8 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         metavar="OTHER",
-        help="another program on the same feeds, or `interpret` or `compile`: name the first "
-        "operator that differs",
+        help="another program on the same feeds, or `interpret` or `compile`, or for an .onnx "
+        "file `onnxruntime`: name the first operator that differs",
     )
     parser.add_argument("--rtol", type=float, default=1e-4, metavar="R", help="for --against")
     parser.add_argument("--atol", type=float, default=1e-5, metavar="A", help="for --against")
@@ -157,6 +162,8 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:
     mode = INTERPRET if options.interpret else COMPILE
+    if options.against == ONNX_RUNTIME:
+        return _told(_beside_onnx_runtime(ready, mode, feeds, options), options)
     modes, other = (mode, mode), ready
     if options.against in (COMPILE, INTERPRET):
         modes = (mode, options.against)
@@ -164,6 +171,24 @@ def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:
         other = make_ready(options.against, options)
         other = replace(other, scope=_shared(ready, other))
     found = first_difference(ready, other, modes, feeds, (options.rtol, options.atol))
+    return _told(found, options)
+
+
+def _beside_onnx_runtime(
+    ready: Ready, mode: str, feeds: Mapping[str, Any], options: Namespace
+) -> Difference | None:
+    """The first output that ONNX Runtime gives another value for."""
+    wanted = run_by_onnx_runtime(options.file, ready.program, feeds)
+    names = [name for name in ready.fetches.values() if name in wanted]
+    makers = producers(ready.program.definition.main.ops)
+    for name, made in zip(names, ready.run(mode, feeds, names), strict=True):
+        if not close(made, wanted[name], options.rtol, options.atol):
+            return Difference(makers[name], name, largest(made, wanted[name]))
+    return None
+
+
+def _told(found: Difference | None, options: Namespace) -> int:
+    """Say what differs; the exit status."""
     said: dict[str, Any] = {"same": found is None}
     if found:
         said |= {"op": found.op.name, "type": found.op.type, "variable": found.name,

@@ -12,7 +12,7 @@ import numpy as np
 
 from braces.cli.comparing import aligned
 from braces.cli.feeding import read_feeds
-from braces.cli.files import read_file
+from braces.cli.files import Content, read_file
 from braces.cli.programs import pick, split_names
 from braces.dtypes import TensorType
 from braces.errors import FeedError, ProgramError
@@ -86,10 +86,8 @@ def make_ready(file: str, options: Namespace) -> Ready:
         BracesError: The file, the parameters or the fetches do not fit.
     """
     content, fetches = read_file(file), split_names(options.fetch or [])
-    picked, scope = pick(content, options.program), Scope()
+    picked, scope = pick(content, options.program), stored(file, content)
     program, named = picked.program, {name: picked.variable(name) for name in fetches}
-    if content.kind == "model":
-        scope = load_model(file).scope
     named = named or dict(picked.gives)
     if not named:
         raise ProgramError("Nothing is fetched.", fix=f"Say --fetch NAME; {_last(program)}")
@@ -99,6 +97,15 @@ def make_ready(file: str, options: Namespace) -> Ready:
     if any(name not in scope.names() for name in needed) and program.startup.updates:
         Executor(COMPILE).init(program, scope, options.seed or 0, missing_only=True)
     return Ready(program, scope, named, options.seed, options.without or ())
+
+
+def stored(file: str, content: Content) -> Scope:
+    """What a file holds of the variables of its programs; a run does not change it."""
+    if content.kind == "model":
+        return load_model(file).scope
+    scope = Scope()
+    scope.update(content.values)
+    return scope
 
 
 def _last(program: Program) -> str:
@@ -151,8 +158,8 @@ def first_difference(
     olds = left.run(modes[0], feeds, [a for _, a, _ in pairs])
     news = right.run(modes[1], feeds, [b for _, _, b in pairs])
     for (op, name, _), old, new in zip(pairs, olds, news, strict=True):
-        if not _close(old, new, *tolerances):
-            return Difference(op, name, _largest(old, new))
+        if not close(old, new, *tolerances):
+            return Difference(op, name, largest(old, new))
     return None
 
 
@@ -197,7 +204,8 @@ def _first(old: Op, new: Op, left: Mapping[str, Op], right: Mapping[str, Op]) ->
     return old
 
 
-def _close(old: Any, new: Any, rtol: float, atol: float) -> bool:
+def close(old: Any, new: Any, rtol: float, atol: float) -> bool:
+    """Whether two arrays are the same, numbers up to tolerances."""
     if old.shape != new.shape or old.dtype != new.dtype:
         return False
     if old.dtype.kind in "biu":
@@ -206,7 +214,8 @@ def _close(old: Any, new: Any, rtol: float, atol: float) -> bool:
     return bool(np.allclose(old.astype(wide), new.astype(wide), rtol, atol, equal_nan=True))
 
 
-def _largest(old: Any, new: Any) -> float:
+def largest(old: Any, new: Any) -> float:
+    """The largest difference of a number; infinite where shapes or dtypes differ."""
     if old.shape != new.shape or old.dtype != new.dtype or not old.size:
         return float("inf")
     wide = np.complex128 if old.dtype.kind == "c" else np.float64

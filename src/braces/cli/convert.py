@@ -1,0 +1,76 @@
+"""`braces convert IN OUT`: a model of another system as one of ours, or the other way."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import Any
+
+from braces.cli.command import YES, Command
+from braces.cli.files import ONNX, Content, read_file
+from braces.cli.programs import pick
+from braces.cli.running import stored
+from braces.errors import FileFormatError
+from braces.exchange.onnx_out.exporter import to_onnx
+from braces.storage.model_files import save_model
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("input", metavar="IN", help="a model or program, or an .onnx file")
+    parser.add_argument(
+        "output", metavar="OUT", help=f"a model of ours; or, with {ONNX}, of ONNX"
+    )
+    parser.add_argument("--program", metavar="NAME", help="of a model: which program")
+    parser.add_argument(
+        "--size",
+        action="append",
+        type=_size,
+        default=[],
+        metavar="NAME=N",
+        help="a number for a symbolic size",
+    )
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    try:
+        return name, int(number)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no size, as batch=1") from None
+
+
+def _run(options: Namespace) -> int:
+    sizes = dict(options.size)
+    if options.input.endswith(ONNX):
+        _write_ours(read_file(options.input, sizes), options)
+    elif options.output.endswith(ONNX):
+        _write_onnx(read_file(options.input), options, sizes)
+    else:
+        raise FileFormatError(
+            "Neither file is one of another system, by its suffix.",
+            fix=f"Call one of them NAME{ONNX}.",
+        )
+    return YES
+
+
+def _write_ours(content: Content, options: Namespace) -> None:
+    if options.output.endswith(ONNX):
+        raise FileFormatError("Both files are models of ONNX.", fix="OUT is one of ours then.")
+    program = pick(content, options.program).program
+    scope = stored(options.input, content)
+    save_model(Path(options.output), program, scope, program.feeds, list(program.fetches))
+
+
+def _write_onnx(content: Content, options: Namespace, sizes: dict[str, Any]) -> None:
+    picked = pick(content, options.program)
+    scope, fetches = stored(options.input, content), list(picked.gives.values())
+    to_onnx(picked.program, options.output, scope=scope, fetches=fetches, sizes=sizes)
+
+
+COMMAND = Command(
+    "convert",
+    "turn a model of ONNX into one of ours, or the other way",
+    "braces convert model.onnx model.braces",
+    _arguments,
+    _run,
+)
