@@ -168,6 +168,14 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "repeated": (lambda x: (jnp.tile(x, (2, 2)), lax.tile(x, (1, 2))), (X,)),
     "apart": (lambda x: lax.unstack(x, axis=1), (X,)),
     "put elsewhere": (lambda x: jax.device_put(x), (X,)),
+    "matrices": (
+        lambda x: (
+            jnp.linalg.cholesky(x @ x.T + 2 * jnp.eye(2, dtype="f")),
+            lax.linalg.triangular_solve(x.T @ x + jnp.eye(3, dtype="f"), x, lower=True),
+            lax.linalg.triangular_solve(x.T @ x + jnp.eye(3, dtype="f"), x.T, left_side=True),
+        ),
+        (X,),
+    ),
     "filled": (
         lambda x: (jnp.zeros_like(x), jnp.ones((2, 3), "i4"), jnp.full_like(x, jnp.nan)),
         (X,),
@@ -208,6 +216,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 FIXED = {
     "filled", "logic", "parts", "products", "random bits", "keys", "mixed bits", "a part",
     "a part replaced", "convolved", "taken", "put", "padded", "slid over", "repeated",
+    "matrices",
 }  # fmt: skip
 """What needs to know how many rows there are."""
 CASES = [

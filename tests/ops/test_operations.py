@@ -46,6 +46,8 @@ EXCEPTIONS = {
     "arcsin": FUNCTION,
     "argmax": PAIRS,
     "argmin": PAIRS,
+    "cholesky.jvp": CALLED,
+    "cholesky.vjp": CALLED,
     "cosh.jvp": FUNCTION,
     "cosh.vjp": FUNCTION,
     "cumlogsumexp": WINDOWS,
