@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from braces.builder.append import one
@@ -61,9 +62,8 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
     reader = Reader(program)
     with program:
         given = _declare(reader, whole)
-        made = reader.run(whole.graph_module, given)
-        if not reader.problems:
-            _give(reader, whole, made)
+        with suppress(Missing):  # what could not be read is said below
+            _give(reader, whole, reader.run(whole.graph_module, given))
     if reader.problems:
         raise unreadable(reader.problems, "The exported program")
     return program, reader.values

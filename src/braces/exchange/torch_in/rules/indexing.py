@@ -7,6 +7,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import BOOL, INT64
 from braces.errors import ProgramError
@@ -62,7 +63,7 @@ def index_put(
     front, given = _gathered(x, indices, places)
     chosen = reduce(add, given).shape  # the shape that all indices have together
     updates = ops.broadcast_to(values, (*chosen, *front.shape[len(places) :]))
-    made = ops.scatter_nd(front, updates, given, reduction="add" if accumulate else "set")
+    made = one("scatter_nd_add" if accumulate else "scatter_nd", front, updates, *given)
     return ops.moveaxis(made, tuple(range(len(places))), tuple(places))
 
 
@@ -109,6 +110,8 @@ def _scattered(x: Var, axis: int, at: Var, source: Any, way: str) -> Var:
     if not isinstance(source, Var):
         source = filled(at.shape, source, dtype=x.dtype)
     source = in_dtype(_cut_like(source, at, -1), x.dtype)
+    if way == "add":
+        return one("put_along_axis_add", x, at, source, axis=axis)
     return ops.put_along_axis(x, at, source, axis=axis, reduction=way)
 
 

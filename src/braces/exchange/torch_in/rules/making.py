@@ -9,7 +9,7 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.dims import Dim, Size
+from braces.dims import Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType
 from braces.errors import ProgramError
 from braces.exchange.onnx_in import sizes
@@ -24,9 +24,7 @@ Sizes = Sequence[Size]
 def filled(shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
     """One number everywhere."""
     meant = common(value) if dtype is None else dtype
-    if isinstance(value, Var | Dim):
-        return ops.broadcast_to(operand(value, meant), shape)
-    return one("full", shape=tuple(shape), value=value, dtype=meant)
+    return ops.broadcast_to(scalar(value, dtype=meant), shape)
 
 
 def of_value(value: Any) -> Callable[..., Var]:
@@ -115,6 +113,11 @@ def bernoulli(x: Var, p: float | None = None) -> Var:
     return in_dtype(random.uniform(x.shape, dtype=FLOAT32) < chance, x.dtype)
 
 
+def copy(x: Var, source: Any, non_blocking: bool = False) -> Var:
+    """Another array's numbers, in the shape and dtype of this one."""
+    return filled(x.shape, source, dtype=x.dtype)
+
+
 def uniform(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
     """Numbers that are equally likely between 0 and 1."""
     return random.uniform(tuple(shape), dtype=dtype)
@@ -142,6 +145,7 @@ def drawn_like(draw: Callable[..., Var]) -> Callable[..., Var]:
 MAKING: Mapping[str, Callable[..., Any]] = {
     "arange": arange,
     "bernoulli": bernoulli,
+    "copy": copy,
     "dropout": dropout,
     "empty": of_value(0),
     "empty_like": like(0),

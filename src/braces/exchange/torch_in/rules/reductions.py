@@ -120,6 +120,13 @@ def var_mean(
     return made, plain("mean")(x, axes, keepdims)
 
 
+def var_mean_along(
+    x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False
+) -> tuple[Var, Var]:
+    """The variance and the mean along axes."""
+    return var_mean(x, axes, keepdims, correction=float(unbiased))
+
+
 def running(op_type: str) -> Callable[..., Var]:
     """Sums or products up to each place."""
 
@@ -228,4 +235,5 @@ REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "var.dim": spread_along("var"),
     "var.correction": spread("var"),
     "var_mean.correction": var_mean,
+    "var_mean.dim": var_mean_along,
 }

@@ -79,6 +79,14 @@ def expand(x: Var, wanted: Sizes, **options: Any) -> Var:
     return ops.broadcast_to(x, shape)
 
 
+def broadcast_tensors(xs: Sequence[Var]) -> list[Var]:
+    """Arrays in the shape that they have together."""
+    rank = max(x.ndim for x in xs)
+    own = [[*[1] * (rank - x.ndim), *x.shape] for x in xs]
+    shape = [next((n for n in found if not _is_one(n)), 1) for found in zip(*own, strict=True)]
+    return [ops.broadcast_to(x, shape) for x in xs]
+
+
 def cat(xs: Sequence[Var], axis: int = 0) -> Var:
     """Arrays one after another, in their common dtype; empty ones of one axis do not count."""
     kept = [x for x in xs if x.shape != (0,)] or list(xs[:1])
@@ -312,6 +320,7 @@ SHAPES: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("reshape", "view", "_unsafe_view", "view_copy"), in_shape),
     **{f"{kind}{rank}d": padding_like(mode) for rank in (1, 2, 3) for kind, mode in (
         ("reflection_pad", "reflect"), ("replication_pad", "replicate"))},
+    "broadcast_tensors": broadcast_tensors,
     "broadcast_to": expand,
     "cat": cat,
     "chunk": chunk,
