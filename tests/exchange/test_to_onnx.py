@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+from tests.exported import run_model
 
 import braces as br
 from braces.exchange.onnx_out import files
 
 pytestmark = pytest.mark.unoptimized
-
-QUIET = 3
-"""Only errors: each value that a training step replaces is warned of."""
-
-
-def run(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model gives in ONNX Runtime, by name."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = QUIET
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    entries = (*session.get_inputs(), *session.get_overridable_initializers())
-    known = {entry.name for entry in entries}
-    names = [entry.name for entry in session.get_outputs()]
-    given = {name: np.asarray(value) for name, value in feed.items() if name in known}
-    return dict(zip(names, session.run(names, given), strict=True))
 
 
 def model(path: Path) -> Any:
@@ -89,7 +73,7 @@ def test_what_the_program_gives_is_written_where_no_fetches_are_named(tmp_path: 
     br.to_onnx(prog, path, fetches=y)
     again, _ = br.from_onnx(path)
     br.to_onnx(again, tmp_path / "again.onnx")
-    (found,) = run(tmp_path / "again.onnx", {"x": np.float32([1.0])}).values()
+    (found,) = run_model(tmp_path / "again.onnx", {"x": np.float32([1.0])}).values()
     np.testing.assert_allclose(found, np.tanh([1.0]), rtol=1e-6)
 
 
@@ -101,7 +85,7 @@ def test_inputs_and_weights_can_be_fetched_too(tmp_path: Path) -> None:
         y = br.identity(x * w)
     _, scope = initialised(prog)
     br.to_onnx(prog, path, scope=scope, fetches=[x, w, y])
-    found = run(path, {"x": np.float32([3, 4])})
+    found = run_model(path, {"x": np.float32([3, 4])})
     assert list(found) == ["x.value", "w.value", y.name]
     np.testing.assert_array_equal(list(found.values()), [[3, 4], [1, 2], [3, 8]])
 
@@ -121,7 +105,7 @@ def test_large_weights_lie_in_a_file_beside(
     onnx.checker.check_model(path, full_check=True)
     feed = {"x": np.ones((2, 64), "float32")}
     (want,) = exe.run(prog, scope, feed=feed, fetch=[y])
-    np.testing.assert_allclose(run(path, feed)[y.name], want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(run_model(path, feed)[y.name], want, rtol=1e-5, atol=1e-5)
 
 
 # ---- errors ----------------------------------------------------------------------------------
@@ -172,7 +156,7 @@ def test_sizes_can_be_fixed(tmp_path: Path) -> None:
     br.to_onnx(prog, path, fetches=[grad], sizes={"n": 4})
     feed = {"x": np.arange(12, dtype="float32").reshape(4, 3)}
     (want,) = br.Executor(mode="interpret").run(prog, br.Scope(), feed=feed, fetch=[grad])
-    np.testing.assert_allclose(run(path, feed)[grad.name], want, rtol=1e-5)
+    np.testing.assert_allclose(run_model(path, feed)[grad.name], want, rtol=1e-5)
 
 
 def test_a_training_step_goes_on_from_what_it_gave(tmp_path: Path) -> None:
@@ -187,7 +171,7 @@ def test_a_training_step_goes_on_from_what_it_gave(tmp_path: Path) -> None:
         labels = rng.integers(0, 4, 5).astype("i4")
         feed = {"x": rng.normal(size=(5, 8)).astype("f4"), "y": labels}
         (want,) = exe.run(prog, scope, feed=feed, fetch=[loss])
-        found = run(path, feed | state)
+        found = run_model(path, feed | state)
         np.testing.assert_allclose(found[loss.name], want, rtol=1e-5)
         state = {name: found[output] for name, output in nexts.items()}
     assert state.keys() == prog.updates.keys()
@@ -209,4 +193,4 @@ def test_numbers_of_trips_that_are_written_make_scans(tmp_path: Path) -> None:
     assert "Scan" in kinds(model(path).graph)
     feed = {"x": np.random.default_rng(0).normal(size=(4, 3)).astype("f4")}
     (want,) = br.Executor(mode="interpret").run(prog, br.Scope(), feed=feed, fetch=[rows])
-    np.testing.assert_allclose(run(path, feed)[rows.name], want, rtol=1e-5)
+    np.testing.assert_allclose(run_model(path, feed)[rows.name], want, rtol=1e-5)

@@ -90,8 +90,11 @@ class Kernels:
         given: Sequence[str],
     ) -> list[str]:
         """Trace a function of JAX for arrays of these types, and write its equations."""
-        with jax.enable_x64(True):
-            closed = _traced(function, *structs)
+        try:
+            with jax.enable_x64(True):
+                closed = _traced(function, *structs)
+        except Exception as error:  # what JAX makes of sizes
+            raise _no_sizes(error) from None
         return self.run(g, closed.jaxpr, closed.consts, given)
 
 

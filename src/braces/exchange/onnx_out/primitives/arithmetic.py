@@ -80,6 +80,16 @@ def power(e: Equation, x: str) -> str:
     return e.same("Pow", x, e.scalar(exponent))
 
 
+def power_of_two(e: Equation, x: str) -> str:
+    """Two to the power of a number."""
+    return e.same("Pow", e.scalar(2), x)
+
+
+def cube_root(e: Equation, x: str) -> str:
+    """The cube root, which has the sign of its number."""
+    return e.same("Mul", e.same("Sign", x), e.same("Pow", e.same("Abs", x), e.scalar(1 / 3)))
+
+
 def finite(e: Equation, x: str) -> str:
     """Whether numbers are neither infinite nor NaN."""
     wide = FLOAT32 if e.type().dtype not in (FLOAT32, FLOAT64) else e.type().dtype
@@ -209,12 +219,14 @@ ARITHMETIC: Mapping[str, Rule] = {
     **_named(compared, COMPARISONS),
     "and": partial(logic, "And", "BitwiseAnd"),
     "atan2": angle,
+    "cbrt": cube_root,
     "clamp": clamp,
     "convert_element_type": convert,
     "copy": unchanged,
     "dim_as_value": size,
     "erf_inv": inverse_erf,
     "erfc": erf_complement,
+    "exp2": power_of_two,
     "expm1": exp_minus_one,
     "integer_pow": power,
     "is_finite": finite,

@@ -77,19 +77,19 @@ class Places:
         """The place of each element; and which windows lie within the array."""
         g, shape, windows = self.e.g, self.e.type().shape, self.windows
         full = [*self.batch, *(self.sizes[i] for i in windows)]
-        inside, parts = list[str](), list[str]()
+        inside, parts, zero = list[str](), list[str](), g.constant(0, INT64)
         indices = widths.moved(g, indices, self.e.type(1).dtype, INT64)
         for axis in self.indexed:
-            place = g.integers(0)
+            place = zero
             if axis in self.started:
                 number = g.constant(self.started.index(axis), INT64)
                 start = g.op("Gather", indices, number, axis=len(self.batch))
-                most = g.size(shape[axis] - self.sizes[axis])
+                most = g.number(shape[axis] - self.sizes[axis])
                 inside += [
-                    g.op("GreaterOrEqual", start, g.integers(0)),
+                    g.op("GreaterOrEqual", start, zero),
                     g.op("LessOrEqual", start, most),
                 ]
-                start = g.op("Max", g.op("Min", start, most), g.integers(0))
+                start = g.op("Max", g.op("Min", start, most), zero)
                 last = [len(self.batch) + k for k in range(len(windows))]
                 place = unsqueezed(g, start, last)
             elif axis in self.beside:
@@ -206,5 +206,7 @@ GATHERING: Mapping[str, Rule] = {
     "gather": gather,
     "scatter": partial(scatter, "none", None),
     "scatter-add": partial(scatter, "add", 0),
+    "scatter-max": partial(scatter, "max", None),
+    "scatter-min": partial(scatter, "min", None),
     "scatter-mul": partial(scatter, "mul", 1),
 }

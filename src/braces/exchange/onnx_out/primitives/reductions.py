@@ -9,6 +9,7 @@ from braces.dtypes import BOOL, INT32, INT64, DType
 from braces.exchange.onnx_out import loops, widths
 from braces.exchange.onnx_out.equation import Equation, Rule
 from braces.exchange.onnx_out.graph import Graph
+from braces.exchange.onnx_out.primitives.windows import neutral
 
 
 def reduced(kind: str, e: Equation, x: str) -> str:
@@ -56,11 +57,11 @@ def sums(e: Equation, x: str) -> str:
     return e.same("CumSum", x, beside=(axis,), reverse=int(e.params["reverse"]))
 
 
-def running(kind: str, first: float, e: Equation, x: str) -> str:
+def running(kind: str, e: Equation, x: str) -> str:
     """Products, or extremes, so far: a loop over the axis."""
     type_, axis, g = e.type(), e.params["axis"], e.g
     row = tuple(size for i, size in enumerate(type_.shape) if i != axis)
-    start = g.op("Expand", e.scalar(first), g.shape(row))
+    start = g.op("Expand", e.scalar(neutral(kind, e)), g.shape(row))
 
     def step(inner: Graph, before: str, piece: str) -> tuple[str, str]:
         found = widths.same(inner, kind, before, piece, dtype=e.dtype)
@@ -100,7 +101,9 @@ def largest(e: Equation, x: str) -> list[str]:
 REDUCTIONS: Mapping[str, Rule] = {
     "argmax": partial(best, "ArgMax"),
     "argmin": partial(best, "ArgMin"),
-    "cumprod": partial(running, "Mul", 1.0),
+    "cummax": partial(running, "Max"),
+    "cummin": partial(running, "Min"),
+    "cumprod": partial(running, "Mul"),
     "cumsum": sums,
     "reduce_and": all_of,
     "reduce_max": partial(reduced, "ReduceMax"),

@@ -20,8 +20,16 @@ def reshaped(g: Graph, x: str, shape: Sequence[Size]) -> str:
 
 
 def expanded(g: Graph, x: str, shape: Sequence[Size], dtype: DType) -> str:
-    """Copies along axes of size 1, and along new ones in front."""
-    return widths.same(g, "Expand", x, dtype=dtype, beside=(g.shape(shape),))
+    """Copies along axes of size 1, and along new ones in front.
+
+    ONNX Runtime keeps one where there are to be none, so that is cut off.
+    """
+    found = widths.same(g, "Expand", x, dtype=dtype, beside=(g.shape(shape),))
+    axes = [i for i, size in enumerate(shape) if not isinstance(size, int) or not size]
+    if not axes:
+        return found
+    starts, ends = g.integers(*[0] * len(axes)), g.shape([shape[i] for i in axes])
+    return g.op("Slice", found, starts, ends, g.integers(*axes))
 
 
 def unsqueezed(g: Graph, x: str, axes: Sequence[int]) -> str:

@@ -66,7 +66,7 @@ def _inverse(order: Sequence[int]) -> list[int]:
 def pooled(kind: str, e: Equation, x: str) -> str:
     """Sums or extremes of windows: along one axis after the other, slice by slice."""
     p, shape = e.params, list(e.type().shape)
-    filling = e.g.constant(_neutral(kind, e), e.dtype)
+    filling = e.g.constant(neutral(kind, e), e.dtype)
     every = zip(
         p["window_dimensions"], p["window_strides"], p["padding"], p["base_dilation"],
         p["window_dilation"], strict=True,
@@ -103,10 +103,10 @@ def _combined(
     return total
 
 
-def _neutral(kind: str, e: Equation) -> Any:
+def neutral(kind: str, e: Equation) -> Any:
     """What changes nothing in a window."""
-    if kind == "Add":
-        return 0
+    if kind in ("Add", "Mul"):
+        return int(kind == "Mul")
     if is_float(e.dtype):
         return float("-inf") if kind == "Max" else float("inf")
     info = jax.numpy.iinfo(e.dtype)

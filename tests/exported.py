@@ -1,0 +1,87 @@
+"""Programs written as models of ONNX, and run by ONNX Runtime beside the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx.reference import ReferenceEvaluator
+
+import braces as br
+from braces.dtypes import is_float
+
+QUIET = 4
+"""Nothing is logged: each value that a training step replaces is warned of."""
+
+
+def session(path: Path) -> Any:
+    """A model in ONNX Runtime."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = QUIET
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def run_model(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model gives in ONNX Runtime, by name."""
+    loaded = session(path)
+    entries = (*loaded.get_inputs(), *loaded.get_overridable_initializers())
+    known = {entry.name for entry in entries}
+    names = [entry.name for entry in loaded.get_outputs()]
+    given = {name: np.asarray(value) for name, value in feed.items() if name in known}
+    return dict(zip(names, loaded.run(names, given), strict=True))
+
+
+def run_reference(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:
+    """What a model gives in the evaluator that comes with ONNX, which has all dtypes."""
+    model = onnx.load(path)
+    known = {entry.name for entry in model.graph.input}
+    given = {name: np.asarray(value) for name, value in feed.items() if name in known}
+    names = [entry.name for entry in model.graph.output]
+    found = ReferenceEvaluator(model).run(names, given)
+    assert isinstance(found, list)
+    return dict(zip(names, found, strict=True))
+
+
+def check_exported(
+    prog: br.Program,
+    feeds: Sequence[Mapping[str, Any]],
+    fetch: Sequence[br.Var],
+    folder: Path,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    tolerance: float = 1e-9,
+    reference: bool = False,
+) -> None:
+    """A program gives the same as a model and in the interpreter.
+
+    Args:
+        prog: The program, without persistable variables.
+        feeds: What both are fed, run after run.
+        fetch: What is compared.
+        folder: Where the model is written.
+        sizes: Numbers for symbolic sizes.
+        tolerance: Of floats of 64 bits; of others 1e-4, of half precision 1e-2.
+        reference: Whether the evaluator of ONNX runs the model, which rounds 64 bits to 32.
+    """
+    path = folder / "model.onnx"
+    br.to_onnx(prog, path, fetches=fetch, sizes=sizes)
+    for feed in feeds:
+        wanted = br.Executor(mode="interpret").run(prog, br.Scope(), feed=feed, fetch=fetch)
+        found = (run_reference if reference else run_model)(path, feed)
+        for var, want in zip(fetch, wanted, strict=True):
+            got = found[var.name] if var.name in found else found[f"{var.name}.value"]
+            assert (got.dtype, got.shape) == (want.dtype, want.shape), var.name
+            _close(got, want, max(tolerance, 1e-6) if reference else tolerance, var.name)
+
+
+def _close(got: Any, want: Any, tolerance: float, name: str) -> None:
+    if not is_float(want.dtype):
+        np.testing.assert_array_equal(got, want, err_msg=name)
+        return
+    allowed = {8: tolerance, 4: 1e-4, 2: 2e-2}[want.dtype.itemsize]
+    got, want = got.astype("float64"), want.astype("float64")
+    np.testing.assert_allclose(got, want, allowed, allowed, err_msg=name)

@@ -1,0 +1,83 @@
+"""Every operator as a model of ONNX, with its derivatives: what it gives in another runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cases import Case, build, cases, differentiable_cases
+from references import is_float
+from tests.exported import check_exported
+
+import braces as br
+from braces.passes.backward import gradients
+
+pytestmark = pytest.mark.unoptimized
+
+OUTSIDE = "ONNX cannot leave out what a scatter puts outside"
+COMPLEX = "ONNX does not compute with complex numbers"
+NO_PRIMITIVE = "ONNX has no operator for a primitive of its kernel"
+NOT_WRITTEN = {
+    **dict.fromkeys(("complex", "fft", "fftn", "ifft", "ifftn", "rfft"), COMPLEX),
+    **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), OUTSIDE),
+    **dict.fromkeys(("digamma", "lgamma", "cumlogsumexp", "unique_places"), NO_PRIMITIVE),
+    **dict.fromkeys(("col2im", "grid_sample", "random_orthogonal"), NO_PRIMITIVE),
+    **{f"max_pool_with_indices{n}d": NO_PRIMITIVE for n in (1, 2, 3)},
+    "random_truncated_normal": NO_PRIMITIVE,
+}
+"""Operators that ONNX cannot say."""
+NO_GRADIENT = {"erfinv": "in float64", "im2col": NO_PRIMITIVE}
+"""Operators whose gradients it cannot say."""
+NO_KERNEL = frozenset(
+    ("arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "conv1d")
+    + ("conv2d", "conv3d", "conv_to_input", "conv_to_weight", "conv_transpose1d")
+    + ("conv_transpose2d", "conv_transpose3d", "cosh", "erf", "gelu", "sinh", "tan")
+)
+"""Operators for whose float64 ONNX Runtime has no kernel; there ONNX's own evaluator runs."""
+
+
+def first_of_each(found: tuple[Case, ...]) -> list[Case]:
+    """One example of each operator."""
+    return list({case.op: case for case in reversed(found)}.values())[::-1]
+
+
+def wide(case: Case) -> bool:
+    return any("f64" in str(t) for types in case.types.values() for t in types)
+
+
+@pytest.mark.parametrize("case", first_of_each(tuple(cases())), ids=str)
+def test_operators_give_the_same_elsewhere(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path, differentiate=False)
+
+
+@pytest.mark.parametrize("case", first_of_each(differentiable_cases()), ids=str)
+def test_gradients_give_the_same_elsewhere(case: Case, tmp_path: Path) -> None:
+    check(case, tmp_path, differentiate=True)
+
+
+def check(case: Case, folder: Path, differentiate: bool) -> None:
+    built, sizes = build(case), case.sizes()
+    fetch = list(built.fetch.values())
+    if differentiate:
+        floats = [v for some in built.inputs.values() for v in some if is_float(v.dtype)]
+        with built.program:
+            grads = gradients([v for v in fetch if is_float(v.dtype)], floats)
+        fetch = list({g.name: g for g in grads if g is not None}.values())
+    feed = built.feed(case.values(sizes), {}, sizes)
+    reference = wide(case) and case.op in NO_KERNEL
+
+    def compare(fixed: dict[str, int] | None) -> None:
+        check_exported(built.program, [feed], fetch, folder, sizes=fixed, reference=reference)
+
+    refused = {**NOT_WRITTEN, **(NO_GRADIENT if differentiate else {})}
+    complex_ = any(t.dtype.kind == "c" for some in case.types.values() for t in some)
+    if case.op in refused or complex_:
+        with pytest.raises(br.ProgramError, match="ONNX does not have"):
+            compare(sizes)
+        return
+    try:
+        compare(None)
+    except br.ProgramError as error:  # a kernel may ask for sizes
+        if "sizes must be numbers" not in str(error):
+            raise
+        compare(sizes)
