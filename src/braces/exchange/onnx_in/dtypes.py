@@ -28,7 +28,14 @@ def dtype_named(code: int) -> DType:
         found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
         if found in _OURS:
             return found
-    raise DTypeError(f"There is no dtype {name.lower()} in Braces.")
+    raise DTypeError(f"There is no dtype {name.lower()} in Braces.", fix=_instead(name))
+
+
+def _instead(name: str) -> str:
+    """What to do with a model that has such a dtype."""
+    if name == "STRING":
+        return "Turn texts into numbers before the model: programs have none."
+    return "Export the model with 8 bits in place of fewer."
 
 
 def array_of(tensor: Any) -> Array:
