@@ -100,7 +100,7 @@ def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64")
             raise ProgramError(
                 f"arange needs bounds that are known from shapes; `{bound.name}` is a value.",
                 given=f"{bound.name}: {bound.type}",
-                fix="Use x.shape[0], or count in a memory of a loop.",
+                fix=f"Use x.shape[0], or br.as_size({bound.name}) outside of loops.",
             )
         if isinstance(bound, float | np.floating):
             raise DTypeError(
