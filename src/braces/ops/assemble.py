@@ -216,6 +216,10 @@ def stack_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
 # ---- one array in several --------------------------------------------------------------------
 
 
+MOST_APART = 1 << 16
+"""How many arrays one operator gives at most."""
+
+
 def apart(types: Types, attrs: Attrs) -> AxisMap:
     """Each entry along the axis is an output; how many there are must be known."""
     found, shape = reduced_mixing(types, attrs), shape_of(types["x"][0])
@@ -223,6 +227,11 @@ def apart(types: Types, attrs: Attrs) -> AxisMap:
     if isinstance(count, Dim):
         raise AxisError(
             f"cannot make a number of arrays that is only known in a run: {count}.",
+            fix="Go through the axis with br.create_rnn or br.scan.",
+        )
+    if count > MOST_APART:
+        raise AxisError(
+            f"cannot make {count} arrays of one; {MOST_APART} are the most.",
             fix="Go through the axis with br.create_rnn or br.scan.",
         )
     return replace(found, outputs={"out": found.outputs["out"] * count})
