@@ -22,6 +22,7 @@ NOT_WRITTEN = {
     **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), OUTSIDE),
     **dict.fromkeys(("digamma", "lgamma", "unique_places"), NO_PRIMITIVE),
     **dict.fromkeys(("col2im", "grid_sample", "random_orthogonal"), NO_PRIMITIVE),
+    **dict.fromkeys(("cholesky", "triangular_solve"), NO_PRIMITIVE),
     "random_truncated_normal": NO_PRIMITIVE,
 }
 """Operators that ONNX cannot say."""
