@@ -132,6 +132,8 @@ jacobian br.gradients of each number, or br.jvp
 jit br.Executor(): it compiles
 l1_loss br.mean(br.absolute_error(prediction, target))
 lax br.scan, br.cond and br.while_loop: they are in br itself
+lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
+lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
 le br.less_equal(x, y), or x <= y
 less_than br.less(x, y), or x < y
 linalg br.matmul, br.outer, br.norm and br.det: they are in br itself
