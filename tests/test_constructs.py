@@ -62,7 +62,7 @@ def files() -> list[Path]:
 
 
 def test_slots_of_constructs_are_known_to_the_views_alone() -> None:
-    assert {"init", "final", "sliced", "stacked", "counts", "masks", "sums", "cond"} <= OWN
+    assert {"init", "final", "sliced", "stacked", "masks", "sums", "cond"} <= OWN
     assert [place for path in files() for place in places(path, path.read_text("utf-8"))] == []
 
 

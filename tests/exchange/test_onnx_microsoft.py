@@ -134,6 +134,13 @@ def test_groups_of_queries_share_keys(mode: str, rotary: Any) -> None:
     agree(mode, "GroupQueryAttention", [*one, *past, *later], local_window_size=4, **options)
 
 
+def test_keys_in_a_buffer_that_has_room_are_refused(mode: str) -> None:
+    past = [f4(2, 2, 6, 16), f4(2, 2, 6, 16)]
+    given = [f4(2, 1, 128), None, None, *past, np.array([4, 4], "i4"), np.array(5, "i4")]
+    with pytest.raises(br.errors.BracesError, match="shape|Sizes"):
+        agree(mode, "GroupQueryAttention", given, num_heads=4, kv_num_heads=2, outputs=3)
+
+
 @pytest.mark.parametrize("interleaved", [0, 1])
 def test_pairs_are_turned_by_the_angles_of_their_places(mode: str, interleaved: int) -> None:
     angles = RNG.uniform(0, 6, (10, 4))

@@ -295,9 +295,10 @@ def test_what_is_no_transformation_is_refused() -> None:
 
 
 def test_what_there_is_no_operator_for_is_refused_by_name() -> None:
-    said = refused(
-        ProgramError, "uses `random_", lambda: opt.from_optax(optax.noisy_sgd(0.1, key=0))
-    )
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        return jax.tree.map(lambda g: jnp.nextafter(g, 0.0), updates), state
+
+    said = refused(ProgramError, "`nextafter`", lambda: updating(update))
     assert "The optimizer `optax`" in said
 
 

@@ -349,7 +349,11 @@ def refused(function: Callable[..., Any], *types: str) -> str:
 @pytest.mark.parametrize(
     ("function", "kind", "said"),
     [
-        (lambda x: jnp.sort(x), "f4", "`sort` of JAX, for which there is no operator"),
+        (
+            lambda x: lax.nextafter(x, x),
+            "f4",
+            "`nextafter` of JAX, for which there is no operator",
+        ),
         (lambda x: lax.bitcast_convert_type(x, "i2"), "f4", "of float32 as int16"),
         (lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO), "f4", "away from zero"),
         (lambda x: lax.reshape(x, (6,), (1, 0)), "f4", "another order of axes"),

@@ -21,13 +21,13 @@ NOT_WRITTEN = {
     **dict.fromkeys(("complex", "fft", "fftn", "ifft", "ifftn", "rfft"), COMPLEX),
     **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), OUTSIDE),
     **dict.fromkeys(("digamma", "lgamma", "unique_places"), NO_PRIMITIVE),
-    **dict.fromkeys(("col2im", "grid_sample", "random_orthogonal"), NO_PRIMITIVE),
+    **dict.fromkeys(("grid_sample", "random_orthogonal"), NO_PRIMITIVE),
     **dict.fromkeys(("cholesky", "triangular_solve"), NO_PRIMITIVE),
     "random_truncated_normal": NO_PRIMITIVE,
 }
 """Operators that ONNX cannot say."""
 NO_VALUE = {
-    "cumlogsumexp": NO_PRIMITIVE,
+    **dict.fromkeys(("col2im", "cumlogsumexp"), NO_PRIMITIVE),
     **{f"max_pool_with_indices{n}d": NO_PRIMITIVE for n in (1, 2, 3)},
 }
 """Operators whose gradients it can say, and not them."""

@@ -236,8 +236,12 @@ def test_a_written_gradient_of_an_operator_with_an_input_called_out_grad() -> No
 
 # ---- no code looks one up by its name --------------------------------------------------------
 
-DEFINITIONS = ("ops/control/", "ir/views/", "define/axes.py", "ops/drawing.py")
-"""Operators that own blocks and their views, rules that `axes=` names, and how some draw."""
+DEFINITIONS = (
+    "ops/control/", "ir/views/", "define/axes.py", "ops/drawing.py", "ops/conv.py",
+    "ops/pool.py", "ops/unpool.py", "ops/interpolation.py", "exchange/", "jaxpr/",
+)  # fmt: skip
+"""Operators that own blocks and their views, rules that `axes=` names, how some draw and others
+read between numbers, families that `ops/ranks.py` makes, and what other systems call our operators."""
 BY_TYPE = {("ops/rules.py", "value")}
 """Attributes of an operator whose type is asked for first."""
 MAPS = ("attrs", "inputs", "outputs")

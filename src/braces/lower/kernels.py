@@ -73,9 +73,10 @@ class Kernel:
         self.constant = not (self.reads or definition.lists)
         self._learns = definition.learn_rule is not None
         self._measured = bool(self.reads) and self._small >= 0 and not definition.lists
-        self.bundled = (
-            (self.constant or self._measured) and self._small > 0 and not self._learns
-        )
+        # XLA brings convolutions into another order where they stand alone
+        slow = definition.costly and not definition.product
+        little = (self.constant or self._measured) and self._small > 0
+        self.bundled = little and not slow and not self._learns
         self._ready: dict[Any, Ready] = {}
 
     def run(

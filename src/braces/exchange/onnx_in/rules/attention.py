@@ -18,6 +18,7 @@ from braces.exchange.onnx_in import sizes
 from braces.exchange.onnx_in.known import Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.quantized import alone, product
+from braces.exchange.onnx_in.told import sizes_at
 from braces.frontend import functions as ops
 from braces.ir.records import Literal
 
@@ -216,7 +217,7 @@ def group_query_attention(node: Node) -> tuple[Value, ...]:
             places = ops.expand_dims(one("arange", stop=q.shape[2]) + _as_var(before), axis=0)
         tables, interleaved = (node.var(7), node.var(8)), node.flag("rotary_interleaved")
         q, k = (rotated(x, places, *tables, interleaved) for x in (q, k))
-    k, v = after(past, k), after(node.maybe(4), v)
+    k, v = (_in_all(node, x) for x in (after(past, k), after(node.maybe(4), v)))
     queries, keys = q.shape[2], k.shape[2]
     lengths = ops.reshape(node.var(5), (-1, 1, 1, 1))
     kept = ops.logical_and(
@@ -227,6 +228,15 @@ def group_query_attention(node: Node) -> tuple[Value, ...]:
     times = heads // groups
     wide = [ops.repeat(x, times, axis=1) if times > 1 else x for x in (k, v)]
     return together(scores.attended(q, *wide)), k, v
+
+
+def _in_all(node: Node, x: Var) -> Var:
+    """Keys or values, which are as many as the node says; in a buffer that has room they are not.
+
+    There what is new would stand behind the room. It is looked at in each run.
+    """
+    (count,) = sizes_at(node, 6) or (x.shape[2],)
+    return ops.ensure_shape(x, (*x.shape[:2], count, x.shape[3]))
 
 
 def _of_groups(node: Node, heads: int, groups: int) -> tuple[Var, Var, Var]:
