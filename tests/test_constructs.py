@@ -15,6 +15,8 @@ from braces.passes.hoist import REPEATED
 SRC = Path(__file__).resolve().parent.parent / "src" / "braces"
 FAMILIES = SRC / "ops"
 """Operators that own no blocks; some have slots of the same names."""
+TABLE = SRC / "exchange" / "onnx_out"
+"""What ONNX has for each operator, by its type."""
 SCHEMAS = {FAMILIES / "control" / f"{name}.py" for name in VIEWS}
 """Where slots are declared, and their types inferred."""
 
@@ -34,7 +36,7 @@ OWN = SLOTS - names_of(OTHERS)
 
 def known(path: Path) -> set[str]:
     """The names that stand for slots of constructs in a file."""
-    return OWN if path.parent == FAMILIES else SLOTS
+    return OWN if path.parent in (FAMILIES, TABLE) else SLOTS
 
 
 def places(path: Path, text: str) -> Iterator[str]:

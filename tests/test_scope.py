@@ -220,7 +220,7 @@ def test_a_value_outlives_the_buffer_that_a_run_gives_away(scope: Scope) -> None
 
 
 NOT_NUMBERS = [None, [1, "a"], {"a": 1}, np.zeros(2, "f4,i4"), np.array([["long"] * 3] * 90)]
-NOT_OURS = [np.array(["2020"], "datetime64[D]"), np.zeros(2, ml_dtypes.float8_e5m2)]
+NOT_OURS = [np.array(["2020"], "datetime64[D]"), np.zeros(2, ml_dtypes.float8_e3m4)]
 TOO_LARGE = [2**63, [2**63, -1], [[0.0], [-1e300]], 1e300j]
 RAGGED = [[[1, 2], [3]], [np.zeros(2), np.zeros(3)]]
 
@@ -343,3 +343,22 @@ def test_html_is_the_tree_escaped(scope: Scope) -> None:
     assert scope._repr_html_() == (
         "<pre>scope root: 1 variable, 8 B\n  &lt;script&gt;&amp;: i64[]  8 B</pre>"
     )
+
+
+# ---- several at once -------------------------------------------------------------------------
+
+
+def test_update_sets_each_where_a_look_up_finds_it() -> None:
+    outer = Scope()
+    outer.var("w").set(1.0)
+    inner = outer.new_scope()
+    inner.update({"w": 2.0, "b": np.ones(3)})
+    assert (outer.get_var("w").value, inner.names()) == (2.0, ["b"])
+
+
+def test_update_sets_all_or_none() -> None:
+    scope = Scope()
+    scope.var("w").set(1.0)
+    with pytest.raises(DTypeError):
+        scope.update({"w": 2.0, "b": object()})
+    assert (scope.get_var("w").value, scope.names()) == (1.0, ["w"])

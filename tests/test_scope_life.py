@@ -29,7 +29,7 @@ def public(cls: type) -> list[str]:
 
 BY_NAME = ["var", "new_var", "find_var", "find_local_var", "get_var", "erase", "__contains__"]
 ARGUMENTS = {name: ("w",) for name in BY_NAME} | {"set": (2.0,), "put": (np.zeros(1),)}
-ARGUMENTS |= {"raws": (["w"],), "put_all": (["w"], [np.zeros(1)])}
+ARGUMENTS |= {"raws": (["w"],), "put_all": (["w"], [np.zeros(1)]), "update": ({"w": 1.0},)}
 
 
 def use(thing: object, name: str) -> object:

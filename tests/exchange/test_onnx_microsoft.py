@@ -137,7 +137,7 @@ def test_groups_of_queries_share_keys(mode: str, rotary: Any) -> None:
 def test_keys_in_a_buffer_that_has_room_are_refused(mode: str) -> None:
     past = [f4(2, 2, 6, 16), f4(2, 2, 6, 16)]
     given = [f4(2, 1, 128), None, None, *past, np.array([4, 4], "i4"), np.array(5, "i4")]
-    with pytest.raises(br.errors.BracesError, match="shape|Sizes"):
+    with pytest.raises(br.errors.BracesError, match=r"shape|Sizes"):
         agree(mode, "GroupQueryAttention", given, num_heads=4, kv_num_heads=2, outputs=3)
 
 

@@ -241,7 +241,7 @@ DEFINITIONS = (
     "ops/pool.py", "ops/unpool.py", "ops/interpolation.py", "exchange/", "jaxpr/",
 )  # fmt: skip
 """Operators that own blocks and their views, rules that `axes=` names, how some draw and others
-read between numbers, families that `ops/ranks.py` makes, and what other systems call our operators."""
+read between numbers, families that `ops/ranks.py` makes, and what other systems call ours."""
 BY_TYPE = {("ops/rules.py", "value")}
 """Attributes of an operator whose type is asked for first."""
 MAPS = ("attrs", "inputs", "outputs")

@@ -231,9 +231,9 @@ def group_query_attention(node: Node) -> tuple[Value, ...]:
 
 
 def _in_all(node: Node, x: Var) -> Var:
-    """Keys or values, which are as many as the node says; in a buffer that has room they are not.
+    """Keys or values, which are as many as the node says, or a run fails.
 
-    There what is new would stand behind the room. It is looked at in each run.
+    In a buffer that has room they are not, and what is new would stand behind the room.
     """
     (count,) = sizes_at(node, 6) or (x.shape[2],)
     return ops.ensure_shape(x, (*x.shape[:2], count, x.shape[3]))
