@@ -17,7 +17,7 @@ PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test browser format bench report conformance size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test thorough browser format bench report conformance size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | \
@@ -59,7 +59,10 @@ imports: $(READY) ## the layers: imports point down only
 	$(VENV)/bin/lint-imports --no-logo
 
 test: $(READY) ## tests, docstring examples and documentation
-	$(RUN) pytest -n $(WORKERS) --dist worksteal
+	$(RUN) pytest -n $(WORKERS) --dist worksteal -m 'not thorough'
+
+thorough: $(READY) ## tests of which `make check` runs a share
+	$(RUN) pytest -n $(WORKERS) --dist worksteal -m thorough
 
 browser: $(READY) ## test pages in a headless Chromium (CHROMIUM=... names one)
 	$(RUN) pytest tests/browser
