@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 import braces as br
-from braces.exchange.onnx_in.names import cleaned
+from braces.exchange.names import cleaned
 from braces.frontend.random import RANDOM_STATE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/conformance.md"

@@ -20,11 +20,8 @@ from braces.ir.views import LoopView
 from braces.jaxpr.equation import Equation, Rule, Runner, Value, of_library
 from braces.lazy import extend
 from braces.ops.control.building import (
-    Carried,
-    Cut,
-    Looped,
     build_block,
-    build_loop,
+    build_loop_around,
     build_plain_block,
     build_switch,
 )
@@ -110,7 +107,7 @@ def scan(e: Equation, *values: Value) -> tuple[Var, ...]:
     types = [TensorType(INT64, ()), *map(tensor_type, init), *rows]
     loop = LoopView.around(_block(e, types, step), len(init), len(sliced))
     loop = replace(loop, length=length, reverse=bool(e.params["reverse"]))
-    made = _loop(loop, init, sliced)
+    made = build_loop_around(loop, init, sliced)
     return *made.finals, *made.rows
 
 
@@ -129,17 +126,9 @@ def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
 
     body = _block(e, [TensorType(INT64, ()), *types], step)
     held = _block(e, types, check, body.params[1:])
-    return _loop(replace(LoopView.around(body, len(init)), condition=held), init).finals
-
-
-def _loop(loop: LoopView, init: Sequence[Var], sliced: Sequence[Var] = ()) -> Looped:
-    memories = zip(init, loop.memories, strict=True)
-    slices = zip(sliced, loop.slices, strict=True)
-    return build_loop(
-        loop,
-        [Carried(value, memory.param, memory.next) for value, memory in memories],
-        [Cut(value, one.param) for value, one in slices],
-    )
+    return build_loop_around(
+        replace(LoopView.around(body, len(init)), condition=held), init
+    ).finals
 
 
 # ---- blocks ----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 from braces.dims import Size, parse_size
 from braces.dtypes import TensorType, dtype_of, is_float
 from braces.errors import BracesError, ProgramError, ShapeError, UnknownNameError, suggest
-from braces.exchange.onnx_in.names import cleaned
+from braces.exchange.names import cleaned
 from braces.ir.records import DATA, PARAMETER, STATE
 from braces.jaxpr.equation import in_words
 from braces.lazy import jax

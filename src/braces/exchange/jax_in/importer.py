@@ -9,11 +9,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import one
 from braces.builder.source import says_where
-from braces.builder.var import Var, var_of
+from braces.builder.var import Var
 from braces.define.inference import Translation
-from braces.dtypes import TensorType, is_float
+from braces.dtypes import is_float
 from braces.errors import ProgramError
 from braces.exchange.jax_in.arguments import (
     Leaf,
@@ -24,17 +23,17 @@ from braces.exchange.jax_in.arguments import (
     taken_apart,
 )
 from braces.exchange.jax_in.closure import Identity, identity, names_of_arrays
-from braces.exchange.onnx_in.names import cleaned, free
+from braces.exchange.names import cleaned, give
+from braces.exchange.persistables import LITTLE, persistable
+from braces.exchange.problems import Problem, unreadable
 from braces.frontend.variables import data
-from braces.ir.records import DATA, PARAMETER, STATE, VALUE
-from braces.jaxpr.equation import Problem, Whole
+from braces.ir.records import DATA, PARAMETER, STATE
+from braces.jaxpr.equation import Whole
 from braces.jaxpr.trace import Traced, traced
 from braces.lazy import jax
 from braces.program import Program
 
 Array = np.ndarray[Any, Any]
-LITTLE = 1024
-"""Constants of more numbers than this are states of the program, not part of its text."""
 
 
 @says_where
@@ -153,7 +152,12 @@ class Reader:
             if not whole.problems:
                 self._give(leaves, given, made, moved)
         if whole.problems:
-            raise unreadable(whole.problems, self.found.what)
+            raise unreadable(
+                [Problem(f"`{p.primitive}`", f"at {p.line}", p.error) for p in whole.problems],
+                self.found.what,
+                of="equations",
+                fix="Compute it from other functions of jax.numpy.",
+            )
         for name, line in whole.inlined.items():
             warnings.warn(
                 f"`{name}` has a derivative of its own, which a program does not keep: its "
@@ -166,7 +170,8 @@ class Reader:
     def _declared(self, leaf: Leaf) -> Var:
         if leaf.kind == DATA:
             return data(leaf.name, leaf.type.shape, dtype=leaf.type.dtype)
-        return self._persistable(leaf.name, leaf.value.astype(leaf.type.dtype), leaf.kind)
+        value = leaf.value.astype(leaf.type.dtype)
+        return persistable(self.program, self.values, leaf.name, value, leaf.kind)
 
     def _keep(self, array: Any) -> Var | None:
         """The variable that holds an array that the function brings along."""
@@ -177,19 +182,10 @@ class Reader:
         if key not in self._kept:
             value = as_words(array)
             trained = name is not None and is_float(value.dtype)
-            var = self._persistable(
-                cleaned(name or "constant"), value, PARAMETER if trained else STATE
-            )
+            kind, called = PARAMETER if trained else STATE, cleaned(name or "constant")
+            var = persistable(self.program, self.values, called, value, kind)
             self._kept[key] = array, var
         return self._kept[key][1]
-
-    def _persistable(self, name: str, value: Array, kind: str) -> Var:
-        table = self.program.table
-        called = free(table, name)
-        type_ = TensorType(value.dtype, value.shape)
-        table.new_var(called, type_, kind, trainable=kind == PARAMETER)
-        self.values[called] = value
-        return var_of(self.program, table, called)
 
     # ---- what it gives -----------------------------------------------------------------------
 
@@ -214,7 +210,7 @@ class Reader:
             taken.update(places)
         for at, (path, var) in enumerate(zip(paths, made, strict=True)):
             if at not in taken:
-                self._give_one(var, cleaned(".".join(("out", *path))))
+                give(self.program, var, cleaned(".".join(("out", *path))))
 
     def _move(
         self, argument: str, result: int, olds: Sequence[Var], news: Sequence[Var]
@@ -234,24 +230,3 @@ class Reader:
             )
         for old, new in zip(olds, news, strict=True):
             self.program.update(old, new)
-
-    def _give_one(self, var: Var, name: str) -> None:
-        own = var.name == name and var.info.kind == VALUE
-        called = var if own else one("identity", var, name=free(self.program.table, name))
-        self.program.give(called.name)
-
-
-def unreadable(problems: Sequence[Problem], what: str) -> ProgramError:
-    """One error of all that has no operator: primitive, line, count."""
-    grouped = dict[tuple[str, str], list[Problem]]()
-    for problem in problems:
-        grouped.setdefault((problem.primitive, problem.error.what), []).append(problem)
-    lines = [
-        f"`{primitive}`, {len(found)} times, first at {found[0].line}: {said}"
-        for (primitive, said), found in grouped.items()
-    ]
-    return ProgramError(
-        f"{what} cannot be read: {len(problems)} of its equations have no program.",
-        given="\n         ".join(lines),
-        fix="Compute it from other functions of jax.numpy.",
-    )

@@ -19,10 +19,10 @@ import numpy as np
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, INT64, DType, ListType
-from braces.exchange.onnx_in import sizes
+from braces.exchange import sizes
 from braces.exchange.onnx_in.known import MOST_ELEMENTS, Array, Known, Value
 from braces.exchange.onnx_in.node import Node
-from braces.exchange.onnx_in.sizes import Number, Unknown
+from braces.exchange.sizes import Number, Unknown
 
 Fold: TypeAlias = "Callable[..., Array | Known | list[Array]]"
 """From a node and the arrays of its inputs to an array, of the dtype of the first of them; or

@@ -8,22 +8,20 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.source import says_where
-from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import BracesError, ProgramError, ShapeError, UnknownNameError, suggest
+from braces.exchange.names import cleaned, dimension_name, free, give
 from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.dtypes import dtype_named
 from braces.exchange.onnx_in.external import take_in
 from braces.exchange.onnx_in.known import Array, Known, Value
 from braces.exchange.onnx_in.load import admit, load
-from braces.exchange.onnx_in.names import cleaned, dimension_name, free
-from braces.exchange.onnx_in.node import Missing, Names
-from braces.exchange.onnx_in.reader import NeedsValue, Problem, Reader, unreadable
+from braces.exchange.onnx_in.node import Names
+from braces.exchange.onnx_in.reader import NeedsValue, Reader
+from braces.exchange.problems import Missing, Problem, unreadable
 from braces.frontend.variables import data
-from braces.ir.records import VALUE
 from braces.program import Program
 
 
@@ -244,11 +242,4 @@ def _give_value(reader: Reader, value: Value, name: str) -> None:
         for at, one_value in enumerate(value):
             _give_value(reader, one_value, f"{name}.{at}")
     elif value is not None:
-        reader.program.give(_named(reader.program, reader.lift(value), name).name)
-
-
-def _named(program: Builder, var: Var, name: str) -> Var:
-    """What an output gives, under the name that the model has for it."""
-    if var.name == name and var.info.kind == VALUE:
-        return var
-    return one("identity", var, name=free(program.table, name))
+        give(reader.program, reader.lift(value), name)

@@ -15,14 +15,11 @@ from braces.errors import ProgramError
 from braces.exchange.onnx_in.checking import attributes_of
 from braces.exchange.onnx_in.dtypes import array_of, dtype_named
 from braces.exchange.onnx_in.known import Known, Value
+from braces.exchange.problems import Missing
 from braces.lazy import onnx
 
 STANDARD = "ai.onnx"
 """The domain of ONNX's own operators; models mostly leave it empty."""
-
-
-class Missing(Exception):
-    """A value that is not there, since what makes it could not be read; that is said there."""
 
 
 class Runner(Protocol):

@@ -20,18 +20,20 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, var_of
+from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.dtypes import TensorType, is_float
+from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError
+from braces.exchange.names import cleaned, rename_made
 from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.dtypes import array_of
 from braces.exchange.onnx_in.folding import fold
 from braces.exchange.onnx_in.known import Array, Known, Value
-from braces.exchange.onnx_in.names import cleaned, free, rename_made
-from braces.exchange.onnx_in.node import Missing, Names, Node, Rule, operator_of
+from braces.exchange.onnx_in.node import Names, Node, Rule, operator_of
 from braces.exchange.onnx_in.rules import RULES
-from braces.exchange.onnx_in.sizes import Unknown
+from braces.exchange.persistables import LITTLE, persistable
+from braces.exchange.problems import Missing, Problem
+from braces.exchange.sizes import Unknown
 from braces.ir.records import PARAMETER, STATE, Literal, Source
 
 MOST_NODES = 1 << 17
@@ -40,8 +42,6 @@ DEEPEST = 48
 """Functions within functions, and graphs within graphs."""
 FARTHEST = 200
 """How many nodes a size is followed back through."""
-LITTLE = 1024
-"""Constants of more numbers than this are states of the program, not part of its text."""
 
 
 class NeedsValue(Exception):
@@ -54,21 +54,6 @@ class NeedsValue(Exception):
 
 class Endless(ProgramError):
     """Functions that call themselves, or so many that reading them would take forever."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A node that cannot be read.
-
-    Attributes:
-        operator: The operator and its version.
-        node: The node, as messages name it.
-        error: Why.
-    """
-
-    operator: str
-    node: str
-    error: BracesError
 
 
 @dataclass(frozen=True)
@@ -283,23 +268,17 @@ class Reader:
 
     def _lift(self, value: Known) -> Var:
         if value.weight:
-            return self._persistable(value.weight, value.array, PARAMETER)
+            return persistable(
+                self.program, self.parameters, value.weight, value.array, PARAMETER
+            )
         if value.plain:
             array = value.numbers()
             if array.size > LITTLE:
-                return self._persistable("constant", array, STATE)
+                return persistable(self.program, self.parameters, "constant", array, STATE)
             return one("constant", value=Literal.of(array))
         sizes = [_size(item, value.dtype) for item in value.items()]
         made = sizes[0] if not value.array.ndim else one("stack", *sizes)
         return made if value.array.ndim < 2 else one("reshape", made, shape=value.array.shape)
-
-    def _persistable(self, name: str, array: Array, kind: str) -> Var:
-        table = self.program.table
-        called = free(table, name)
-        type_ = TensorType(array.dtype, array.shape)
-        table.new_var(called, type_, kind, trainable=kind == PARAMETER)
-        self.parameters[called] = array
-        return var_of(self.program, table, called)
 
     # ---- values that are known ---------------------------------------------------------------
 
@@ -391,20 +370,3 @@ def _size(item: Any, dtype: Any) -> Var:
     if isinstance(item, Dim):
         return one("size", value=item, dtype=dtype)
     return one("constant", value=Literal.of(np.asarray(item, dtype)))
-
-
-def unreadable(problems: Sequence[Problem], file: str) -> ProgramError:
-    """One error of all that cannot be read: operator, version, node, count."""
-    grouped = dict[tuple[str, str], list[Problem]]()
-    for problem in problems:
-        grouped.setdefault((problem.operator, problem.error.what), []).append(problem)
-    lines = [
-        f"{operator}, {len(found)} times, first {found[0].node}: {what}"
-        for (operator, what), found in grouped.items()
-    ]
-    first = problems[0].error
-    return ProgramError(
-        f"{file} cannot be read: {len(problems)} of its nodes have no program.",
-        given="\n         ".join(lines),
-        fix=first.fix if len(grouped) == 1 else None,
-    )

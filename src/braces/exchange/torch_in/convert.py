@@ -17,9 +17,9 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import DType, dtype_of
 from braces.errors import ShapeError
-from braces.exchange.onnx_in import sizes
+from braces.exchange import sizes
+from braces.exchange.names import dimension_name
 from braces.exchange.onnx_in.known import Array
-from braces.exchange.onnx_in.names import dimension_name
 from braces.frontend import functions as ops
 from braces.ir.records import Source
 

@@ -10,10 +10,9 @@ from braces.builder.append import one
 from braces.builder.source import says_where
 from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
+from braces.exchange.names import cleaned, free
 from braces.exchange.onnx_in.known import Array
-from braces.exchange.onnx_in.names import cleaned, free
-from braces.exchange.onnx_in.node import Missing
-from braces.exchange.onnx_in.reader import Problem, unreadable
+from braces.exchange.problems import Missing, Problem, unreadable
 from braces.exchange.torch_in.convert import dtype_from, is_torch, size_from
 from braces.exchange.torch_in.reader import Reader
 from braces.exchange.torch_in.rules.making import scalar

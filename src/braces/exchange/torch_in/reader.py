@@ -17,13 +17,13 @@ from typing import Any, TypeAlias, cast
 
 from braces.builder.append import one
 from braces.builder.program import Builder
-from braces.builder.var import Var, var_of
-from braces.dtypes import TensorType, is_float
+from braces.builder.var import Var
+from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, suggest
+from braces.exchange.names import cleaned, rename_made
 from braces.exchange.onnx_in.known import Array
-from braces.exchange.onnx_in.names import cleaned, free, rename_made
-from braces.exchange.onnx_in.node import Missing
-from braces.exchange.onnx_in.reader import LITTLE, Problem
+from braces.exchange.persistables import LITTLE, persistable
+from braces.exchange.problems import Missing, Problem
 from braces.exchange.torch_in.convert import (
     array_from,
     dtype_from,
@@ -79,12 +79,9 @@ class Reader:
 
     def persistable(self, name: str, tensor: Any, kind: str, *, trainable: bool) -> Var:
         """A parameter or state of the program, which holds a tensor."""
-        table, array = self.program.table, array_from(tensor)
-        called = free(table, cleaned(name))
-        type_ = TensorType(array.dtype, array.shape)
-        table.new_var(called, type_, kind, trainable=trainable and is_float(array.dtype))
-        self.values[called] = array
-        return var_of(self.program, table, called)
+        array = array_from(tensor)
+        frozen = not (trainable and is_float(array.dtype))
+        return persistable(self.program, self.values, cleaned(name), array, kind, frozen=frozen)
 
     def constant(self, name: str, tensor: Any) -> Var:
         """A tensor that is written in the program; a large one is a state of it."""

@@ -137,6 +137,28 @@ def build_loop(
     )
 
 
+def build_loop_around(
+    loop: LoopView, init: Sequence[Var], sliced: Sequence[Var] = ()
+) -> Looped:
+    """Append a loop whose body is complete, as `LoopView.around` makes one.
+
+    Args:
+        loop: The loop, whose memories and slices have no variables outside yet.
+        init: What its memories start with, in order.
+        sliced: What its slices cut, in order.
+
+    Raises:
+        BracesError: Its blocks and inputs do not fit.
+    """
+    memories = zip(init, loop.memories, strict=True)
+    slices = zip(sliced, loop.slices, strict=True)
+    return build_loop(
+        loop,
+        [Carried(value, memory.param, memory.next) for value, memory in memories],
+        [Cut(value, part.param) for value, part in slices],
+    )
+
+
 def build_switch(index: Var, cases: Sequence[Body], total: bool) -> tuple[Var, ...]:
     """Append a switch with these cases; its outputs.
 

@@ -14,7 +14,7 @@ from braces import dims
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Size
-from braces.exchange.onnx_in import sizes
+from braces.exchange import sizes
 from braces.exchange.onnx_in.known import Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.quantized import alone, product

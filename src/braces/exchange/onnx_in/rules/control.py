@@ -24,14 +24,7 @@ from braces.frontend import functions as ops
 from braces.frontend.while_blocks import create_while
 from braces.ir.records import Body
 from braces.ir.views import LoopView
-from braces.ops.control.building import (
-    Carried,
-    Cut,
-    Looped,
-    build_block,
-    build_loop,
-    build_switch,
-)
+from braces.ops.control.building import build_block, build_loop_around, build_switch
 
 LONGEST_UNROLLED = 256
 """Loops that carry sequences are written out, trip by trip, up to so many trips."""
@@ -157,7 +150,7 @@ def _counted(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tuple[V
     """A loop of a number of trips that is known beforehand."""
     true = Known.of(np.True_)
     block = build_block(_types(init), lambda p: _body(node, body, [p[0], true, *p[1:]], 1))
-    made = _built(replace(LoopView.around(block, len(init)), length=trips), init)
+    made = build_loop_around(replace(LoopView.around(block, len(init)), length=trips), init)
     return *made.finals, *made.rows
 
 
@@ -182,16 +175,6 @@ def _asking(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
         if rows:
             block.add_output(*(ops.identity(row) for row in rows))
     return *map(made.final, memories), *made.rows
-
-
-def _built(view: LoopView, init: Sequence[Var], sliced: Sequence[Var] = ()) -> Looped:
-    memories = zip(init, view.memories, strict=True)
-    slices = zip(sliced, view.slices, strict=True)
-    return build_loop(
-        view,
-        [Carried(value, memory.param, memory.next) for value, memory in memories],
-        [Cut(value, part.param) for value, part in slices],
-    )
 
 
 def _unrolled(
@@ -256,7 +239,7 @@ def scanned(node: Node, init: Sequence[Var], given: Sequence[Var]) -> tuple[Var,
     types = [TensorType(x.dtype, x.shape[1:]) for x in sliced]
     block = build_block([*_types(init), *types], lambda p: _body(node, body, p[1:], 0))
     view = LoopView.around(block, len(init), count)
-    made = _built(replace(view, length=sliced[0].shape[0]), init, sliced)
+    made = build_loop_around(replace(view, length=sliced[0].shape[0]), init, sliced)
     axes, turned = _places(node, "scan_output", rows)
     stacked = [
         _from_first_axis(x, axis, back)

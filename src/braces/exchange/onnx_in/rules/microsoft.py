@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dims import Size, product
-from braces.exchange.onnx_in import sizes
+from braces.exchange import sizes
 from braces.exchange.onnx_in.known import Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC

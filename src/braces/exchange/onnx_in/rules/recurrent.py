@@ -58,7 +58,8 @@ def functions_of(node: Node, directions: int) -> list[list[Function]]:
     made = list[Function]()
     for name in names:
         function, numbers = ACTIVATIONS.get(name.lower()) or _unknown(node, name)
-        given = [(n.pop(0) if n else d) for n, d in zip((alphas, betas), numbers)]  # noqa: B905
+        said = zip((alphas, betas), numbers, strict=False)  # many functions take none
+        given = [left.pop(0) if left else number for left, number in said]
         made.append(partial(_with, function, given))
     per = len(made) // directions
     return [made[i * per : (i + 1) * per] for i in range(directions)]

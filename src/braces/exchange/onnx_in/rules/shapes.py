@@ -14,7 +14,7 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT32
 from braces.errors import ShapeError
-from braces.exchange.onnx_in import sizes
+from braces.exchange import sizes
 from braces.exchange.onnx_in.folding import counted, shape_of
 from braces.exchange.onnx_in.known import MOST_ELEMENTS, Known, Value
 from braces.exchange.onnx_in.node import Node, Rule

@@ -12,7 +12,7 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType
 from braces.errors import ProgramError
-from braces.exchange.onnx_in import sizes
+from braces.exchange import sizes
 from braces.exchange.torch_in.convert import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import common, operand
 from braces.frontend import functions as ops, random

@@ -10,7 +10,7 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import ProgramError, ShapeError
-from braces.exchange.onnx_in import sizes
+from braces.exchange import sizes
 from braces.exchange.onnx_in.rules.shapes import FAR, clipped, in_shape, padded
 from braces.exchange.torch_in.convert import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import common

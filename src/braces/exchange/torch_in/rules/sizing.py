@@ -7,8 +7,8 @@ from typing import Any
 
 from braces.builder.var import Var
 from braces.dims import Size, product
-from braces.exchange.onnx_in import sizes
-from braces.exchange.onnx_in.sizes import Unknown
+from braces.exchange import sizes
+from braces.exchange.sizes import Unknown
 from braces.exchange.torch_in.rules import arithmetic
 
 

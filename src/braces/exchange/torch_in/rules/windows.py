@@ -11,7 +11,7 @@ from braces.define.kinds import Padding
 from braces.dims import Dim, Size, divide_exactly
 from braces.dtypes import INT64
 from braces.errors import ProgramError, ShapeError
-from braces.exchange.onnx_in import sizes
+from braces.exchange import sizes
 from braces.exchange.torch_in.convert import in_dtype
 from braces.frontend import functions as ops
 

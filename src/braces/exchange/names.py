@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+from braces.builder.append import one
+from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.ir.names import LONGEST_NAME
+from braces.ir.records import VALUE
 
 _STRANGE = re.compile(r"[^\w.@/-]", re.ASCII)
 _ROOM = LONGEST_NAME - 40
@@ -40,6 +43,13 @@ def dimension_name(name: str) -> str | None:
 def free(table: SymbolTable, name: str) -> str:
     """This name, or with a count where there is such a variable already."""
     return table.names.unique_word(name) if name in table.names.taken else name
+
+
+def give(program: Builder, var: Var, name: str) -> None:
+    """Add a value to what a program gives, under the name that it has elsewhere."""
+    if var.name != name or var.info.kind != VALUE:
+        var = one("identity", var, name=free(program.table, name))
+    program.give(var.name)
 
 
 def rename_made(table: SymbolTable, before: int, var: Var, name: str) -> Var:
