@@ -48,6 +48,7 @@ from braces.frontend.branches import (
     create_if_else as create_if_else,
     create_switch as create_switch,
 )
+from braces.frontend.called import call as call
 from braces.frontend.found import *  # noqa: F403 - what only values tell the size of
 from braces.frontend.functional import (
     cond as cond,

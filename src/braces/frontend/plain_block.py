@@ -207,7 +207,12 @@ def _last_value(body: Body, moved: Set[str]) -> str | None:
     return None
 
 
-def _check_block_name(name: str) -> str:
+def check_block_name(name: str) -> str:
+    """`name`, if a block may be called so.
+
+    Raises:
+        ProgramError: It is no name, or has a slash.
+    """
     if "/" in name:
         raise ProgramError(
             f"{name!r:.80} cannot be the name of a block.",
@@ -254,4 +259,4 @@ def block(name: str, *, recompute: bool = False) -> PlainBlock:
         >>> [op.name for op in prog.block(0).ops]
         ['encoder', 'constant_0', 'multiply_0', 'encoder_1']
     """
-    return PlainBlock(_check_block_name(name), recompute)
+    return PlainBlock(check_block_name(name), recompute)

@@ -53,7 +53,13 @@ class Recall:
     """
 
     def __init__(
-        self, program: Builder, home: SymbolTable, body: Body, name: str, here: str
+        self,
+        program: Builder,
+        home: SymbolTable,
+        body: Body,
+        name: str,
+        here: str,
+        own: str | None = None,
     ) -> None:
         self.program = program
         self.home = home
@@ -61,6 +67,7 @@ class Recall:
         self._old = resolve_body(body, home.unifier.resolve)
         self._name = name
         self._here = here
+        self._own = f"{name}/" if own is None else own
         self._trips = {table.trip_index for table in home.chain()}
         self._moved: dict[str, str] = {}
         self._before: dict[str, Var] = {}
@@ -82,7 +89,7 @@ class Recall:
                 self.names[name] = var.name
                 outer[var.name] = var.type
         outer |= {trip.name: trip.type for trip in trips()}
-        here = relabelled(self._copied(body), self.names)
+        here = self._copied(relabelled(body, self.names))
         sizes = {name: size for name, size in self._sizes.items() if str(size) != name}
         if sizes:
             here = resolve_body(here, lambda size: substitute(size, sizes))
@@ -156,7 +163,7 @@ class Recall:
     # ---- names -------------------------------------------------------------------------------
 
     def _fresh(self, name: str) -> str:
-        names, old = self.program.current.names, f"{self._name}/"
+        names, old = self.program.current.names, self._own
         made = f"{self._here}/{name.removeprefix(old)}" if name.startswith(old) else name
         return names.unique(made) if made in names.taken else names.claim(made)
 

@@ -276,8 +276,13 @@ class Scope(Hinted):
         what, at = f"There is no variable `{name}`.", f"scope {self._path} and its ancestors"
         raise UnknownNameError(what, at=at, fix=suggest(name, known))
 
-    def update(self, values: Mapping[str, object]) -> None:
+    def update(self, values: Mapping[str, object], *, prefix: str = "") -> None:
         """Set several variables, each where a look-up finds it, or here: all of them or none.
+
+        Args:
+            values: Arrays by name.
+            prefix: What the names begin with here, as `"encoder/"` for the parameters of a
+                program that is called so.
 
         Raises:
             DTypeError: A value is no array.
@@ -285,6 +290,8 @@ class Scope(Hinted):
         """
         for name in values:
             _check_name(name)
+        if prefix:
+            return self.update({prefix + name: value for name, value in values.items()})
         raws = [stored(value, f"variable `{name}`") for name, value in values.items()]
         with self.turn:
             self.put_all(values.keys(), raws)

@@ -11,6 +11,7 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.dtypes import BOOL, STORED, DType, is_float, is_stored
+from braces.exchange.alike import alike
 from braces.exchange.onnx_in.known import Known, Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
@@ -35,7 +36,7 @@ SAME = {
 
 def same(op_type: str, node: Node) -> Var:
     """One operator of the same inputs."""
-    return ops.function_of(op_type)(*node.vars())
+    return ops.function_of(op_type)(*alike(node.vars()))
 
 
 def in_dtype(x: Var, dtype: DType) -> Var:
@@ -54,7 +55,7 @@ def number(x: Any, dtype: DType) -> Any:
 
 def folded(op_type: str, node: Node) -> Var:
     """One operator after the other, over all inputs."""
-    return reduce(ops.function_of(op_type), node.vars())
+    return reduce(ops.function_of(op_type), alike(node.vars()))
 
 
 def mean(node: Node) -> Var:
@@ -64,7 +65,7 @@ def mean(node: Node) -> Var:
 
 def divide(node: Node) -> Var:
     """A quotient; that of integers is cut off towards zero."""
-    x, y = node.var(0), node.var(1)
+    x, y = alike(node.vars())
     if is_float(x.dtype):
         return ops.divide(x, y)
     below = ops.floor_divide(x, y)
@@ -76,7 +77,7 @@ def divide(node: Node) -> Var:
 
 def modulo(node: Node) -> Var:
     """What is left of a division, with the sign of the divisor, or of what is divided."""
-    x, y = node.var(0), node.var(1)
+    x, y = alike(node.vars())
     if node.flag("fmod"):
         return ops.sign(x) * ops.remainder(ops.abs(x), ops.abs(y))
     return ops.remainder(x, y)
@@ -84,7 +85,7 @@ def modulo(node: Node) -> Var:
 
 def power(node: Node) -> Var:
     """A power, in the dtype of the base."""
-    x, y = node.var(0), node.var(1)
+    x, y = alike(node.vars())
     if is_float(x.dtype) or not is_float(y.dtype):
         return ops.pow(x, in_dtype(y, x.dtype))
     return in_dtype(ops.pow(ops.cast(x, y.dtype), y), x.dtype)
@@ -201,7 +202,7 @@ def shrunk(node: Node) -> Var:
 
 def prelu(node: Node) -> Var:
     """Numbers, times a slope of their own where they are below zero."""
-    x, slope = node.var(0), node.var(1)
+    x, slope = alike(node.vars())
     return ops.where(x < 0, x * slope, x)
 
 

@@ -15,6 +15,7 @@ from braces.dims import Dim, Size
 from braces.dtypes import FLOAT32
 from braces.errors import ShapeError
 from braces.exchange import sizes
+from braces.exchange.alike import as_long
 from braces.exchange.onnx_in.folding import counted, shape_of
 from braces.exchange.onnx_in.known import MOST_ELEMENTS, Known, Value
 from braces.exchange.onnx_in.node import Node, Rule
@@ -133,17 +134,7 @@ def concat(node: Node) -> Var:
     """One after the other along an axis; the others are as long in a run that makes sense."""
     xs = node.vars()
     axis = node.axis("axis", 1, xs[0].ndim)
-    return ops.concat([_as_long(x, xs, axis) for x in xs], axis=axis)
-
-
-def _as_long(x: Var, others: Sequence[Var], axis: int) -> Var:
-    """An array whose axes, but for one, are called as those of the others."""
-    wanted = list(x.shape)
-    for at in {*range(x.ndim)} - {axis}:
-        found = [other.shape[at] for other in others if other.ndim == x.ndim]
-        wanted[at] = next((n for n in found if isinstance(n, int)), found[0])
-    same = all(a == b or not sizes.symbolic(a, b) for a, b in zip(x.shape, wanted, strict=True))
-    return x if same else ops.ensure_shape(x, wanted)
+    return ops.concat(as_long(xs, axis), axis=axis)
 
 
 def split(node: Node) -> tuple[Value, ...]:
