@@ -68,6 +68,7 @@ from braces.frontend.functions import (
     transpose as transpose,
 )
 from braces.frontend.layers import *  # noqa: F403 - each layer is a function of br
+from braces.frontend.lists import *  # noqa: F403 - lists of arrays
 from braces.frontend.plain_block import block as block
 from braces.frontend.rnn import create_rnn as create_rnn
 from braces.frontend.spelling import *  # noqa: F403 - arrays from nothing, constants, dtypes

@@ -206,6 +206,11 @@ class OpDef:
         }
 
     @property
+    def looks_into_lists(self) -> bool:
+        """Whether it reads or changes a list at a place that is told."""
+        return self.lists and self.check is not None
+
+    @property
     def public(self) -> bool:
         """Whether users call it: an operator on arrays, without blocks of its own."""
         return self.function and not (self.owns_blocks or self.lists or self.random)

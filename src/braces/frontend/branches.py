@@ -11,9 +11,9 @@ from braces.builder.program import current_program
 from braces.builder.source import says_where, user_source
 from braces.builder.var import Var, tensor_type
 from braces.dims import Dim
-from braces.dtypes import BOOL, ListType, TensorType, Type, is_integer
+from braces.dtypes import BOOL, TensorType, Type, is_integer
 from braces.errors import BracesError, ProgramError, ShapeError
-from braces.frontend.construct import SubBlock, located, outer_var, types_agree
+from braces.frontend.construct import SubBlock, dtype_beside, located, outer_var, types_agree
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
 from braces.ops.control.building import build_partition, build_switch
@@ -227,9 +227,8 @@ class IfElse(_Branches):
 def _passed(missing: Branch, value: Any, output: Var) -> Var:
     """A value in place of an output of the written block, as the missing one sees it."""
     if not isinstance(value, Var):
-        beside = None if isinstance(output.type, ListType) else output.dtype
         with missing.program.building(missing.outer):
-            value = as_var(value, beside)
+            value = as_var(value, dtype_beside(output.type))
     given = missing.take(value, "pass_through")
     if not types_agree(
         missing, _of_a_row(missing, given.type), _of_a_row(missing, output.type)

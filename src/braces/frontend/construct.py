@@ -10,7 +10,7 @@ from braces.builder.source import says_where, user_source
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, shown, var_of
 from braces.dims import Dim
-from braces.dtypes import ListType, Type, unifies
+from braces.dtypes import DType, ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.limits import check_depth
 from braces.ops.control.building import Carried
@@ -200,7 +200,7 @@ class Memory(Var):
                 ),
                 self.block.what,
             )
-        new = as_var(value, self.dtype)
+        new = as_var(value, dtype_beside(self.type))
         if not types_agree(self.block, self.type, new.type):
             raise located(
                 ShapeError(
@@ -212,6 +212,11 @@ class Memory(Var):
                 self.block.what,
             )
         self.next = new
+
+
+def dtype_beside(type_: Type) -> DType | None:
+    """The dtype that numbers have beside a variable; a list says nothing."""
+    return None if isinstance(type_, ListType) else type_.dtype
 
 
 def types_agree(block: SubBlock, left: Any, right: Any) -> bool:

@@ -12,9 +12,10 @@ from typing import Any, cast
 
 from braces.builder.append import as_var
 from braces.builder.var import Var, tensor_type
+from braces.dtypes import ListType
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.branches import Branch, create_if_else, create_switch
-from braces.frontend.construct import LoopBlock, Memory, types_agree
+from braces.frontend.construct import LoopBlock, Memory, dtype_beside, types_agree
 from braces.frontend.guard import building
 from braces.frontend.rnn import create_rnn
 from braces.frontend.tree import leaves, match, rebuild, values
@@ -69,9 +70,10 @@ def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> No
     """Set the carry of the next trip, which must be like the one of this trip."""
     given = match(init, after, "carry", "init", giver)
     for (path, _), memory, value in zip(leaves(init, "carry"), memories, given, strict=True):
-        new = as_var(value, memory.dtype)
+        dtype = dtype_beside(memory.type)
+        new = as_var(value, dtype)
         if not types_agree(memory.block, memory.type, new.type):
-            error = ShapeError if memory.dtype == new.dtype else DTypeError
+            error = ShapeError if dtype == dtype_beside(new.type) else DTypeError
             raise error(
                 f"`{path}` changes its type from one trip to the next.",
                 given=f"init: {memory.type}   {giver}: {new.type}",
@@ -215,7 +217,7 @@ def _branch(
     source, wanted = first
     given = match(wanted, result, "result", source, what)
     for (path, like), value in zip(leaves(wanted, "result"), given, strict=True):
-        new = as_var(value, like.dtype)
+        new = as_var(value, dtype_beside(like.type))
         _check_alike(path, {source: like, what: new})
         block.add_output(new)
     return result
@@ -223,6 +225,8 @@ def _branch(
 
 def _check_alike(path: str, found: dict[str, Var]) -> None:
     """Refuse results whose types cannot be one, before rows are counted."""
+    if any(isinstance(var.type, ListType) for var in found.values()):
+        return  # lists have no rows
     left, right = (tensor_type(var) for var in found.values())
     differ = left.rank != right.rank or any(
         isinstance(a, int) and isinstance(b, int) and a != b

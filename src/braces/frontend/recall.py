@@ -28,6 +28,7 @@ from braces.define.decorator import OPS
 from braces.dims import Dim, Size, substitute
 from braces.dtypes import ListType, Type
 from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.construct import dtype_beside
 from braces.frontend.init import salt_of
 from braces.frontend.random import trips
 from braces.ir.records import Attr, Body, Op, Slots
@@ -113,9 +114,7 @@ class Recall:
         before = named_var(self.program, name) if name in self.program.table.vars else None
         if name in values:
             declared = self.home.type_of(name)
-            var = as_var(
-                values[name], None if isinstance(declared, ListType) else declared.dtype
-            )
+            var = as_var(values[name], dtype_beside(declared))
             check_visible(self.program, var)
             self._match(name, declared, var)
             return var

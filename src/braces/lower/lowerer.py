@@ -144,6 +144,8 @@ class Lowerer:
                     env |= definition.lower(view)
                     state = view.outer
                 else:
+                    if definition.looks_into_lists:  # beyond the room nothing is to be read
+                        state = self._whole(op, env, state)
                     results, state = self._plain(definition, op, env, here, state)
                     bind(op, results, env)
             bound = [env[name] for name in op.binds()]
@@ -185,7 +187,7 @@ class Lowerer:
         What pushes to a list goes on beyond its room, so that one run tells all that is needed.
         """
         for site, buffer in self._lists(bound, state):
-            count = jnp.maximum(state.sites[site], buffer.count)
+            count = jnp.maximum(state.sites[site], buffer.highest)
             state = State(state.running, state.sites | {site: count})
         return state
 
@@ -216,6 +218,16 @@ class Lowerer:
             told = jnp.maximum(state.sites[here], told)
             state = State(state.running & fits, state.sites | {here: told})
         return state
+
+    @cached_property
+    def carried(self) -> frozenset[str]:
+        """The sites that all blocks know: how long lists are, where something looks into them.
+
+        What is only pushed and popped is looked at where loops end.
+        """
+        if not any(site.definition.looks_into_lists for site in self.sites.values()):
+            return frozenset()
+        return frozenset(path for path, site in self.sites.items() if site.history)
 
     def attrs(self, definition: OpDef, attrs: Mapping[str, Attr]) -> dict[str, Any]:
         """Attributes as numbers; the capacity of a history is the executor's affair."""
@@ -327,7 +339,7 @@ class OpLowering:
         """The state that enters these sub-blocks."""
         prefixes = tuple(f"{self.path}/{label}/" for label in labels)
         zero = jnp.asarray(0, "int32")
-        own = (self.path, NAN, STOP)
+        own = (self.path, NAN, STOP, *self.lowerer.carried)
         sites = {p: zero for p in self.outer.sites if p.startswith(prefixes) or p in own}
         return State(self.outer.running, sites)
 

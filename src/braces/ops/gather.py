@@ -58,13 +58,21 @@ def integers(what: str, *indices: DType) -> None:
             )
 
 
-def outside(indices: Indices, size: int, lowest: int | None = None) -> Tensor:
-    """For checks: the indices out of range of an axis; negative ones count from its end."""
+def outside(indices: Indices, size: Any, lowest: Any = None) -> Tensor:
+    """For checks: the indices out of range of an axis; negative ones count from its end.
+
+    A size that only the run knows is an array.
+    """
     wide = indices.astype(jnp.uint64 if indices.dtype.kind == "u" else jnp.int64)
-    wrong = wide >= np.asarray(size, wide.dtype)
+    wrong = wide >= _like(size, wide)
     if indices.dtype.kind != "u":
-        wrong |= wide < np.int64(-size if lowest is None else lowest)
+        wrong |= wide < _like(-size if lowest is None else lowest, wide)
     return offender_code(wrong, indices)
+
+
+def _like(size: Any, indices: Indices) -> Any:
+    known = isinstance(size, int)
+    return np.asarray(size, indices.dtype) if known else size.astype(indices.dtype)
 
 
 def from_front(indices: Indices, size: int) -> Tensor:

@@ -26,7 +26,7 @@ from braces.builder.append import as_var, one
 from braces.builder.source import user_source
 from braces.builder.var import INDEXING, Var
 from braces.dims import Dim, Size, call, never_negative
-from braces.dtypes import is_integer
+from braces.dtypes import ListType, is_integer
 from braces.errors import (
     BracesError,
     DTypeError,
@@ -48,7 +48,7 @@ Item: TypeAlias = "int | Dim | slice | Var | EllipsisType | None"
 
 
 def getitem(x: Var, index: Any) -> Var:
-    """What `x[index]` means.
+    """What `x[index]` means; of a list, the value at a place.
 
     Raises:
         ShapeError: There are more entries than axes.
@@ -56,6 +56,8 @@ def getitem(x: Var, index: Any) -> Var:
         DTypeError: A mask, or an index that is no integer.
         SymbolicValueError: A slice with a variable as a bound.
     """
+    if isinstance(x.type, ListType):
+        return one("list_get", x, index)
     try:
         items = list(map(_item, index)) if isinstance(index, tuple) else [_item(index)]
         if x.table.unifier.known:

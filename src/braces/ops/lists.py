@@ -8,7 +8,7 @@ that grows; compiled, it is a buffer with a capacity, chosen by the executor, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -30,26 +30,27 @@ EMPTY, PUSH, POP = "list_empty", "list_push", "list_pop"
 class Stack:
     """A list as the interpreter holds it: a chain of links, shared and never changed.
 
+    A link also knows one far below it, as far as two equal leaps of the links below it reach,
+    so that a value at any place is found in a number of steps that grows like a logarithm.
+
     Attributes:
         count: How many values there are.
         zero: A value of the element's type, for lists that have none.
     """
 
-    __slots__ = ("count", "rest", "value", "zero")
+    __slots__ = ("count", "far", "rest", "value", "zero")
 
     def __init__(self, zero: Any, value: Any = None, rest: Stack | None = None) -> None:
         self.zero = zero
         self.value = value
         self.rest = rest
         self.count: int = 0 if rest is None else rest.count + 1
+        self.far: Stack = self if rest is None else _leap(rest)
 
     @staticmethod
     def of(zero: Any, values: Iterable[Any]) -> Stack:
         """The list of these values, the last one on top."""
-        found = Stack(zero)
-        for value in values:
-            found = found.push(value)
-        return found
+        return Stack(zero).with_values(values)
 
     def push(self, value: Any) -> Stack:
         """This list with one more value on top."""
@@ -59,6 +60,47 @@ class Stack:
         """The value on top, and the list below it."""
         assert self.rest is not None, "pop of an empty history"
         return self.value, self.rest
+
+    def below(self, count: int) -> Stack:
+        """The list of the first values, so many of them."""
+        link = self
+        while link.count > count:
+            assert link.rest is not None
+            link = link.far if link.far.count >= count else link.rest
+        return link
+
+    def with_values(self, values: Iterable[Any]) -> Stack:
+        """This list with more values on top, the last one uppermost."""
+        found = self
+        for value in values:
+            found = found.push(value)
+        return found
+
+    def get(self, index: Any) -> Any:
+        """The value at a place; from the end where that is negative."""
+        return self.below(_place(index, self.count) + 1).value
+
+    def set(self, index: Any, value: Any) -> Stack:
+        """This list with another value at a place."""
+        return self._with(index, 1, value)
+
+    def insert(self, index: Any, value: Any) -> Stack:
+        """This list with one more value at a place, and what is there after it."""
+        return self._with(index, 0, value)
+
+    def erase(self, index: Any) -> Stack:
+        """This list without the value at a place."""
+        return self._with(index, 1)
+
+    def _with(self, index: Any, fewer: int, *values: Any) -> Stack:
+        at = _place(index, self.count)
+        above = self.values()[at + fewer :]
+        return self.below(at).with_values((*values, *above))
+
+    def resized(self, length: Any) -> Stack:
+        """The first values, so many of them; zeros beyond those that there are."""
+        missing = int(length) - self.count
+        return self.below(int(length)).with_values([self.zero] * missing)
 
     def values(self) -> list[Any]:
         """All values, the oldest first."""
@@ -78,6 +120,16 @@ class Stack:
         return Stack.of(self.zero, (change(*values) for values in rows))
 
 
+def _leap(rest: Stack) -> Stack:
+    """How far down the link on top of this one leaps."""
+    once, twice = rest.far, rest.far.far
+    return twice if rest.count - once.count == once.count - twice.count else rest
+
+
+def _place(index: Any, count: int) -> int:
+    return int(index) + (count if index < 0 else 0)
+
+
 @dataclass(frozen=True)
 class Buffer:
     """A list as compiled code holds it: the values up to `count`, with room for more.
@@ -88,11 +140,14 @@ class Buffer:
     Attributes:
         values: The values, and what lies beyond them.
         count: How many there are.
+        most: How many there were at most, where values were taken out since: room was needed
+            for them.
         history: The loop whose trips they record; lists of one history have one room.
     """
 
     values: Any
     count: Any
+    most: Any
     history: str = ""
 
     def __post_init__(self) -> None:
@@ -101,13 +156,13 @@ class Buffer:
     def push(self, value: Any) -> Buffer:
         """This list with one more value on top."""
         written = jax.lax.dynamic_update_index_in_dim(self.values, value, self.count, 0)
-        return Buffer(written, self.count + 1, self.history)
+        return replace(self, values=written, count=self.count + 1)
 
     def pop(self) -> tuple[Any, Buffer]:
         """The value on top, and the list below it; nothing is erased."""
         below = self.count - 1
         value = jax.lax.dynamic_index_in_dim(self.values, below, 0, keepdims=False)
-        return value, Buffer(self.values, below, self.history)
+        return value, replace(self, count=below)
 
     @property
     def popped(self) -> Any:
@@ -118,7 +173,58 @@ class Buffer:
         """A list of the same length with `change` applied value by value."""
         room = max(self.room, *(other.room for other in others), 0)
         rows = (resized(one.values, room) for one in (self, *others))
-        return Buffer(change(*rows), self.count, self.history)
+        return replace(self, values=change(*rows))
+
+    def _position(self, index: Any) -> Any:
+        """A place from the front; what is out of range ends up anywhere in the room."""
+        index = index.astype(jnp.int64)
+        index = jnp.where(index < 0, index + self.count, index)
+        return jnp.clip(index, 0, max(self.room - 1, 0)).astype(jnp.int32)
+
+    def _along(self, wanted: Any) -> Any:
+        """Something for each place of the room, to choose values by."""
+        return wanted.reshape(-1, *[1] * (self.values.ndim - 1))
+
+    def get(self, index: Any) -> Any:
+        """The value at a place; from the end where that is negative."""
+        at = self._position(index)
+        return jax.lax.dynamic_index_in_dim(self.values, at, 0, keepdims=False)
+
+    def set(self, index: Any, value: Any) -> Buffer:
+        """This list with another value at a place."""
+        at = self._position(index)
+        written = jax.lax.dynamic_update_index_in_dim(self.values, value, at, 0)
+        return replace(self, values=written)
+
+    def insert(self, index: Any, value: Any) -> Buffer:
+        """This list with one more value at a place, and what is there after it."""
+        at, places = self._position(index), jnp.arange(self.room, dtype=jnp.int32)
+        moved = jnp.roll(self.values, 1, 0)
+        kept = jnp.where(self._along(places < at), self.values, moved)
+        written = jnp.where(self._along(places == at), value[None], kept)
+        return replace(self, values=written, count=self.count + 1)
+
+    def erase(self, index: Any) -> Buffer:
+        """This list without the value at a place."""
+        at, places = self._position(index), jnp.arange(self.room, dtype=jnp.int32)
+        kept = jnp.where(self._along(places < at), self.values, jnp.roll(self.values, -1, 0))
+        return replace(self, values=kept, count=self.count - 1, most=self.highest)
+
+    def resized(self, length: Any) -> Buffer:
+        """The first values, so many of them; zeros beyond those that there are."""
+        length = length.astype(jnp.int32)
+        real = jnp.arange(self.room, dtype=jnp.int32) < jnp.minimum(self.count, length)
+        kept = jnp.where(self._along(real), self.values, jnp.zeros_like(self.values))
+        return replace(self, values=kept, count=length, most=self.highest)
+
+    def begun(self, room: int, history: str) -> Buffer:
+        """The same values, with room for others."""
+        return replace(self, values=resized(self.values, room), history=history)
+
+    @property
+    def highest(self) -> Any:
+        """How many values there were at most."""
+        return jnp.maximum(self.count, self.most)
 
     @property
     def room(self) -> int:
@@ -128,13 +234,13 @@ class Buffer:
     @property
     def whole(self) -> Any:
         """Whether there was room for all values."""
-        return self.count <= self.room
+        return self.highest <= self.room
 
 
 @cache
 def _known_to_jax() -> None:
     """Let JAX see into buffers; on first use, since JAX itself is imported on first use."""
-    jax.tree_util.register_dataclass(Buffer, ["values", "count"], ["history"])
+    jax.tree_util.register_dataclass(Buffer, ["values", "count", "most"], ["history"])
 
 
 def is_traced(x: Any) -> bool:
@@ -157,7 +263,12 @@ def zeros_listed(
     zero = jnp.zeros(shape, dtype)
     if capacity is None:
         return Stack.of(zero, [zero] * int(length))
-    return Buffer(jnp.zeros((capacity, *shape), dtype), jnp.asarray(length, "int32"), history)
+    return buffer(jnp.zeros((capacity, *shape), dtype), length, history)
+
+
+def buffer(values: Any, length: Any, history: str = "") -> Buffer:
+    """A list that begins with so many of the values."""
+    return Buffer(values, jnp.asarray(length, "int32"), jnp.asarray(0, "int32"), history)
 
 
 def list_attrs(element: TensorType, history: str) -> dict[str, Any]:

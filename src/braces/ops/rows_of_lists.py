@@ -22,8 +22,8 @@ from braces.ir.records import Op
 from braces.lazy import jnp
 from braces.ops.linear import VarSlots
 from braces.ops.lists import (
-    Buffer,
     Stack,
+    buffer,
     infer_begun,
     is_traced,
     list_attrs,
@@ -113,7 +113,7 @@ def list_unstack(x: Tensor, count: Tensor | None = None) -> Tensor:
     if is_traced(x):
         rows = resized(x, max(1, x.shape[0]))  # a loop is traced even where it makes no trip
         length = x.shape[0] if count is None else count
-        return Buffer(rows, jnp.asarray(length, "int32"))
+        return buffer(rows, length)
     return Stack.of(jnp.zeros(x.shape[1:], x.dtype), x if count is None else x[: int(count)])
 
 

@@ -28,10 +28,9 @@ from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
 from braces.ir.records import Op, VarInfo
 from braces.ops.control.base import BlockOp
-from braces.ops.control.cotangents import add, collect, differentiable
-from braces.ops.control.keeping import Lists, history_of
-from braces.ops.lists import EMPTY, list_attrs, zero_list
-from braces.ops.rows_of_lists import filled_list, length_of
+from braces.ops.control.cotangents import add, collect, differentiable, zeros_from
+from braces.ops.control.keeping import Lists
+from braces.ops.lists import EMPTY, list_attrs
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
 from braces.passes.directions import (
     AtOperator,
@@ -83,12 +82,7 @@ class OpDifferentiation(AtOperator):
 
     def zero_list(self, name: str) -> Var:
         """Zeros in the length of a list."""
-        history, values = history_of(self.host, name), self.var(name)
-        if history is None:
-            return zero_list(values)
-        with self.program.building(self.host):  # so that a number is kept, not the list
-            length = length_of(values)
-        return filled_list(length, values, history)
+        return zeros_from(self.program, self.host, name)
 
     def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
         """An empty history, for what `replace` puts there next; returns its name."""
@@ -162,7 +156,7 @@ class Backprop:
         so_far = self.grads.get(name)
         if isinstance(cotangent, AddInto):
             if so_far is None:
-                so_far = zeros_of(tensor_type(self._var(name)))
+                so_far = zeros_from(self.program, self.host, name)
             self.grads[name] = cotangent.into(so_far)
         else:
             self.grads[name] = cotangent if so_far is None else add(so_far, cotangent)

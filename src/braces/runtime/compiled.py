@@ -89,7 +89,7 @@ class CompiledPlan:
         same = whole.main is plan.body
         sites = plan.sites if same else find_sites(whole.main)
         self.exact = Form(whole.main, whole.updates, sites)
-        self.known = Known(histories(plan.sites.values()), plan.learned)
+        self.known = Known(histories(sites.values()), plan.learned)
         self.recent = recent
         self.recent.own(self)
         self.notice = notice

@@ -12,6 +12,7 @@ from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import dimensions
+from braces.lower.histories import united
 from braces.lower.lowerer import Site, find_sites
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
@@ -119,8 +120,9 @@ class Plan:
 
     @cached_property
     def compiled(self) -> ProgramDef:
-        """What is compiled: padding is left out of what mixes rows."""
-        return mask_branches(ProgramDef(self.body, self.updates))
+        """What is compiled: padding is left out of what mixes rows; lists that meet agree."""
+        masked = mask_branches(ProgramDef(self.body, self.updates))
+        return masked.with_(main=united(masked.main))
 
     @cached_property
     def interpreted(self) -> Body:

@@ -30,6 +30,69 @@ def pop(n: Node) -> tuple[str, str]:
     return n.g.op("SequenceAt", sequence, last), n.g.op("SequenceErase", sequence, last)
 
 
+def taken(n: Node) -> str:
+    """The value at a place."""
+    return n.g.op("SequenceAt", n.input("list"), _told(n, "index"))
+
+
+def erased(n: Node) -> str:
+    """All but the value at a place."""
+    return n.g.op("SequenceErase", n.input("list"), _told(n, "index"))
+
+
+def inserted(n: Node) -> str:
+    """One more value at a place."""
+    return n.g.op("SequenceInsert", n.input("list"), n.input("value"), _told(n, "index"))
+
+
+def replaced(n: Node) -> str:
+    """Another value at a place."""
+    return _with(n, _from_front(n), n.input("value"))
+
+
+def added_at(n: Node) -> str:
+    """The sum of the value at a place and another one."""
+    place = _from_front(n)
+    before = n.g.op("SequenceAt", n.input("list"), place)
+    value = widths.same(n.g, "Add", before, n.input("value"), dtype=_element(n).dtype)
+    return _with(n, place, value)
+
+
+def resized(n: Node) -> tuple[str, str]:
+    """As many of the values as are wanted, with zeros for those that are missing."""
+    sequence, element = n.input("list"), _element(n)
+    before = n.g.op("SequenceLength", sequence)
+
+    def value(g: Graph, index: str) -> str:
+        there = g.op("Less", index, before)
+        return loops.branch(
+            g,
+            n.label,
+            there,
+            lambda inner: [inner.op("SequenceAt", sequence, index)],
+            lambda inner: [filled(inner, 0, element)],
+            [element],
+        )[0]
+
+    return _repeated(n, _told(n, "length"), value, element), before
+
+
+def _told(n: Node, slot: str) -> str:
+    return widths.moved(n.g, n.input(slot), n.type(slot).dtype, INT64)
+
+
+def _from_front(n: Node) -> str:
+    """A place as it counts from the front, in a list that gets shorter on the way."""
+    g, place = n.g, _told(n, "index")
+    behind = g.op("Add", place, g.op("SequenceLength", n.input("list")))
+    return g.op("Where", g.op("Less", place, g.constant(0, INT64)), behind, place)
+
+
+def _with(n: Node, place: str, value: str) -> str:
+    rest = n.g.op("SequenceErase", n.input("list"), place)
+    return n.g.op("SequenceInsert", rest, value, place)
+
+
 def length(n: Node) -> str:
     """How many values there are."""
     return n.g.op("SequenceLength", n.input("list"))
@@ -120,11 +183,17 @@ def _repeated(
 
 LISTS: Mapping[str, Rule] = {
     "list_add": added,
+    "list_add_at": added_at,
     "list_empty": empty,
+    "list_erase": erased,
     "list_filled": repeated,
+    "list_get": taken,
+    "list_insert": inserted,
     "list_length": length,
     "list_pop": pop,
     "list_push": push,
+    "list_resize": resized,
+    "list_set": replaced,
     "list_stack": stacked,
     "list_unstack": unstacked,
     "list_zeros": zeros,

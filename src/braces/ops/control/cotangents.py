@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 
 from braces.builder.append import one
-from braces.builder.var import Var, tensor_type
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, tensor_type, visible_var
 from braces.dtypes import ListType, Type, is_float
+from braces.ops.control.keeping import history_of
 from braces.ops.lists import add_lists, zero_list
+from braces.ops.rows_of_lists import filled_list, length_of
 from braces.ops.rules import zeros_of
 
 
@@ -27,6 +31,19 @@ def add(left: Var, right: Var) -> Var:
 def zeros_like(var: Var) -> Var:
     """The cotangent of what is not used, and the tangent of what does not move."""
     return zero_list(var) if isinstance(var.type, ListType) else zeros_of(tensor_type(var))
+
+
+def zeros_from(program: Builder, table: SymbolTable, name: str) -> Var:
+    """The same for a variable of a block: of a list, no more is kept than its length."""
+    var = visible_var(program, table, name)
+    if not isinstance(var.type, ListType):
+        return zeros_of(var.type)
+    history = history_of(table, name)
+    if history is None and table.parent is None:
+        return zero_list(var)
+    with program.building(table):
+        length = length_of(var)
+    return filled_list(length, var, history or table.names.unique("history"))
 
 
 def collect(grads: MutableMapping[str, Var], name: str, grad: Var) -> None:

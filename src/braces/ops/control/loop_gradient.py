@@ -36,7 +36,7 @@ from braces.dtypes import TensorType
 from braces.ir.records import Body
 from braces.ir.views import LoopView, Memory, Row, Slice
 from braces.ir.walk import ancestors
-from braces.ops.control.cotangents import collect, differentiable
+from braces.ops.control.cotangents import collect, differentiable, zeros_from
 from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.loop_keeping import counted_length, keep
 from braces.ops.control.loop_trim import trim_loop
@@ -99,7 +99,7 @@ def _backward(
     wanted = {carried.name for carried in (*memories, *sums)} | {one.param for one in slices}
     with d.program.building(table):
         grads = d.backprop(forward, seeds, wanted)
-        ends = [_or_zeros(table, grads, one.name) for one in (*memories, *sums)]
+        ends = [_or_zeros(d, forward, grads, one.name) for one in (*memories, *sums)]
     known = {one.name for one in memories if one.known or one.name in grads}
     known |= {one.name for one in sums if grads[one.name] is not one.grad}
     name = d.program.table.names.unique(f"{d.op.name}_grad")
@@ -215,9 +215,7 @@ def _seed(
             collect(seeds, name, grad)
 
 
-def _or_zeros(table: SymbolTable, grads: Mapping[str, Var], name: str) -> Var:
-    if name in grads:
-        return grads[name]
-    type_ = table.type_of(name)
-    assert isinstance(type_, TensorType), f"list {name} has no cotangent"
-    return zeros_of(type_)
+def _or_zeros(
+    d: Differentiation, forward: SymbolTable, grads: Mapping[str, Var], name: str
+) -> Var:
+    return grads[name] if name in grads else zeros_from(d.program, forward, name)
