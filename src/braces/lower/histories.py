@@ -22,7 +22,7 @@ from typing import TypeAlias
 from braces.define.decorator import OPS
 from braces.dtypes import ListType
 from braces.ir.records import Body, Op, VarInfo
-from braces.ir.walk import all_bodies, map_bodies
+from braces.ir.walk import all_bodies, map_bodies, rename_slots
 from braces.ops.control.links import links_of
 from braces.ops.list_items import BEGIN, GROWING
 
@@ -50,6 +50,7 @@ class _Meetings:
         self._parents: dict[Node, Node] = {}
         self._histories: list[str] = []
         self._grown: list[Node] = []
+        self._rows: set[Node] = set()
 
     # ---- looking -----------------------------------------------------------------------------
 
@@ -78,15 +79,19 @@ class _Meetings:
 
     def _note(self, op: Op, here: Chain) -> None:
         """All lists of an operator meet; it may begin a history, or give a longer list."""
-        lists = [
-            _node(here, name) for name in (*op.reads(), *op.binds()) if _is_list(here, name)
-        ]
+        taken, made = (
+            [_node(here, name) for name in names if _is_list(here, name)]
+            for names in (op.reads(), op.binds())
+        )
+        lists = [*taken, *made]
         roles = OPS.get(op.type).roles
         if "Capacity" in roles:
             self._histories.append(str(op.attrs[roles["History"]]))
             lists.append((HISTORY, self._histories[-1]))
         elif op.type in GROWING:
             self._grown += lists
+        elif not taken:
+            self._rows.update(made)
         self._meet(lists)
 
     def _meet(self, nodes: Sequence[Node]) -> None:
@@ -128,23 +133,20 @@ class _Meetings:
 
     def _in_place_of(self, op: Op, path: str, infos: dict[str, VarInfo]) -> Iterator[Op]:
         """An operator with the history of its class; after it, what begins one."""
-        definition = OPS.get(op.type)
-        role = definition.roles.get("History")
+        role = OPS.get(op.type).roles.get("History")
         if role is not None:
             before = str(op.attrs[role])
             name = self._names.get(self._root((HISTORY, before)), before)
             yield op if name == before else op.with_(attrs={**op.attrs, role: name})
             return
-        names = () if definition.owns_blocks else tuple(op.binds())
-        history = self._names.get(self._root((path, names[0]))) if len(names) == 1 else None
-        taken = (infos[name].type for name in op.reads() if name in infos)
-        if history is None or any(isinstance(type_, ListType) for type_ in taken):
+        name = next(op.binds(), "")
+        history = self._names.get(self._root((path, name)))
+        if history is None or (path, name) not in self._rows:
             yield op
             return
-        (slot,), (name,) = op.outputs, names
         short = _new_name(f"{name}.rows", infos)
         infos[short] = infos[name].with_(name=short)
-        yield op.with_(outputs={slot: (short,)})
+        yield op.with_(outputs=rename_slots(op.outputs, {name: short}))
         attrs = {"history": history, "capacity": None}
         yield Op(BEGIN, f"{op.name}.begin", {"list": (short,)}, {"out": (name,)}, attrs)
 
