@@ -166,6 +166,27 @@ def adam() -> tuple[Feed, list[br.Var]]:
     return {name: value.astype("f4") for name, value in feed.items()}, [loss]
 
 
+@golden
+def gradients() -> tuple[Feed, list[br.Var]]:
+    """Gradients that are written: of two inputs, in a loop, and of a block called again."""
+    x, w = br.data("x", ["b", 3]), br.parameter("w", [3], init=np.array([1, -0.5, 2], "f4"))
+
+    @br.custom_gradient
+    def gated(x: br.Var, w: br.Var) -> Any:
+        h = br.tanh(x * w)
+        return br.round(h * 4.0), lambda g: (g * h * w, br.sum(g * x, axis=0))
+
+    with br.block("step") as step:
+        y = gated(x, w)
+        h = y + x
+    again = step(h)
+    end, rows = br.scan(lambda c, _: (gated(c, w) * 0.5, c), again, None, length=2)
+    loss = br.mean(end * end) + br.sum(rows)
+    (slope,) = br.gradients([loss], [x])
+    br.optimizer.sgd(0.1).minimize(loss + br.sum(slope))
+    return {"x": RNG.normal(size=(4, 3)).astype("f4")}, [loss, slope]
+
+
 # ---- files -----------------------------------------------------------------------------------
 
 

@@ -33,8 +33,17 @@ def test_the_code_of_the_page_of_other_systems_runs_from_top_to_bottom() -> None
     exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})
 
 
+def test_the_code_of_the_page_of_gradients_runs_and_prints_what_it_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = "docs/gradients.md"
+    exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})
+    assert capsys.readouterr().out == "[2. 2. 2.]\nlayer\n"
+
+
 LINKED = (
     *PAGES,
+    "docs/gradients.md",
     "docs/interchange.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",

@@ -49,6 +49,10 @@ from braces.frontend.branches import (
     create_switch as create_switch,
 )
 from braces.frontend.called import call as call
+from braces.frontend.custom_gradient import (
+    create_custom_gradient as create_custom_gradient,
+    custom_gradient as custom_gradient,
+)
 from braces.frontend.found import *  # noqa: F403 - what only values tell the size of
 from braces.frontend.functional import (
     cond as cond,

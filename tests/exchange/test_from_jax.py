@@ -140,9 +140,13 @@ def steep(x: Any) -> Any:
 steep.defvjp(lambda x: (x * x, x), lambda x, g: (7.0 * g * x,))
 
 
-def test_a_derivative_that_is_not_kept_is_said() -> None:
-    with pytest.warns(UserWarning, match="`steep` has a derivative of its own"):
-        br.from_jax(lambda x: steep(x), X)
+def test_a_derivative_that_a_function_brings_along_is_its_gradient(mode: str) -> None:
+    prog, _ = br.from_jax(lambda x: steep(x), X)
+    with prog:
+        (grad,) = br.gradients(br.sum(prog.var("out")), prog.var("x"))
+    got, slope = br.Executor(mode=mode).run(prog, br.Scope(), {"x": X}, ["out", grad])
+    np.testing.assert_array_equal(got, X * X)
+    np.testing.assert_array_equal(slope, 7.0 * X)
 
 
 def test_slopes_at_kinks_are_those_of_jax(mode: str) -> None:

@@ -95,6 +95,8 @@ class OpDef:
         lists: Whether it handles lists, which are no arrays.
         transparent: Whether what its blocks bind counts as bound where it stands, so that one
             output may be moved by another.
+        passes_on: The slot whose values its outputs are, where only derivatives tell them
+            apart.
         function: Whether `br` has a function made from it.
         examples: Types and attributes that documentation and tests use.
         version: Raised when the meaning of stored programs would change.
@@ -138,6 +140,7 @@ class OpDef:
     stored: bool = False
     lists: bool = False
     transparent: bool = False
+    passes_on: str = ""
     function: bool = True
     examples: tuple[str, ...] = ()
     version: int = 1

@@ -37,6 +37,9 @@ CAPTURES = "captures"
 BLOCK = "block"
 """The type of the operator that is a plain block: a brace without a `for`."""
 
+CUSTOM_GRADIENT = "custom_gradient"
+"""The type of the operator that gives values another gradient, which a user wrote."""
+
 IDENTITY = "identity"
 """The type of the operator that gives a value another name."""
 

@@ -18,6 +18,7 @@ from braces.dtypes import INT64, TensorType
 from braces.ir.records import Body
 from braces.ir.views import LoopView
 from braces.jaxpr.equation import Equation, Rule, Runner, Value, of_library
+from braces.jaxpr.own_gradients import has_own_gradient, standing, with_own_gradient
 from braces.lazy import extend
 from braces.ops.control.building import (
     build_block,
@@ -39,24 +40,36 @@ def call(parameter: str) -> Rule:
 
 
 def with_own_rule(e: Equation, *values: Value) -> Value | list[Value]:
-    """A function with a derivative of its own, in its place: its derivative is then ours.
+    """A function with a derivative of its own, which it has in a program, too.
 
-    Those of JAX's library say what follows from their arithmetic anyway, but at kinks, for
-    which there are operators. Others are noted.
+    What JAX's library computes is put in its place where the derivative of that is the same.
+    For kinks there are operators.
     """
-    closed = e.params["call_jaxpr"]
+    closed, runner = e.params["call_jaxpr"], e.runner
     info = closed.jaxpr.debug_info
-    whole, name = e.runner.whole, str(info.func_name)
-    if not of_library(info.func_filename):
-        if whole is not None:
-            whole.inlined.setdefault(name, e.runner.line or info.func_filename)
-    elif name in AT_KINKS and len(values) == 1:
+    name, library = str(info.func_name), of_library(info.func_filename)
+    if library and name in AT_KINKS and len(values) == 1:
         return one(name, e.lift(values[0]))
-    return e.call(closed, values)
+    known = standing(e, values)
+    if known is not None:
+        return known
+    inlined = runner.whole is None or (library and name not in KEPT)
+    if inlined or not has_own_gradient(e, values):
+        return e.call(closed, values)
+    called = _block_name(name)
+    if library or not called:
+        return with_own_gradient(e, runner, values)
+    inner = runner.inner()
+    return list(build_plain_block(called, lambda: with_own_gradient(e, inner, values)))
 
 
 AT_KINKS = ("relu", "relu6")
 """Functions of JAX's library whose slope at kinks does not follow from their arithmetic."""
+
+KEPT = frozenset(
+    {"_sinc_maclaurin", "_xlogx", "log1mexp", "logaddexp", "logaddexp2", "xlog1py", "xlogy"}
+)
+"""Functions of JAX's library with derivatives where their arithmetic has none, or others."""
 
 
 def compiled(e: Equation, *values: Value) -> list[Value]:

@@ -12,7 +12,7 @@ share is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,12 +43,14 @@ class Importer:
         what: What messages call the function that was traced.
         translation: Between JAX's symbolic sizes and ours.
         whole: Where a function becomes a program of its own, how.
+        standing: Calls in whose own gradients this stands, and what they give.
     """
 
     def __init__(self, what: str, translation: Translation, whole: Whole | None = None) -> None:
         self.what = what
         self.translation = translation
         self.whole = whole
+        self.standing = dict[Hashable, list[Value]]()
         self._constants = dict[Literal, Var]()
         self._made = dict[Any, list[Value]]()
         self._outermost: Any = None
@@ -62,7 +64,7 @@ class Importer:
         """One for a block inside the current one, which sees what is there already."""
         made = Importer(self.what, self.translation, self.whole)
         made._constants, made._made = dict(self._constants), dict(self._made)
-        made._outermost = self._outermost
+        made._outermost, made.standing = self._outermost, dict(self.standing)
         return made
 
     def run(self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Value]) -> list[Value]:

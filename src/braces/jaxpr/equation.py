@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeAlias, cast
@@ -50,21 +50,24 @@ class Whole:
         keep: From an array that is written out to a variable that holds it; `None` where it is
             small enough to be a constant.
         problems: What could not be read.
-        inlined: Functions whose own derivatives are not kept, and the lines that call them.
     """
 
     program: Builder
     keep: Callable[[Array], Var | None]
     problems: list[Problem] = field(default_factory=list[Problem])
-    inlined: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class Runner(Protocol):
-    """What turns jaxprs into operators, of the block that is current when it is asked."""
+    """What turns jaxprs into operators, of the block that is current when it is asked.
+
+    Attributes:
+        standing: Calls of functions in whose own gradients it stands, and what they give.
+    """
 
     what: str
     translation: Translation
     whole: Whole | None
+    standing: dict[Hashable, list[Value]]
 
     @property
     def line(self) -> str | None:

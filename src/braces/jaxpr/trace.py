@@ -20,11 +20,10 @@ from typing import Any
 
 from braces.builder.var import Var
 from braces.define.inference import Translation
-from braces.define.traced import innermost_line
 from braces.dtypes import TensorType
-from braces.errors import BracesError, ProgramError
 from braces.jaxpr.convert import Importer, needed
 from braces.jaxpr.equation import Value, Whole
+from braces.jaxpr.tracing import closed_jaxpr
 from braces.lazy import jax
 
 
@@ -127,12 +126,7 @@ def traced(
     Raises:
         ProgramError: It cannot be traced: it fails, or asks for values.
     """
-    try:
-        closed, shapes = _library().make_jaxpr(function, return_shape=True)(*structs)
-    except BracesError:
-        raise
-    except Exception as error:
-        raise _untraceable(what, error) from None
+    closed, shapes = closed_jaxpr(what, function, structs)
     return Traced(what, closed, shapes, translation)
 
 
@@ -151,13 +145,3 @@ def _names(path: Iterable[Any]) -> tuple[str, ...]:
 def _library() -> Any:
     """JAX, whose own types are not all known."""
     return jax
-
-
-def _untraceable(what: str, error: Exception) -> ProgramError:
-    said = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return ProgramError(
-        f"{what} cannot be traced: {said:.200}",
-        given=innermost_line(error),
-        fix="It is called once, with arrays of which only shapes and dtypes are known, and has "
-        "to compute with jax.numpy; it chooses with jnp.where or jax.lax.cond.",
-    )

@@ -311,6 +311,13 @@ class OpLowering:
         results, self.outer = self.run(label, body, [], self.outer)
         return results
 
+    def apart(self, label: str, body: Body, given: Mapping[str, Any]) -> list[Any]:
+        """Lower a sub-block for another time, where all that it reads is given by name."""
+        env, path = dict(given), f"{self.path}/{label}"
+        inside = (site for site in self.lowerer.sites if site.startswith(f"{path}/"))
+        self.lowerer.run(body, env, path, start_state([*inside, NAN, STOP]))
+        return [env[name] for name in body.results]
+
     def repeat(
         self, check: Callable[[Any], Any], step: Callable[[Any], Any], carry: Any, endless: bool
     ) -> Any:

@@ -9,6 +9,7 @@ from braces.passes.chunk import CHUNK
 from braces.passes.defer import DEFER
 from braces.passes.delay import DELAY
 from braces.passes.differentiate import gradients_of, jvp_of
+from braces.passes.drop_gradients import DROP_GRADIENTS
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.for_test import FOR_TEST
 from braces.passes.hoist import HOIST
@@ -37,6 +38,7 @@ PASSES = {
         CHUNK,
         DEFER,
         DELAY,
+        DROP_GRADIENTS,
         ELIMINATE,
         FOR_TEST,
         HOIST,

@@ -31,9 +31,10 @@ from braces.dims import Dim, Size, call, product, substitute, sum_of
 from braces.dtypes import bytes_of
 from braces.errors import ShapeError, UnknownNameError, suggest
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
-from braces.ir.views import CasesView, LoopView, PartitionView, view_of
+from braces.ir.views import CasesView, CustomGradientView, LoopView, PartitionView, view_of
 from braces.ir.walk import all_bodies, all_ops, dimensions, resolve_body
 from braces.passes.cost import Cost, OpCost, ProgramCost, Sizes, trips_of
+from braces.passes.drop_gradients import without_gradients
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.peak import peak_bytes
 from braces.passes.pipeline import Pass, as_passes, optimised, wanted
@@ -41,7 +42,7 @@ from braces.passes.prune import target_names
 from braces.passes.setting import planning
 
 Vars: TypeAlias = "Mapping[str, VarInfo]"
-View: TypeAlias = "LoopView | CasesView | PartitionView | None"
+View: TypeAlias = "LoopView | CasesView | PartitionView | CustomGradientView | None"
 
 
 def cost_of(op: Op, infos: Vars) -> tuple[Cost, bool]:
@@ -164,6 +165,8 @@ def _run_of(view: View, at: int, body: Body, infos: Vars) -> tuple[Size, Sizes]:
     if isinstance(view, LoopView):
         trips = trips_of(view, infos)
         return (trips + 1 if body is view.condition else trips), {}
+    if isinstance(view, CustomGradientView):
+        return 0, {}
     if isinstance(view, PartitionView):
         case = view.cases[at]
         rows, own = infos[case.mask].shape[0], case.count
@@ -209,7 +212,7 @@ def cost(
     asked = wanted(whole, names)
     told = checked_sizes(asked, sizes)
     with planning(None, told):
-        made = optimised(asked, as_passes(passes))
+        made = optimised(without_gradients(asked), as_passes(passes))
     return cost_at(made, told)
 
 

@@ -16,6 +16,7 @@ from braces.ir.walk import all_ops
 from braces.passes.catalogue import DEFAULT
 from braces.passes.cost import Cost
 from braces.passes.count import checked_sizes, cost_at
+from braces.passes.drop_gradients import DROP_GRADIENTS, without_gradients
 from braces.passes.pipeline import Note, Pass, as_passes, noting, run_pass, wanted
 from braces.passes.prune import target_names
 from braces.passes.setting import planning
@@ -173,6 +174,8 @@ def explain(
     given = as_passes(passes)
     names, whole = target_names(program.definition, fetch)
     asked = wanted(whole, names)
+    if without_gradients(asked) is not asked:  # which is what a run begins with
+        given = (DROP_GRADIENTS, *given)
     told = checked_sizes(asked, sizes)
     count = partial(_Counted.of, told)
     steps, before = list[Step](), count(asked)

@@ -21,6 +21,8 @@ from braces.ir.records import Op, Slots, VarInfo
 from braces.ir.walk import ancestors, producers, rename_slots
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import add, differentiable, zeros_like
+from braces.ops.control.keeping import Lists
+from braces.passes.backward import Backprop
 from braces.passes.directions import (
     AtOperator,
     OneOrMore,
@@ -53,6 +55,16 @@ class OpPushing(AtOperator):
     def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
         """The tangents of all that moves in a block that is being built."""
         return PushForward(self.program, body, dict(tangents)).run()
+
+    def pull(
+        self, body: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
+    ) -> dict[str, Var]:
+        """Differentiate a block: cotangents of `wanted`, from those of its results."""
+        return Backprop(self.program, body, dict(seeds), wanted, Lists()).run()
+
+    def give(self, name: str, tangent: Var) -> None:
+        """Say the tangent of an output."""
+        self._push.tangents[name] = tangent
 
     def declare(self, name: str) -> str:
         """A new output: the tangent of this output."""

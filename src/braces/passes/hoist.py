@@ -29,7 +29,7 @@ from braces.builder.table import SymbolTable
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.dtypes import ListType, Type
-from braces.ir.records import BLOCK, DATA, Body, Op, ProgramDef
+from braces.ir.records import BLOCK, CUSTOM_GRADIENT, DATA, Body, Op, ProgramDef
 from braces.ir.walk import ancestors, rename_op
 from braces.passes.draws import is_random
 from braces.passes.pipeline import Pass, note
@@ -37,6 +37,7 @@ from braces.passes.rewrite import Change, Lifted, Place, rewrite
 
 REPEATED: dict[str, tuple[str, ...]] = {
     BLOCK: (),
+    CUSTOM_GRADIENT: (),
     "loop": ("body", "cond"),
     "partition": (),
     "switch": (),

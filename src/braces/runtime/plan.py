@@ -16,6 +16,7 @@ from braces.lower.histories import united
 from braces.lower.lowerer import Site, find_sites
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
+from braces.passes.drop_gradients import without_gradients
 from braces.passes.eliminate import ELIMINATE
 from braces.passes.mask_rows import mask_branches
 from braces.passes.pipeline import Pass, optimised, run_pass
@@ -49,6 +50,7 @@ class Plan:
         run_one: Callable[[Pass, ProgramDef], ProgramDef] = run_pass,
         target: Target | None = None,
         sizes: Mapping[str, int] = NO_SIZES,
+        gradients: bool = False,
     ) -> Plan:
         """Let passes work on a program, and cut it down to what is wanted.
 
@@ -62,6 +64,8 @@ class Plan:
             run_one: Gives what one of them makes.
             target: The machine that passes are told of.
             sizes: The named dimensions that they are told of.
+            gradients: Whether what comes of it is differentiated, by JAX, so that gradients
+                which users wrote are of use.
 
         Raises:
             UnknownNameError: A fetch does not exist.
@@ -78,6 +82,7 @@ class Plan:
         if passes[-1:] != (ELIMINATE,):
             passes = (*passes, ELIMINATE)
         wanted = definition.with_(main=definition.main.with_(results=names))
+        wanted = wanted if gradients else without_gradients(wanted)
         with planning(target, sizes) as answers:
             made = optimised(wanted, passes, run_one)
         asked = {question: told for question, told in answers.items() if question.names}

@@ -42,7 +42,7 @@ class PureFunction:
     """
 
     def __init__(self, definition: ProgramDef, fetches: Sequence[str], room: int) -> None:
-        plan = Plan.of(definition, fetches, ())
+        plan = Plan.of(definition, fetches, (), gradients=True)
         self.fetches = tuple(fetches)
         self.states: Mapping[str, VarInfo] = plan.states
         self.feeds: Mapping[str, VarInfo] = plan.feeds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -49,9 +48,9 @@ def from_jax(
     The function is traced once, as JAX is set, and all that it computes becomes operators:
     what it compiles by itself is a plain block of that name, `scan`, `while_loop`, `cond` and
     `switch` are loops and branches. A derivative that a function brings along
-    (`jax.custom_jvp`, `jax.custom_vjp`) is not kept, which a warning says. Nothing of it is
-    called again, so the program can be printed, differentiated, saved and run without it.
-    `while_loop` has a gradient then.
+    (`jax.custom_jvp`, `jax.custom_vjp`) is its gradient in the program, too, as one of
+    `br.create_custom_gradient`. Nothing of it is called again, so the program can be printed,
+    differentiated, saved and run without it. `while_loop` has a gradient then.
 
     Arrays that are arguments become data, called as the function calls them. Arrays in a
     container (a dict, a list, a module) and those that the function brings along become
@@ -157,12 +156,6 @@ class Reader:
                 self.found.what,
                 of="equations",
                 fix="Compute it from other functions of jax.numpy.",
-            )
-        for name, line in whole.inlined.items():
-            warnings.warn(
-                f"`{name}` has a derivative of its own, which a program does not keep: its "
-                f"gradient follows from what it computes. It is called at {line}.",
-                stacklevel=4,
             )
 
     # ---- what it is given --------------------------------------------------------------------

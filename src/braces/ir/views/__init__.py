@@ -5,9 +5,12 @@ body's fourth parameter, third result and to its third final value. Only the vie
 all other code handles one memory, one slice, one row, one output of a case as one thing.
 """
 
-from braces.ir.records import BLOCK, Op
+from typing import TypeAlias
+
+from braces.ir.records import BLOCK, CUSTOM_GRADIENT, Op
 from braces.ir.views.block import BlockView
 from braces.ir.views.cases import CasesView
+from braces.ir.views.custom_gradient import CustomGradientView, Passed, Way
 from braces.ir.views.loop import LoopView, Memory, Row, Slice
 from braces.ir.views.partition import Case, Operand, PartitionView
 from braces.ir.views.parts import Output, cases_in, fitted, names_read, outputs_of, size_in
@@ -18,14 +21,18 @@ __all__ = [
     "BlockView",
     "Case",
     "CasesView",
+    "CustomGradientView",
     "LoopView",
     "Memory",
     "Operand",
     "Output",
     "PartitionView",
+    "Passed",
     "Row",
     "Slice",
     "SwitchView",
+    "View",
+    "Way",
     "cases_in",
     "fitted",
     "names_read",
@@ -34,8 +41,12 @@ __all__ = [
     "view_of",
 ]
 
-VIEWS: dict[str, type[LoopView | SwitchView | PartitionView | BlockView]] = {
+View: TypeAlias = LoopView | SwitchView | PartitionView | BlockView | CustomGradientView
+"""Any construct, taken apart."""
+
+VIEWS: dict[str, type[View]] = {
     BLOCK: BlockView,
+    CUSTOM_GRADIENT: CustomGradientView,
     "loop": LoopView,
     "switch": SwitchView,
     "partition": PartitionView,
@@ -43,7 +54,7 @@ VIEWS: dict[str, type[LoopView | SwitchView | PartitionView | BlockView]] = {
 """The view of each construct, by the type of its operator."""
 
 
-def view_of(op: Op) -> LoopView | SwitchView | PartitionView | BlockView | None:
+def view_of(op: Op) -> View | None:
     """An operator that owns blocks, taken apart; `None` where it owns none."""
     view = VIEWS.get(op.type)
     return None if view is None else view.of(op)

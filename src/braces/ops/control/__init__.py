@@ -1,5 +1,5 @@
 """Operators that own sub-blocks."""
 
-from braces.ops.control import block, loop, partition, switch
+from braces.ops.control import block, custom_gradient, loop, partition, switch
 
-__all__ = ["block", "loop", "partition", "switch"]
+__all__ = ["block", "custom_gradient", "loop", "partition", "switch"]

@@ -111,6 +111,13 @@ class Lowering(Protocol):
         """Lower a sub-block that runs just once, where its owner stands; its results."""
         ...
 
+    def apart(self, label: str, body: Body, given: Mapping[str, Value]) -> list[Value]:
+        """Lower a sub-block for another time, where all that it reads is given by name.
+
+        What fails in it is told to nobody.
+        """
+        ...
+
     def repeat(
         self,
         check: Callable[[Carry], Value],

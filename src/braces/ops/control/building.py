@@ -12,8 +12,26 @@ from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import TensorType
-from braces.ir.records import ARGUMENT, BLOCK, CAPTURES, IDENTITY, Body, Op, VarInfo
-from braces.ir.views import BlockView, LoopView, Memory, PartitionView, Slice, SwitchView
+from braces.ir.records import (
+    ARGUMENT,
+    BLOCK,
+    CAPTURES,
+    CUSTOM_GRADIENT,
+    IDENTITY,
+    Body,
+    Op,
+    VarInfo,
+)
+from braces.ir.views import (
+    BlockView,
+    CustomGradientView,
+    LoopView,
+    Memory,
+    PartitionView,
+    Slice,
+    SwitchView,
+)
+from braces.ir.walk import all_bodies, rename_body
 
 T = TypeVar("T")
 
@@ -84,6 +102,34 @@ def build_block(
     return table.freeze(v.name for v in results)
 
 
+def put_again(body: Body, given: Mapping[str, Var]) -> list[Var]:
+    """Append the operators of a block to the one being built, under new names.
+
+    What the block reads from outside is visible in it.
+
+    Args:
+        body: The block.
+        given: What stands for its parameters, as far as they are read.
+
+    Returns:
+        Its results.
+    """
+    program = current_program()
+    table = program.current
+    inner = {n for sub, around in all_bodies(body) if around is not None for n in sub.vars}
+    stand = {
+        param: (one(IDENTITY, var) if var.name in inner else var).name
+        for param, var in given.items()
+    }
+    infos = {name: info for name, info in body.vars.items() if name not in body.params}
+    names = stand | {name: table.names.unique(name) for name in infos}
+    here = rename_body(body.with_(params=(), vars=infos), names)
+    for op in here.ops:
+        called = names.get(op.name) or table.names.unique(op.name)
+        table.append(op.with_(name=called), [here.vars[name] for name in op.binds()])
+    return [visible_var(program, table, name) for name in here.results]
+
+
 def build_plain_block(name: str, build: Callable[[], T]) -> T:
     """Append a plain block, and what is built in it; what that gives can be read after it.
 
@@ -113,6 +159,18 @@ def free_block_name(table: SymbolTable, chosen: str) -> str:
     while name in table.names.taken and table.find_op(name) is not None:
         name = table.names.unique_block(chosen)
     return name
+
+
+def build_custom_gradient(
+    values: Sequence[Var], inputs: Sequence[Var], gradient: Body
+) -> tuple[Var, ...]:
+    """Append what gives values another gradient; the values that have it.
+
+    Raises:
+        BracesError: The gradient does not fit.
+    """
+    operands = CustomGradientView.operands(values, inputs)
+    return apply(CUSTOM_GRADIENT, operands, CustomGradientView.attributes(gradient))["out"]
 
 
 def build_loop(

@@ -118,6 +118,16 @@ class Pushing(Derivative, Protocol):
         """The tangents of all that moves in a block that is being built."""
         ...
 
+    def pull(
+        self, body: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
+    ) -> dict[str, Var]:
+        """Differentiate a block: cotangents of `wanted`, from those of its results."""
+        ...
+
+    def give(self, name: str, tangent: Var) -> None:
+        """Say the tangent of an output."""
+        ...
+
     def declare(self, name: str) -> str:
         """A new output: the tangent of this output."""
         ...

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from braces.ir.records import Op
-from braces.ir.views import BlockView, LoopView, PartitionView, SwitchView, view_of
+from braces.ir.views import (
+    BlockView,
+    CustomGradientView,
+    LoopView,
+    PartitionView,
+    SwitchView,
+    view_of,
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ def links_of(op: Op) -> tuple[Link, ...]:
             )
         case PartitionView() as view:
             return tuple(_of_partition(view, op))
+        case CustomGradientView() as view:
+            return tuple(_of_custom_gradient(view))
         case None:
             return ()
 
@@ -59,6 +68,13 @@ def _of_loop(view: LoopView) -> Iterator[Link]:
         yield Link("", slice_.source, "body", slice_.param, shift=-1, first=1)
     for row in view.rows:
         yield Link("body", row.result, "", row.stacked, shift=1)
+
+
+def _of_custom_gradient(view: CustomGradientView) -> Iterator[Link]:
+    for one in view.passed:
+        yield Link("", one.value, "", one.name)
+        for param in (one.param, one.cotangent):
+            yield Link("", one.value, "backward", param)
 
 
 def _of_partition(view: PartitionView, op: Op) -> Iterator[Link]:

@@ -86,6 +86,11 @@ def captured_tangents(d: Pushing) -> dict[str, Var]:
     return {n: _apart(d.tangents[n], hidden) for n in d.op.captures() if n in d.tangents}
 
 
+def tangent_for(d: Pushing, name: str) -> Var:
+    """The tangent of an input, for what is built within a block of the operator."""
+    return _apart(d.tangents[name], _bound_inside(d))
+
+
 def _bound_inside(d: Pushing) -> set[str]:
     """The names that blocks of the operator bind, at any depth."""
     bodies = d.op.bodies().values()

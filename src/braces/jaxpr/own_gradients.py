@@ -1,0 +1,170 @@
+"""Functions of JAX that bring their derivative along: `jax.custom_vjp`, `jax.custom_jvp`.
+
+    @jax.custom_vjp                          y = block() captures [x] as f
+    def f(x): return x * jnp.exp(x)            body {
+    f.defvjp(forward, backward)                  a = exp(x=x)   b = multiply(x=x, y=a)
+                                                 y = custom_gradient(values=b, sources=x)
+                                                   backward (out, g) { … return x_grad }
+                                                 return y
+                                               }
+
+JAX itself is asked for the cotangents that follow from the cotangents of the results, so both
+kinds of rules are one: a `jvp` is transposed by it. What of that follows from the arguments
+alone, the residuals of the rule, is computed beside the function, and kept for the gradient;
+what a function and its rule both compute stands there once.
+
+A rule that calls the function itself, on the same arguments, has its results there; and a
+rule that calls it on others, or others of the kind, has their gradients in its own, down to
+`DEEPEST`: derivatives of a higher order follow from the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from braces.builder.program import current_program
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, tensor_type
+from braces.dtypes import is_float
+from braces.ir.records import Body, Literal, Op
+from braces.jaxpr.equation import Equation, Runner, Value
+from braces.jaxpr.tracing import closed_jaxpr
+from braces.lazy import jax
+from braces.ops.control.building import build_block, build_custom_gradient
+
+DEEPEST = 4
+"""Gradients within gradients that are kept."""
+
+
+def has_own_gradient(e: Equation, values: Sequence[Value]) -> bool:
+    """Whether cotangents can go through a call, to what is no number."""
+    return bool(_ways(e, values) and _ends(e)) and len(e.runner.standing) < DEEPEST
+
+
+def standing(e: Equation, values: Sequence[Value]) -> list[Value] | None:
+    """What a call gives whose gradient is being read, which calls it again."""
+    return e.runner.standing.get(_call_of(e, values)) if e.runner.standing else None
+
+
+def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> list[Value]:
+    """The operators of a function, whose results have the gradient that it brings along.
+
+    Args:
+        e: The equation that calls it.
+        runner: What appends to the block that is built.
+        values: The arguments.
+    """
+    closed, ends = e.params["call_jaxpr"], _ends(e)
+    found = runner.run(closed.jaxpr, closed.consts, values)
+    made = [runner.lift(value) for value in found]
+    passed, ways = [made[at] for at in ends], _ways(e, values)
+
+    def build(params: list[Var]) -> list[Var]:
+        here: list[Value] = [*made]
+        for at, param in zip(ends, params, strict=False):
+            here[at] = param
+        inner = runner.inner()
+        inner.standing[_call_of(e, values)] = here
+        rule = _pullback(e, [at for at, _ in ways], ends)
+        given = [*values, *params[len(ends) :]]
+        return [inner.lift(value) for value in inner.run(rule.jaxpr, rule.consts, given)]
+
+    body = build_block(list(map(tensor_type, passed)) * 2, build)
+    body = _with_residuals(current_program().current, body)
+    outs = build_custom_gradient(passed, [var for _, var in ways], body)
+    for at, out in zip(ends, outs, strict=True):
+        made[at] = out
+    return [*made]
+
+
+def _ways(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
+    """The arguments that get cotangents, by place; what a function closes over gets none."""
+    first = e.params["num_consts"]
+    return [
+        (at, value)
+        for at, value in enumerate(values)
+        if at >= first and isinstance(value, Var) and is_float(value.dtype)
+    ]
+
+
+def _ends(e: Equation) -> list[int]:
+    """The places of the results that have cotangents."""
+    return [at for at, type_ in enumerate(e.types) if is_float(type_.dtype)]
+
+
+def _call_of(e: Equation, values: Sequence[Value]) -> Hashable:
+    """What two calls share that are one: where the function is written, and the arguments."""
+    closed = e.params["call_jaxpr"]
+    names = [v.name if isinstance(v, Var) else Literal.of(v) for v in values]
+    return e.name, closed.jaxpr.debug_info.func_src_info, str(closed), *names
+
+
+def _pullback(e: Equation, ways: Sequence[int], ends: Sequence[int]) -> Any:
+    """From arguments, and cotangents of results, to those of some arguments: a jaxpr.
+
+    Raises:
+        ProgramError: It cannot be traced.
+    """
+    library, primitive = _library(), e.eqn.primitive
+
+    def pulled(arguments: Sequence[Any], cotangents: Sequence[Any]) -> Any:
+        def moved(*moving: Any) -> list[Any]:
+            given = list(arguments)
+            for at, value in zip(ways, moving, strict=True):
+                given[at] = value
+            made = primitive.bind(*given, **primitive.get_bind_params(e.eqn.params))
+            return [made[at] for at in ends]
+
+        _, pull = library.vjp(moved, *(arguments[at] for at in ways))
+        return pull(list(cotangents))
+
+    structs = [_struct(atom.aval) for atom in e.eqn.invars]
+    results = [_struct(e.eqn.outvars[at].aval) for at in ends]
+    name = e.params["call_jaxpr"].jaxpr.debug_info.func_name
+    closed, _ = closed_jaxpr(f"The gradient of `{name}`", pulled, (structs, results))
+    return closed
+
+
+def _library() -> Any:
+    """JAX, whose own types are not all known."""
+    return jax
+
+
+def _struct(aval: Any) -> Any:
+    return _library().ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+# ---- residuals -------------------------------------------------------------------------------
+
+
+def _with_residuals(table: SymbolTable, body: Body) -> Body:
+    """A gradient whose residuals are computed before it, where a table ends.
+
+    Numbers that are written out stay, unless residuals are made of them.
+    """
+    follows, apart = set(body.params), list[Op]()
+    for op in body.ops:
+        if follows.isdisjoint(op.reads()):
+            apart.append(op)
+        else:
+            follows.update(op.binds())
+    made_of = _made_of_something(apart, body)
+    needed = {name for op in apart if made_of.issuperset(op.binds()) for name in op.reads()}
+    moved = [op for op in apart if not (made_of | needed).isdisjoint(op.binds())]
+    gone = set[str]()
+    for op in moved:
+        table.append(op, [body.vars[name] for name in op.binds()])
+        gone.update(op.binds())
+    ops = tuple(op for op in body.ops if gone.isdisjoint(op.binds()))
+    infos = {name: info for name, info in body.vars.items() if name not in gone}
+    return body.with_(vars=infos, ops=ops)
+
+
+def _made_of_something(ops: Sequence[Op], body: Body) -> set[str]:
+    """What operators make that follows from variables outside of a block."""
+    found = set[str]()
+    for op in ops:
+        if any(name in found or name not in body.vars for name in op.reads()):
+            found.update(op.binds())
+    return found

@@ -1,0 +1,43 @@
+"""Functions of JAX as jaxprs, and errors of what cannot be traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from braces.define.traced import innermost_line
+from braces.errors import BracesError, ProgramError
+from braces.lazy import jax
+
+_jax: Any = jax
+
+
+def closed_jaxpr(
+    what: str, function: Callable[..., Any], structs: Sequence[Any]
+) -> tuple[Any, Any]:
+    """What a function computes of arrays of these types, and the tree that it gives.
+
+    Args:
+        what: What messages call it.
+        function: From trees of arrays to a tree of arrays.
+        structs: Trees of shapes and dtypes of JAX.
+
+    Raises:
+        ProgramError: It cannot be traced: it fails, or asks for values.
+    """
+    try:
+        return _jax.make_jaxpr(function, return_shape=True)(*structs)
+    except BracesError:
+        raise
+    except Exception as error:
+        raise _untraceable(what, error) from None
+
+
+def _untraceable(what: str, error: Exception) -> ProgramError:
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return ProgramError(
+        f"{what} cannot be traced: {said:.200}",
+        given=innermost_line(error),
+        fix="It is called once, with arrays of which only shapes and dtypes are known, and has "
+        "to compute with jax.numpy; it chooses with jnp.where or jax.lax.cond.",
+    )

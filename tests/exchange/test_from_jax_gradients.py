@@ -1,0 +1,218 @@
+"""Functions of JAX with gradients of their own: values and two orders of them are JAX's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import braces as br
+from braces.ir.walk import all_ops
+
+pytestmark = [pytest.mark.unoptimized, pytest.mark.filterwarnings("error")]
+
+X = np.array([[0.9, 2.2, -1.4], [-0.3, 0.6, 1.7]], "f4")
+
+
+# ---- functions that people write -------------------------------------------------------------
+
+
+@jax.custom_vjp
+def straight(x: Any) -> Any:
+    """Straight through."""
+    return jnp.round(x)
+
+
+straight.defvjp(lambda x: (straight(x), None), lambda _, g: (g,))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def clip_gradient(x: Any, bound: float) -> Any:
+    return x
+
+
+clip_gradient.defvjp(
+    lambda x, bound: (x, ()), lambda bound, _, g: (jnp.clip(g, -bound, bound),)
+)
+
+
+@jax.custom_vjp
+def sized(x: Any, w: Any, n: Any) -> Any:
+    """Several arguments in a tree, one of them whole numbers, and what only a rule computes."""
+    return {"sum": (x * w["w"]).sum(-1), "count": n + 1}, jnp.tanh(x @ w["v"])
+
+
+def sized_forward(x: Any, w: Any, n: Any) -> Any:
+    out = sized(x, w, n)
+    return out, (x, w, out[1], jax.jit(jnp.exp)(x))
+
+
+def sized_backward(kept: Any, grads: Any) -> Any:
+    x, w, h, grown = kept
+    by_sum, by_h = grads[0]["sum"], grads[1] * (1.0 - h * h)
+    by_x = 3.0 * by_sum[:, None] * w["w"] + by_h @ w["v"].T + 0.0 * grown
+    return by_x, {"w": (by_sum[:, None] * x).sum(0), "v": x.T @ by_h}, None
+
+
+sized.defvjp(sized_forward, sized_backward)
+
+
+@jax.custom_jvp
+def log1pexp(x: Any) -> Any:
+    return jnp.log(1.0 + jnp.exp(x))
+
+
+@log1pexp.defjvp
+def log1pexp_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    return log1pexp(x), (1.0 - 1.0 / (1.0 + jnp.exp(x))) * t
+
+
+@jax.custom_jvp
+def grown(x: Any) -> Any:
+    return jnp.exp(x)
+
+
+@grown.defjvp
+def grown_jvp(primals: Any, tangents: Any) -> Any:
+    """A rule that reads its own result."""
+    y = grown(primals[0])
+    return y, 2.0 * y * tangents[0]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def applied(f: Callable[[Any], Any], x: Any) -> Any:
+    return f(x)
+
+
+@applied.defjvp
+def applied_jvp(f: Any, primals: Any, tangents: Any) -> Any:
+    return jax.jvp(f, primals, (3.0 * tangents[0],))
+
+
+@jax.custom_jvp
+def waved(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+@jax.custom_jvp
+def cowaved(x: Any) -> Any:
+    return jnp.cos(x)
+
+
+waved.defjvps(lambda t, y, x: cowaved(x) * t)
+cowaved.defjvps(lambda t, y, x: -waved(x) * t)
+
+
+def in_a_scan(x: Any) -> Any:
+    def step(h: Any, row: Any) -> Any:
+        return clip_gradient(straight(h * 1.5) + row, 2.0), grown(row)
+
+    end, rows = lax.scan(step, jnp.ones(3), x)
+    return (end**2).sum() + rows.sum()
+
+
+def in_a_branch(x: Any) -> Any:
+    return lax.cond(x.sum() > 0, lambda x: straight(3.0 * x), grown, x)
+
+
+def safe(x: Any) -> Any:
+    """The root whose slope at 0 is 0, by `where` twice."""
+    y = jnp.maximum(x, 0.0)
+    return jnp.where(y > 0, jnp.sqrt(jnp.where(y > 0, y, 1.0)), 0.0)
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "straight": lambda x: straight(x) ** 3,
+    "clipped": lambda x: clip_gradient(x, 1.0) ** 2,
+    "sized": lambda x: sized(x, {"w": jnp.ones(3), "v": 0.5 * jnp.ones((3, 2))}, 3)[0]["sum"],
+    "tree": lambda x: sized(x, {"w": x[0], "v": x.T}, 3)[1] ** 2,
+    "log1pexp": lambda x: log1pexp(x) * x,
+    "grown": grown,
+    "applied": lambda x: applied(lambda x: jnp.sin(x) * x, x),
+    "waved": waved,
+    "scan": in_a_scan,
+    "branch": in_a_branch,
+    "mapped": lambda x: jax.vmap(lambda r: log1pexp(r) @ straight(r * 2))(x),
+    "jitted": jax.jit(lambda x: jax.checkpoint(log1pexp)(x) * 2.0),
+    "relu": lambda x: jax.nn.relu(x) * jax.nn.relu6(x) + jax.nn.leaky_relu(x),
+    "silu": lambda x: jax.nn.silu(x) + jax.nn.gelu(x) + jax.nn.softplus(x),
+    "sums": lambda x: jax.nn.logsumexp(x, -1) + jax.nn.softmax(x).max(-1),
+    "pairs": lambda x: jnp.logaddexp(x, x[::-1]) + jax.scipy.special.xlogy(x * x, x * x),
+    "at ties": lambda x: jnp.logaddexp(x, x) + jnp.sinc(x - x) + jax.scipy.special.entr(x * x),
+    "safe": safe,
+}
+ONCE = {"clipped", "scan"}
+"""What JAX asks a rule for just once, and then differentiates what `fwd` computes instead."""
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_gradients_and_second_order_are_those_of_jax(name: str) -> None:
+    function = FUNCTIONS[name]
+
+    def total(x: Any) -> Any:
+        return jnp.sum(function(x))
+
+    def slope(x: Any) -> Any:
+        return jnp.sum(jnp.sin(jax.grad(total)(x)))
+
+    prog, _ = br.from_jax(total, X)
+    with prog:
+        x = prog.var("x")
+        (first,) = br.gradients(prog.var("out"), x)
+        (second,) = br.gradients(br.sum(br.sin(first)), x)
+    wanted = [total(X), jax.grad(total)(X), jax.grad(slope)(X)]
+    fetch = ["out", first, second]
+    if name in ONCE or second is None:
+        del wanted[2], fetch[2]
+    for mode in ("compile", "interpret"):
+        got = br.Executor(mode=mode).run(prog, br.Scope(), {"x": X}, fetch)
+        for one, want in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(one, want, rtol=2e-5, atol=2e-5)
+
+
+def test_what_the_library_computes_as_it_is_differentiated_stays_as_it_is() -> None:
+    prog, _ = br.from_jax(lambda x: jax.nn.relu(x) + jax.nn.softmax(jax.nn.silu(x)), X)
+    types = [op.type for _, op in all_ops(prog.definition.main)]
+    assert "custom_gradient" not in types
+    assert "relu" in types
+
+
+def test_what_a_rule_and_its_function_share_is_computed_once_and_kept() -> None:
+    @jax.custom_vjp
+    def squashed(x: Any, w: Any) -> Any:
+        return jnp.tanh(x @ w)
+
+    def forward(x: Any, w: Any) -> Any:
+        y = jnp.tanh(x @ w)
+        return y, (x, w, y, jnp.exp(y))
+
+    def backward(kept: Any, g: Any) -> Any:
+        x, w, y, grown = kept
+        d = g * grown * (1.0 - y * y)
+        return d @ w.T, x.T @ d
+
+    squashed.defvjp(forward, backward)
+    prog, _ = br.from_jax(squashed, X, X.T)
+    (block,) = prog.block(0).ops[:1]
+    assert block.name == "squashed"
+    inside = [op.type for op in block.attrs["body"].ops]
+    assert [inside.count(type_) for type_ in ("einsum", "tanh", "exp")] == [1, 1, 1]
+    (own,) = (op for op in block.attrs["body"].ops if op.type == "custom_gradient")
+    assert "exp" not in [op.type for op in own.attrs["backward"].ops]
+
+
+def test_a_rule_that_cannot_be_read_is_said_with_its_function() -> None:
+    @jax.custom_vjp
+    def wrong(x: Any) -> Any:
+        return x * 2.0
+
+    wrong.defvjp(lambda x: (x * 2.0, x), lambda x, g: (g, g))
+    with pytest.raises(br.ProgramError, match="gradient of `wrong` cannot be traced"):
+        br.from_jax(lambda x: wrong(x), X)
