@@ -1,6 +1,6 @@
-"""Generate the protobuf modules from `program.proto`, or check that they are up to date.
+"""Generate the protobuf modules from the schemas, or check that they are up to date.
 
-    python scripts/generate_proto.py            write src/braces/ir/proto/program_pb2.py(i)
+    python scripts/generate_proto.py            write *_pb2.py(i) beside each schema
     python scripts/generate_proto.py --check    exit 1 where they would change
 
 It needs grpcio-tools, in the version that `pyproject.toml` pins.
@@ -16,15 +16,21 @@ from pathlib import Path
 from grpc_tools import protoc
 
 SOURCES = Path(__file__).resolve().parent.parent / "src"
-PACKAGE = "braces/ir/proto"  # part of the schema's name, which is unique in a process
-SCHEMA = f"{PACKAGE}/program.proto"
-GENERATED = (f"{PACKAGE}/program_pb2.py", f"{PACKAGE}/program_pb2.pyi")
+SCHEMAS = (  # their folders are part of their names, which are unique in a process
+    "braces/ir/proto/program.proto",
+    "braces/exchange/paddle_in/proto/paddle_program.proto",
+)
+GENERATED = tuple(
+    f"{schema.removesuffix('.proto')}_pb2.{suffix}"
+    for schema in SCHEMAS
+    for suffix in ("py", "pyi")
+)
 
 
 def generate(folder: Path) -> None:
     """Write the generated modules below `folder`."""
     options = [f"--proto_path={SOURCES}", f"--python_out={folder}", f"--pyi_out={folder}"]
-    if protoc.main(["protoc", *options, SCHEMA]) != 0:
+    if protoc.main(["protoc", *options, *SCHEMAS]) != 0:
         raise SystemExit(2)
 
 

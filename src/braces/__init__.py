@@ -36,6 +36,7 @@ from braces.errors import (
 from braces.exchange.jax_in.importer import from_jax as from_jax
 from braces.exchange.onnx_in.importer import from_onnx as from_onnx
 from braces.exchange.onnx_out.exporter import to_onnx as to_onnx
+from braces.exchange.paddle_in.importer import from_paddle as from_paddle
 from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
 from braces.exchange.torch_in.importer import from_torch as from_torch
 from braces.frontend import (

@@ -21,7 +21,7 @@ class Cell:
     Attributes:
         order: A letter for each gate, in the order of the rows of weights: `i`, `o`, `f` and
             `g` of an LSTM; `r`, `z` and last `n` of a GRU.
-        w: Of the input, `[gates * H, D]`.
+        w: Of the input, `[gates * H, D]`; `None` where the input is that product already.
         r: Of the memory, `[gates * H, H]`.
         biases: What is added to the product of the input, and to that of the memory.
         functions: What gates go through.
@@ -31,10 +31,11 @@ class Cell:
         clip: Gates are cut off at it; 0 for none.
         coupled: Whether an LSTM forgets as much as it does not take in.
         reset_after: Whether a GRU resets the product with the memory, not the memory.
+        update_keeps: Whether the update gate of a GRU says how much stays, not how much is new.
     """
 
     order: str
-    w: Var
+    w: Var | None
     r: Var
     biases: tuple[Var, Var] | None
     functions: Sequence[Function]
@@ -44,6 +45,7 @@ class Cell:
     clip: float = 0.0
     coupled: bool = False
     reset_after: bool = True
+    update_keeps: bool = True
 
     def part(self, x: Var, at: int, count: int = 1) -> Var:
         """The rows of one gate, or several."""
@@ -51,12 +53,18 @@ class Cell:
 
     def gates(self, x: Var, h: Var, count: int) -> dict[str, Var]:
         """The first gates by letter: products of input and memory with their weights."""
-        both = ops.matmul(x, ops.transpose(self.part(self.w, 0, count))) + ops.matmul(
+        both = self.given(x, 0, count) + ops.matmul(
             h, ops.transpose(self.part(self.r, 0, count))
         )
         for bias in self.biases or ():
             both = both + self.part(bias, 0, count)
         return dict(zip(self.order, ops.split(both, sections=count, axis=-1), strict=False))
+
+    def given(self, x: Var, at: int, count: int = 1) -> Var:
+        """What the input adds to one gate, or several."""
+        if self.w is None:
+            return x[:, at * self.size : (at + count) * self.size]
+        return ops.matmul(x, ops.transpose(self.part(self.w, at, count)))
 
     def bounded(self, x: Var) -> Var:
         """A gate before its function, cut off where the layer says so."""
@@ -92,14 +100,15 @@ def gru_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
     first, second = cell.functions
     gates = cell.gates(x, h, 2)
     z, r = (first(cell.bounded(gates[letter])) for letter in "zr")
-    w, u = ops.transpose(cell.part(cell.w, 2)), ops.transpose(cell.part(cell.r, 2))
+    u = ops.transpose(cell.part(cell.r, 2))
     given, added = (None, None) if cell.biases is None else cell.biases
-    new = plus(ops.matmul(x, w), given, cell)
+    new = plus(cell.given(x, 2), given, cell)
     if cell.reset_after:
         new = new + r * plus(ops.matmul(h, u), added, cell)
     else:
         new = new + plus(ops.matmul(r * h, u), added, cell)
-    return [(1.0 - z) * second(cell.bounded(new)) + z * h]
+    new = second(cell.bounded(new))
+    return [(1.0 - z) * new + z * h if cell.update_keeps else z * new + (1.0 - z) * h]
 
 
 def rnn_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
@@ -123,6 +132,21 @@ def run_cell(
     lengths: Var | None = None,
 ) -> tuple[Var, list[Var]]:
     """A loop over the first axis of the input: all outputs, and the last memories."""
+    (out, *_), last = run_memories(cell, step, x, start, back=back, lengths=lengths)
+    return out, last
+
+
+def run_memories(
+    cell: Cell,
+    step: Step,
+    x: Var,
+    start: Sequence[Var],
+    *,
+    back: bool,
+    lengths: Var | None = None,
+    collected: int = 1,
+) -> tuple[list[Var], list[Var]]:
+    """A loop over the first axis of the input: of the first memories all, and the last ones."""
     options: Mapping[str, Any] = {} if lengths is None else {"lengths": lengths}
     rnn = create_rnn(reverse=back, **options)
     with rnn.stepnet() as net:
@@ -131,8 +155,10 @@ def run_cell(
         after = step(cell, given, memories)
         for memory, value in zip(memories, after, strict=True):
             memory.update(value)
-        net.add_output(after[0])
-    return rnn(), [rnn.final(memory) for memory in memories]
+        net.add_output(*after[:collected])
+    made = rnn()
+    rows = [made] if isinstance(made, Var) else list(made)
+    return rows, [rnn.final(memory) for memory in memories]
 
 
 def zeros(like: Var, batch: Size, size: int) -> Var:

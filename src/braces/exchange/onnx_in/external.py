@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from braces.errors import FileFormatError
+from braces.exchange.beside import place_beside
 from braces.lazy import onnx
 
 MOST_BYTES = 1 << 36
@@ -67,10 +68,8 @@ def _place(name: str, location: str, folder: Path | None) -> Path:
     """The file of a tensor, which lies in the folder of the model."""
     if folder is None:
         raise _wrong(name, "the model is no file", "Give its path, and not what was loaded.")
-    root = folder.resolve()
-    inside = bool(location) and "\0" not in location
-    path = (root / location).resolve() if inside else root
-    if not inside or not path.is_relative_to(root):
+    path = place_beside(folder, location)
+    if path is None:
         raise _wrong(name, f"{location!r:.80} lies outside of the folder of the model")
     if not path.is_file():
         raise _wrong(name, f"there is no file {location!r:.80} beside the model")

@@ -46,10 +46,10 @@ def fold(node: Node, inputs: Sequence[Known | None]) -> tuple[Known, ...]:
     if first is None:
         return ()
     outputs = made if isinstance(made, list) else [made]
-    return tuple(Known(_typed(np.asarray(one), first.dtype), first.dtype) for one in outputs)
+    return tuple(Known(typed(np.asarray(one), first.dtype), first.dtype) for one in outputs)
 
 
-def _typed(array: Array, dtype: DType) -> Array:
+def typed(array: Array, dtype: DType) -> Array:
     """Numbers in their dtype; objects where there is a size among them."""
     if array.dtype == dtype:
         return array
@@ -74,7 +74,7 @@ def shape_of(value: Value) -> tuple[Size, ...]:
 # ---- number by number ------------------------------------------------------------------------
 
 
-def _each(compute: Callable[..., Number]) -> Fold:
+def each_number(compute: Callable[..., Number]) -> Callable[..., Array]:
     """A function of numbers and sizes, for each of an array."""
 
     def folded(node: Node, *arrays: Array) -> Array:
@@ -88,9 +88,9 @@ def _each(compute: Callable[..., Number]) -> Fold:
     return folded
 
 
-def _asking(compute: Callable[..., bool]) -> Fold:
+def asking(compute: Callable[..., bool]) -> Callable[..., Known]:
     """A comparison of numbers and sizes, for each of an array."""
-    each = _each(compute)
+    each = each_number(compute)
 
     def folded(node: Node, *arrays: Array) -> Known:
         return Known(np.asarray(each(node, *arrays), np.bool_), BOOL)
@@ -100,15 +100,15 @@ def _asking(compute: Callable[..., bool]) -> Fold:
 
 def _in_turn(compute: Callable[[Number, Number], Number]) -> Fold:
     """A function of two, over any number of arrays."""
-    return _each(lambda *values: reduce(compute, values))
+    return each_number(lambda *values: reduce(compute, values))
 
 
 def _cast(node: Node, x: Array) -> Known:
     dtype = node.dtype_attr("to")
     if not sizes.symbolic(*x.flat):
         return Known(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
-    made = _each(sizes.nonzero)(node, x) if dtype == BOOL else x
-    return Known(_typed(np.asarray(made), dtype), dtype)
+    made = each_number(sizes.nonzero)(node, x) if dtype == BOOL else x
+    return Known(typed(np.asarray(made), dtype), dtype)
 
 
 def _where(node: Node, condition: Array, x: Array, y: Array) -> Known:
@@ -116,7 +116,7 @@ def _where(node: Node, condition: Array, x: Array, y: Array) -> Known:
     dtypes = [array.dtype for array in (x, y) if array.dtype.kind != "O"]
     dtype = dtypes[0] if dtypes else INT64
     made = np.where(condition.astype(np.bool_), x.astype(object), y.astype(object))
-    return Known(_typed(made, dtype), dtype)
+    return Known(typed(made, dtype), dtype)
 
 
 # ---- shapes ----------------------------------------------------------------------------------
@@ -260,12 +260,12 @@ def _identity(node: Node, x: Array) -> Array:
 
 
 FOLDS: Mapping[str, Fold] = {
-    **{name: _each(compute) for name, compute in {
+    **{name: each_number(compute) for name, compute in {
         "Abs": sizes.absolute, "Add": sizes.plus, "Ceil": sizes.up, "Div": sizes.over,
         "Floor": sizes.down, "Mod": sizes.rest, "Mul": sizes.times, "Neg": sizes.negative,
         "Sub": sizes.minus,
     }.items()},
-    **{name: _asking(compute) for name, compute in {
+    **{name: asking(compute) for name, compute in {
         "And": sizes.both, "Equal": sizes.same, "Greater": sizes.above,
         "GreaterOrEqual": sizes.at_least, "Less": sizes.below, "LessOrEqual": sizes.at_most,
         "Not": sizes.untrue, "Or": sizes.either, "Xor": sizes.one_only,

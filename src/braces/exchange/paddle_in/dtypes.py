@@ -1,0 +1,26 @@
+"""Dtypes of Paddle as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.dtypes import DType, dtype_of
+from braces.errors import DTypeError
+
+_NAMES: Mapping[int, str] = {
+    0: "bool", 1: "int16", 2: "int32", 3: "int64", 4: "float16", 5: "float32", 6: "float64",
+    19: "int64", 20: "uint8", 21: "int8", 22: "bfloat16", 23: "complex64", 24: "complex128",
+    32: "float8_e4m3fn", 33: "float8_e5m2",
+}  # fmt: skip
+"""By the numbers that files have; 19 is that of sizes."""
+
+
+def dtype_named(code: int) -> DType:
+    """The dtype that a number of Paddle stands for.
+
+    Raises:
+        DTypeError: There is no such dtype in Braces: texts, for one.
+    """
+    if code not in _NAMES:
+        raise DTypeError(f"There is no dtype in Braces for Paddle's number {code}.")
+    return dtype_of(_NAMES[code])
