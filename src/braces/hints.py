@@ -64,6 +64,8 @@ create_parameter br.parameter(name, shape)
 cross_entropy br.softmax_cross_entropy(logits, labels)
 cumulative_prod br.cumprod(x, axis)
 cumulative_sum br.cumsum(x, axis)
+custom_jvp br.custom_gradient(function)
+custom_vjp br.custom_gradient(function)
 dataloader exe.feeds(prog, batches), which makes feeds ready while runs compute
 default_main_program br.default_program()
 default_startup_program br.default_program().startup

@@ -19,15 +19,13 @@ from __future__ import annotations
 from braces.define.decorator import OPS
 from braces.ir.inlining import Opened
 from braces.ir.records import IDENTITY, Body, Op, ProgramDef
-from braces.ir.walk import all_bodies
 from braces.passes.pipeline import Pass, note
-from braces.passes.rewrite import Change, Place, rewrite
+from braces.passes.rewrite import Change, Place, has_types, rewrite
 
 
 def without_gradients(program: ProgramDef) -> ProgramDef:
     """A program of the same values whose gradients are those of its operators."""
-    types = {op.type for body, _ in all_bodies(program.main) for op in body.ops}
-    if not any(OPS.get(type_).passes_on for type_ in types):
+    if not has_types(program.main, lambda type_: bool(OPS.get(type_).passes_on)):
         return program  # as most are, and the walk would take longer
     return rewrite(program, _rule)
 

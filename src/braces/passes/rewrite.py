@@ -154,13 +154,23 @@ def rewrite_loops(
 
 
 def has_loops(body: Body) -> bool:
-    """Whether there is a loop in a block, at any depth, which takes no walk to see."""
+    """Whether there is a loop in a block, at any depth."""
+    return has_types(body, lambda type_: VIEWS.get(type_) is LoopView)
+
+
+def has_types(body: Body, wanted: Callable[[str], bool]) -> bool:
+    """Whether an operator of wanted types is in a block, at any depth; it takes no walk to see.
+
+    Args:
+        body: The block.
+        wanted: Whether a type is wanted; asked once for each type in a block.
+    """
     types = set(map(attrgetter("type"), body.ops))
-    if any(VIEWS.get(type_) is LoopView for type_ in types):
+    if any(map(wanted, types)):
         return True
     owners = {type_ for type_ in types if OPS.get(type_).owns_blocks}
     owning = (op for op in body.ops if op.type in owners) if owners else ()
-    return any(has_loops(inner) for op in owning for inner in op.bodies().values())
+    return any(has_types(inner, wanted) for op in owning for inner in op.bodies().values())
 
 
 class Place:
