@@ -13,6 +13,7 @@ from benchmarks import (
     loop,
     memory,
     overhead,
+    real,
     rows,
     scaling,
 )
@@ -51,6 +52,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "compiling": compiling,
     "language": language,
     "trees": trees,
+    "real": real,
 }
 
 BY_NAME_ONLY = ("unrolled",)

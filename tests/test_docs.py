@@ -45,6 +45,7 @@ LINKED = (
     *PAGES,
     "docs/gradients.md",
     "docs/interchange.md",
+    "docs/real_models.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "examples/README.md",

@@ -1,0 +1,187 @@
+"""All the models beside ONNX Runtime, and what they say, as `docs/real_models.md` has it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+import braces as br
+from braces.ir.walk import all_ops
+from examples.real_models import cases, inputs, packages, reading, romanizer, tune
+from examples.real_models.sides import Case, Ours, Side, difference, theirs
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "real_models.md"
+HEAD = """# Real models
+
+Models of other people, read from the packages that ship them, unmodified, by `br.from_onnx`:
+all sizes that the files leave open stay symbolic. This page is written by
+
+    pip install braces[examples]
+    python -m examples.real_models fetch
+    python -m examples.real_models agree
+
+which downloads six packages, of which none is installed, and runs every file beside ONNX
+Runtime on inputs that [the example](../examples/real_models) makes. Times:
+`python -m benchmarks real`. The versions: {versions}.
+"""
+VALUES = """
+## Values
+
+Nodes are those of the file, operators those of the program that it becomes, in all blocks. The
+difference is the largest one of any number in any run, as a part of the largest number of that
+output. What a recurrent net remembers goes on from run to run, on both sides apart.
+
+| file | nodes | operators | what it is fed | largest difference |
+|---|---|---|---|---|
+"""
+SAID = """
+## What they say
+
+By Braces, and by ONNX Runtime the same.
+
+| shown | said |
+|---|---|
+"""
+ROMANIZED = """
+## Two files and a loop as one program
+
+[romanizer.py](../examples/real_models/romanizer.py) calls the encoder and the decoder of
+arabic-name-romanizer from one program (`br.call`), the decoder inside of a `While` that runs
+until every name has ended; it takes code points and gives code points. It is saved as one file,
+which runs without the package. So the saved file spells, always with the most likely letter;
+these names are one batch, and the encoder reads the padding behind shorter ones:
+
+| name | spelled |
+|---|---|
+"""
+TUNED = """
+## One of them learns
+
+[tune.py](../examples/real_models/tune.py) reads silero-vad, whose weights are parameters, and
+teaches it to take the notes of a melody for speech, too, and to say of speech what it said.
+
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One file.
+
+    Attributes:
+        name: Its name in its package.
+        nodes: How many nodes it has.
+        operators: How many operators the program has.
+        about: What it was fed.
+        apart: The largest difference.
+    """
+
+    name: str
+    nodes: int
+    operators: int
+    about: str
+    apart: float
+
+    def __str__(self) -> str:
+        cells = self.name, self.nodes, self.operators, self.about, f"{self.apart:.0e}"
+        return f"| {' | '.join(map(str, cells))} |"
+
+
+def compared(name: str, path: Path, given: Sequence[Case], mode: str = "compile") -> Row:
+    """A file by both sides."""
+    ours, other = Ours.of(path, mode), theirs(path)
+    apart = max(difference(case.play(ours), case.play(other)) for case in given)
+    nodes = sum(1 for _ in all_nodes(onnx.load(path).graph))
+    operators = sum(1 for _ in all_ops(ours.program.definition.main))
+    return Row(name, nodes, operators, "; ".join(case.about for case in given), apart)
+
+
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph, and of those in them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from all_nodes(attribute.g)
+
+
+def rows(folder: Path = packages.FOLDER) -> Iterator[Row]:
+    """All files that are there."""
+    for name, path in packages.there(folder).items():
+        print(name, file=sys.stderr, flush=True)
+        yield compared(name, path, cases.CASES[name]())
+
+
+# ---- what they say ---------------------------------------------------------------------------
+
+
+def said(side: Callable[[Path], Side], folder: Path = packages.FOLDER) -> Iterator[str]:
+    """What each package is shown, and what it says when one of the two runs its models."""
+
+    def net(name: str) -> Side:
+        return side(packages.get(name, folder))
+
+    (heard, *_) = cases.at_once().play(net(f"{packages.SILERO}/silero_vad_16k_sequence.onnx"))
+    begin, end = reading.spoken(heard)
+    seconds = len(inputs.speech(16000)) / 16000
+    yield (
+        f"silero-vad hears {seconds:.1f} s of sound, in which eSpeak NG says “{inputs.TEXT}” | "
+        f"speech from {begin:.2f} s to {end:.2f} s"
+    )
+    find, turn, read = (
+        f"{packages.RAPIDOCR}/{name}_infer.onnx"
+        for name in ("ch_PP-OCRv4_det", "ch_ppocr_mobile_v2.0_cls", "ch_PP-OCRv4_rec")
+    )
+    letters = reading.letters_of(packages.get(read, folder))
+    lines = reading.written(net(find), net(turn), net(read), letters)
+    wrote, found = (", ".join(f"“{line}”" for line in some) for some in (inputs.LINES, lines))
+    yield f"rapidocr reads a picture of {wrote} | {found}"
+    (likely,) = cases.contents().play(net(f"{packages.MAGIKA}/model.onnx"))
+    kinds = reading.kinds(likely[0], packages.get(f"{packages.MAGIKA}/config.min.json", folder))
+    yield f"magika looks into files: {', '.join(inputs.contents())} | {', '.join(kinds)}"
+    name = "basic_pitch/saved_models/icassp_2022/nmp.onnx"
+    notes = reading.played(cases.melody().play(net(name))[1][0])
+    melody, played = (", ".join(map(str, some)) for some in (inputs.NOTES, notes))
+    yield f"basic-pitch hears the notes {melody} | {played}"
+
+
+def told(folder: Path = packages.FOLDER) -> str:
+    """The same, which must be what ONNX Runtime says."""
+    lines, others = list(said(Ours.of, folder)), list(said(theirs, folder))
+    assert lines == others, others
+    return SAID + "".join(f"| {line} |\n" for line in lines)
+
+
+def spelled(folder: Path = packages.FOLDER) -> str:
+    """What becomes of the encoder and the decoder for names."""
+    made = romanizer.build(folder)
+    with tempfile.TemporaryDirectory() as kept:
+        file = Path(kept) / "romanizer.model"
+        made.save(file)
+        names = romanizer.romanize(br.load_model(file), romanizer.NAMES)
+    pairs = zip(romanizer.NAMES, names, strict=True)
+    return ROMANIZED + "".join(f"| {name} | {said} |\n" for name, said in pairs)
+
+
+def tuned(folder: Path = packages.FOLDER) -> str:
+    """What becomes of a net that learns."""
+    with tempfile.TemporaryDirectory() as kept:
+        lines = tune.told(*tune.tuned(folder), Path(kept) / "tuned.onnx")
+    return TUNED + "".join(f"- {line}\n" for line in lines)
+
+
+def page(folder: Path = packages.FOLDER) -> str:
+    """The whole page.
+
+    Raises:
+        NotThereError: A model is missing.
+    """
+    for name in packages.MODELS:
+        packages.get(name, folder)
+    versions = ", ".join(f"{name} {version}" for name, version in packages.VERSIONS.items())
+    head = HEAD.format(versions=versions)
+    values = "".join(f"{row}\n" for row in rows(folder))
+    return head + VALUES + values + told(folder) + spelled(folder) + tuned(folder)

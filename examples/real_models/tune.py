@@ -1,0 +1,132 @@
+"""A net of another system learns something new: silero-vad, which hears speech, hears notes.
+
+The net is read from its ONNX file, whose weights are parameters. A few steps of Adam on one
+sequence teach it: speech, with the answers that it gave before, and behind it a melody, which
+it took for noise. What it has learnt is written out as ONNX again, for whoever runs that.
+
+    python -m examples.real_models tune
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import braces as br
+from examples.real_models import cases, inputs, packages
+from examples.real_models.sides import Feed, Ours, difference, theirs
+
+FILE = f"{packages.SILERO}/silero_vad_16k_sequence.onnx"
+STEPS, RATE = 30, 1e-3
+LOUD = 0.02
+"""Frames whose mean is louder than this are notes."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What the net hears, and what it is to say.
+
+    Attributes:
+        feed: Its inputs, by the model's names.
+        wanted: How likely speech or a note is, frame by frame.
+        notes: From which frame on there are notes.
+    """
+
+    feed: Feed
+    wanted: np.ndarray
+    notes: int
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A net that has learnt.
+
+    Attributes:
+        net: The program, with the values that its parameters have now.
+        lesson: What it learnt from.
+        losses: The loss of each step.
+    """
+
+    net: Ours
+    lesson: Lesson
+    losses: list[float]
+
+    def heard(self) -> np.ndarray:
+        """What the net says now, frame by frame."""
+        return self.net(self.lesson.feed)[0].ravel()
+
+    def write(self, path: Path) -> float:
+        """Write it as ONNX; how far ONNX Runtime is from us then."""
+        program = self.net.program
+        br.to_onnx(program, path, scope=self.net.scope, fetches=list(program.fetches))
+        named = self.net.names
+        feed = {named[name]: value for name, value in self.lesson.feed.items()}
+        return difference(self.net(self.lesson.feed), theirs(path)(feed))
+
+
+def lesson(net: Ours) -> Lesson:
+    """Speech and a melody, one after the other."""
+    case = cases.at_once()
+    speech = case.feeds[0]["input"]
+    before = net(case.feeds[0])[0].ravel()
+    sound = inputs.melody(16000, 32000)
+    notes = inputs.frames(sound, *cases.RATES[16000])
+    feed = {**case.feeds[0], "input": np.concatenate([speech, notes])}
+    loud = (np.abs(notes).mean(axis=1) > LOUD).astype(np.float32)
+    return Lesson(feed, np.concatenate([before, loud]), len(speech))
+
+
+def tune(net: Ours, given: Lesson, steps: int = STEPS, output: int = 0) -> Tuned:
+    """Let a net learn.
+
+    Args:
+        net: The net, whose parameters change; its program stays as it is.
+        given: What it learns from.
+        steps: How many steps.
+        output: Which of its outputs is to be as wanted.
+    """
+    with copy(net.program) as training:
+        said = br.reshape(training.var(net.program.fetches[output]), [-1])
+        said = br.clip(said, min=1e-6, max=1 - 1e-6)
+        wanted = br.data("wanted", [said.shape[0]])
+        likely = wanted * br.log(said) + (1.0 - wanted) * br.log(1.0 - said)
+        loss = br.mean(-likely, name="loss")
+        br.optimizer.adam(learning_rate=RATE).minimize(loss)
+    net.executor.init(training, net.scope, missing_only=True)
+    feed = {net.names[name]: value for name, value in given.feed.items()}
+    feed["wanted"] = given.wanted
+    run = net.executor.run
+    losses = [float(run(training, net.scope, feed, loss)) for _ in range(steps)]
+    return Tuned(net, given, losses)
+
+
+def tuned(folder: Path = packages.FOLDER, steps: int = STEPS) -> tuple[np.ndarray, Tuned]:
+    """What the net said before, and the net that has learnt."""
+    net = Ours.of(packages.get(FILE, folder))
+    given = lesson(net)
+    before = net(given.feed)[0].ravel()
+    return before, tune(net, given, steps)
+
+
+def told(before: np.ndarray, after: Tuned, path: Path) -> list[str]:
+    """What came of it, once it is written out again, in sentences."""
+    apart, heard, given = after.write(path), after.heard(), after.lesson
+    wanted = given.wanted[given.notes :] > 0
+    speech = slice(0, given.notes)
+    return [
+        f"The loss falls from {after.losses[0]:.2f} to {after.losses[-1]:.2f} in "
+        f"{len(after.losses)} steps of Adam.",
+        f"Frames with notes are taken for speech by {share(before[given.notes :][wanted])} "
+        f"before and {share(heard[given.notes :][wanted])} after.",
+        f"Frames of the sentence by {share(before[speech])} before and "
+        f"{share(heard[speech])} after.",
+        f"Written out as ONNX again, it gives the same in ONNX Runtime: {apart:.0e} apart.",
+    ]
+
+
+def share(heard: np.ndarray) -> str:
+    """How many of these frames the net takes for speech."""
+    return f"{np.mean(heard > 0.5):.0%}"
