@@ -138,7 +138,7 @@ lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
 lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
 le br.less_equal(x, y), or x <= y
 less_than br.less(x, y), or x < y
-linalg br.matmul, br.outer, br.norm and br.det: they are in br itself
+linalg br.solve, br.inv, br.eigh, br.svd, br.qr, br.det, …: they are in br itself
 linear br.fc(x, size)
 load br.load_model(path), or br.load_parameters(scope, path)
 load_inference_model br.load_model(path)
@@ -149,6 +149,7 @@ lookup_table br.embedding(ids, table)
 lp_pool br.lp_pool2d(x, window)
 lrn br.local_response_norm(x, size)
 lt br.less(x, y), or x < y
+lu br.solve(a, b), br.slogdet(x), or br.qr(x)
 manual_seed exe.init(prog, scope, seed=0)
 masked_fill br.where(mask, value, x)
 max_pool br.max_pool2d(x, window)

@@ -22,7 +22,8 @@ NOT_WRITTEN = {
     **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), OUTSIDE),
     **dict.fromkeys(("digamma", "lgamma", "unique_places"), NO_PRIMITIVE),
     **dict.fromkeys(("grid_sample", "random_orthogonal"), NO_PRIMITIVE),
-    **dict.fromkeys(("cholesky", "triangular_solve"), NO_PRIMITIVE),
+    **dict.fromkeys(("cholesky", "triangular_solve", "solve", "inv", "slogdet"), NO_PRIMITIVE),
+    **dict.fromkeys(("eigh", "eigvalsh", "svd", "svdvals", "qr", "lu"), NO_PRIMITIVE),
     "random_truncated_normal": NO_PRIMITIVE,
 }
 """Operators that ONNX cannot say."""

@@ -1,0 +1,93 @@
+"""Factors of matrices: what is singular, what is equal, and what has no derivative."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.errors import GradientError, ShapeError
+
+pytestmark = pytest.mark.unoptimized
+
+
+def run(fetch: Any, program: br.Program, mode: str = "interpret") -> Any:
+    return br.Executor(mode=mode).run(program, br.Scope(), fetch=fetch)
+
+
+def test_singular_matrices_give_what_jax_gives_and_no_error(mode: str) -> None:
+    with br.Program() as program:
+        x = br.constant([[1.0, 2.0], [2.0, 4.0]])
+        solved, inverse = br.solve(x, br.constant([1.0, 1.0])), br.inv(x)
+        sign, size = br.slogdet(x)
+    made = run([solved, inverse, sign, size], program, mode)
+    assert not np.isfinite(made[0]).any()
+    assert not np.isfinite(made[1]).any()
+    assert made[2:] == [0.0, -np.inf]
+
+
+def test_equal_eigenvalues_have_slopes_and_their_vectors_none(mode: str) -> None:
+    with br.Program() as program:
+        x = br.parameter("x", [2, 2], init=br.init.identity())
+        values, vectors = br.eigh(x)
+        (of_values,) = br.gradients([br.sum(values)], [x])
+        (of_vectors,) = br.gradients([br.sum(vectors)], [x])
+        (of_singular,) = br.gradients([br.sum(br.svdvals(x))], [x])
+    scope = br.Scope()
+    exe = br.Executor(mode=mode)
+    exe.init(program, scope)
+    found = exe.run(program, scope, fetch=[of_values, of_vectors, of_singular])
+    np.testing.assert_allclose(found[0], np.eye(2), atol=1e-6)
+    assert np.isnan(found[1]).any()
+    np.testing.assert_allclose(found[2], np.eye(2), atol=1e-6)
+
+
+def test_vectors_beyond_the_values_are_given_and_have_no_derivative(mode: str) -> None:
+    with br.Program() as program:
+        x = br.data("x", [3, 2], dtype="float64")
+        (u, s, vh), (q, r) = br.svd(x), br.qr(x, mode="complete")
+        for out, fix in ((u, "full_matrices=False"), (q, "br.qr")):
+            for differentiate in (
+                partial(br.gradients, [out], [x]),
+                partial(br.jvp, [out], [x], [br.ones_like(x)]),
+            ):
+                with pytest.raises(GradientError, match="no derivative") as caught:
+                    differentiate()
+                assert fix in str(caught.value)
+        again = u[:, :2] * s @ vh, q @ r, br.matrix_transpose(u) @ u, q @ br.matrix_transpose(q)
+    given = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.25]])
+    made = br.Executor(mode=mode).run(program, br.Scope(), feed={"x": given}, fetch=again)
+    for found, wanted in zip(made, (given, given, np.eye(3), np.eye(3)), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_matrices_of_a_batch_are_rows_of_a_branch(mode: str) -> None:
+    with br.Program() as program:
+        x = br.data("x", ["b", 2, 2], dtype="float64")
+        choice = br.create_if_else(x[:, 0, 0] > 1.0)
+        with choice.true_block() as large:
+            rows = large.add_input(x)
+            large.add_output(br.inv(rows) + br.solve(rows, rows))
+        choice.pass_through(x)
+        (grad,) = br.gradients([br.sum(choice())], [x])
+    given = np.stack([np.eye(2) * 2, np.zeros((2, 2)), np.eye(2) * 4])
+    feed = {"x": given}
+    found = br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=grad)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found[1], np.ones((2, 2)))
+    np.testing.assert_allclose(np.diagonal(found[2]), -1 / 16, rtol=1e-6)
+
+
+def test_what_is_no_square_is_refused() -> None:
+    with br.Program():
+        x, y = br.data("x", ["b", 3, 2]), br.data("y", [2, 2])
+        for build in (lambda: br.inv(x), lambda: br.eigh(x), lambda: br.solve(x, y)):
+            with pytest.raises(ShapeError, match="needs squares, and matrices are 3 by 2"):
+                build()
+        with pytest.raises(ShapeError, match="no mode 'full'"):
+            br.qr(x, mode="full")
+        with pytest.raises(ShapeError):
+            br.solve(y, br.data("z", [3]))
