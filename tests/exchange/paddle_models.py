@@ -114,6 +114,23 @@ class Looping(nn.Layer):
         return x, i
 
 
+class Lists(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = nn.Linear(3, 3)
+
+    def forward(self, x: Any, count: Any) -> Any:
+        made, total = [], paddle.zeros([3])
+        for row in x:
+            total = total + row
+        i = paddle.zeros([1], dtype="int64")
+        while i < count:
+            x = paddle.tanh(self.step(x))
+            made.append(x)
+            i += 1
+        return total, paddle.stack(made, axis=1), paddle.concat(made, axis=1), made[-1]
+
+
 class Shapes(nn.Layer):
     def forward(self, x: Any) -> Any:
         b, t = paddle.shape(x)[0], paddle.shape(x)[1]
@@ -304,7 +321,8 @@ def run_sequences(folder: Path) -> None:
             str(folder / "inference"), feeds, fetches, exe, program=main
         )
     paddle.disable_static()
-    found = [padded(np.array(one), lengths) if one.lod() else np.array(one) for one in made]
+    found = [np.array(one) for one in made]
+    found = [padded(one, lengths) if len(one) == len(rows) else one for one in found]
     save_cases(folder, {"words": padded(rows, lengths)}, found, {"words": lengths})
 
 
@@ -338,6 +356,7 @@ def write_all(root: Path) -> None:
     exported(folder("branching"), Branching(), [spec(None, 3)], x3)
     specs = [spec(None, 3), spec(1, dtype="int64", name="count")]
     exported(folder("looping"), Looping(), specs, x3, np.array([4]))
+    exported(folder("lists"), Lists(), specs, x3, np.array([3]))
     exported(folder("shapes"), Shapes(), [spec(None, None, 4)], normal(2, 3, 4))
     built(folder("arrays"), arrays_of_arrays, {"x": x3, "n": np.array([4])})
     built(folder("switching"), switching, {"x": x3, "at": np.array([1], np.int32)})

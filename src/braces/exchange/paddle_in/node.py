@@ -10,7 +10,7 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.dims import Dim, Shape, Size
-from braces.dtypes import DType, ListType
+from braces.dtypes import DType
 from braces.errors import ProgramError
 from braces.exchange.onnx_in.known import Known
 from braces.exchange.paddle_in.description import Operator
@@ -185,6 +185,25 @@ class Node:
             self.refuse(f"must know `{tensor}` when it is read, and a run computes it")
         return found.items()[0]
 
+    def places(self, attr: str, stem: str) -> list[Any]:
+        """Numbers, sizes, and what only a run tells, as variables.
+
+        Args:
+            attr: The attribute.
+            stem: What the slots in its place begin with.
+        """
+        each, whole = f"{stem}TensorList", f"{stem}Tensor"
+        if self.has(each):
+            return [self._place(value) for value in self.values(each)]
+        if self.has(whole) and self.known(whole) is None:
+            return list(ops.unstack(self.var(whole), axis=0))
+        return self.sizes(attr, whole)
+
+    def _place(self, value: Value) -> Any:
+        if isinstance(value, Known) and value.array.size == 1:
+            return value.items()[0]
+        return ops.reshape(self.runner.lift(value), ())
+
     # ---- outputs -----------------------------------------------------------------------------
 
     def made(self, slot: str) -> tuple[str, ...]:
@@ -212,11 +231,6 @@ class Node:
 
 def _whole(item: Any) -> Size:
     return item if isinstance(item, Dim) else int(item)
-
-
-def is_list(value: Value) -> bool:
-    """Whether a value is an array of arrays."""
-    return isinstance(value, Var) and isinstance(value.type, ListType)
 
 
 Rule: TypeAlias = "Callable[[Node], Results]"

@@ -12,8 +12,8 @@ the same: a user learns of everything at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -30,10 +30,10 @@ from braces.exchange.names import cleaned, give, rename_made
 from braces.exchange.onnx_in.known import Array, Known
 from braces.exchange.paddle_in.description import Block, Operator
 from braces.exchange.paddle_in.folding import fold
-from braces.exchange.paddle_in.node import Node, Results, is_list
+from braces.exchange.paddle_in.node import Node, Results
 from braces.exchange.paddle_in.rules import ALONG, EACH_ROW, OF_SEQUENCES, RULES
 from braces.exchange.paddle_in.rules.control import resolved
-from braces.exchange.paddle_in.values import Case, Held, Names, Rows, Value
+from braces.exchange.paddle_in.values import Case, Held, Names, Rows, T, Value, is_list
 from braces.exchange.persistables import LITTLE, persistable
 from braces.exchange.problems import Missing, Problem
 from braces.exchange.sizes import Unknown
@@ -45,6 +45,8 @@ MOST_OPERATORS = 1 << 17
 DEEPEST = 48
 """Blocks within blocks."""
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)')
+_FOREIGN = re.compile(r"<|[/\\](site|dist)-packages[/\\]")
+"""Files that are no code of a user: Paddle's own, and what it calls them by."""
 
 
 class Endless(ProgramError):
@@ -53,9 +55,9 @@ class Endless(ProgramError):
 
 @dataclass(frozen=True, eq=False)
 class Lifted:
-    """A known value that has become a variable, and the block in which it is one."""
+    """A value that has become a variable, and the block in which it is one."""
 
-    value: Known
+    value: Known | Case
     table: SymbolTable
     var: Var
 
@@ -145,6 +147,17 @@ class Reader:
                     kept.popitem()
             raise
 
+    def tried(self, build: Callable[[], T]) -> T:
+        """What is found by building something, of which nothing is left."""
+        found, problems = list[T](), len(self.problems)
+        with suppress(Missing), self._attempt():
+            found.append(build())
+            raise Missing
+        del self.problems[problems:]
+        if not found:
+            raise Missing
+        return found[0]
+
     def _made(self, node: Node) -> dict[str, Value]:
         """What an operator gives, by name."""
         if node.type not in RULES:
@@ -224,16 +237,18 @@ class Reader:
         """A value as a variable; a constant becomes one where it is read."""
         if isinstance(value, Var):
             return value
-        if isinstance(value, Case):
-            return resolved(value)
-        if not isinstance(value, Known):
+        if not isinstance(value, Known | Case):
             what = "sequences are" if isinstance(value, Rows) else "nothing is"
             raise ProgramError(f"An array is read, and {what} given.")
-        table = self.program.table if value.weight else self.program.current
+        weight = isinstance(value, Known) and bool(value.weight)
+        table = self.program.table if weight else self.program.current
         key = id(value), id(table)
         found = self._lifted.get(key)
         if found is None:
-            found = self._lifted[key] = Lifted(value, table, self._lift(value))
+            made = {value: self._lift(value)} if isinstance(value, Known) else resolved(value)
+            for one_value, var in made.items():
+                self._lifted[id(one_value), id(table)] = Lifted(one_value, table, var)
+            found = self._lifted[key]
         return found.var
 
     def _lift(self, value: Known) -> Var:
@@ -245,6 +260,8 @@ class Reader:
                 return persistable(self.program, self.parameters, "constant", array, STATE)
             return one("constant", value=Literal.of(array))
         sizes = [_size(item, value.dtype) for item in value.items()]
+        if not value.array.ndim:
+            return sizes[0]
         return ops.reshape(ops.stack(sizes), value.array.shape)
 
     def _weight(self, value: Known) -> Var:
@@ -304,7 +321,7 @@ def _source(op: Operator) -> Source | None:
     lines = cast("list[Any]", stack) if isinstance(stack, list) else []
     frames = (_FRAME.match(str(line)) for line in lines)
     found = [frame for frame in frames if frame is not None]
-    own = [frame for frame in found if "/paddle/" not in frame[1]] or found
+    own = [frame for frame in found if not _FOREIGN.search(frame[1])] or found
     return Source(own[-1][1], int(own[-1][2])) if own else None
 
 

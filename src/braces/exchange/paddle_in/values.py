@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from braces.builder.var import Var
 from braces.dims import Size, product
+from braces.dtypes import ListType
 from braces.errors import ProgramError
 from braces.exchange.onnx_in.known import Known
 from braces.exchange.paddle_in.description import Block, Variable
 from braces.exchange.problems import Missing
 from braces.frontend import functions as ops
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,7 @@ class Case:
         name: What of the block it is.
         asked: The condition.
         before: What the name stood for before; `None` where it is only there if it holds.
+        beside: All that the block gives, this included.
     """
 
     names: Names
@@ -78,6 +82,12 @@ class Case:
     name: str
     asked: Var
     before: Value = None
+    beside: Sequence[Case] = ()
+
+
+def is_list(value: Value) -> bool:
+    """Whether a value is an array of arrays."""
+    return isinstance(value, Var) and isinstance(value.type, ListType)
 
 
 Value: TypeAlias = "Var | Known | Rows | Case | None"
@@ -100,6 +110,10 @@ class Runner(Protocol):
 
     def run(self, names: Names, block: int) -> None:
         """Read the operators of a block."""
+        ...
+
+    def tried(self, build: Callable[[], T]) -> T:
+        """What is found by building something, of which nothing is left."""
         ...
 
     def feed(self, name: str) -> Value:

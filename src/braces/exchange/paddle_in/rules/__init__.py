@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from braces.exchange.paddle_in.node import Rule
 from braces.exchange.paddle_in.rules.arithmetic import ARITHMETIC
+from braces.exchange.paddle_in.rules.arrays import LISTS
 from braces.exchange.paddle_in.rules.control import CONTROL
 from braces.exchange.paddle_in.rules.indexing import INDEXING
 from braces.exchange.paddle_in.rules.layers import LAYERS
@@ -33,6 +34,7 @@ RULES: Mapping[str, Rule] = {
     **RECURRENT,
     **SEQUENCES,
     **CONTROL,
+    **LISTS,
 }
 """An operator that is not here is refused."""
 

@@ -10,18 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
+import numpy as np
+
 from braces.builder.var import Var
-from braces.dtypes import BOOL, ListType
+from braces.dtypes import BOOL, ListType, Type
 from braces.errors import ProgramError
+from braces.exchange.onnx_in.known import Known
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.exchange.onnx_in.rules.control import scalar
 from braces.exchange.paddle_in.node import Node, Results, Rule
-from braces.exchange.paddle_in.values import Case, Names, Value
-from braces.frontend import functions as ops
+from braces.exchange.paddle_in.rules.arrays import begun, unwritten
+from braces.exchange.paddle_in.values import Case, Held, Names, Value
+from braces.frontend import functions as ops, lists
 from braces.frontend.rnn import create_rnn
 from braces.frontend.while_blocks import create_while
 from braces.ir.records import Body
 from braces.ops.control.building import build_block, build_switch
+
+UNDEFINED = (1.77113e27, 1.77113e279)
+"""Numbers by which Paddle says that a name stands for nothing yet."""
 
 
 def owned(node: Node) -> int:
@@ -47,24 +54,76 @@ def written(node: Node, at: int) -> list[str]:
 
 
 def while_(node: Node) -> Results:
-    """A loop: names that stand for something before it, and that its block writes, change."""
+    """A loop: names that stand for something before it, and that its block writes, change.
+
+    Arrays of arrays may begin in it; and so may what Paddle calls undefined before.
+    """
     asked, at = node.name("Condition"), owned(node)
-    names = [name for name in written(node, at) if node.names.find(name) is not None]
+    names = [name for name in written(node, at) if begun(node.names, name)]
+    later = [name for name in written(node, at) if unwritten(node.names, name)]
     if asked not in names:
         node.refuse(f"never writes its condition `{asked:.80}`, and would not end")
-    init = [node.runner.lift(node.names.value(name)) for name in names]
+    later += [name for name in names if undefined(node.names.find(name))]
+    names = [name for name in names if name not in later]
+    before = {name: node.runner.lift(node.names.value(name)) for name in names}
+    if later:
+        types = node.runner.tried(lambda: _types_after(node, at, before, asked, later))
+        before |= {name: blank(type_) for name, type_ in types.items()}
+    finals = _loop(node, at, before, asked)
+    node.names.values.update(zip(before, finals, strict=True))
+    return {}
+
+
+def _loop(node: Node, at: int, before: Mapping[str, Var], asked: str) -> list[Var]:
+    """The loop around a block whose memories begin so: what they are in the end."""
     loop = create_while()
     with loop.block() as body:
-        memories = [body.add_memory(init=value) for value in init]
-        before = dict(zip(names, memories, strict=True))
-        body.set_condition(in_dtype(scalar(before[asked]), BOOL))
-        inner = node.names.inner()
-        inner.values.update(before)
-        node.runner.run(inner, at)
-        for name, memory in before.items():
+        memories = {name: body.add_memory(init=value) for name, value in before.items()}
+        body.set_condition(in_dtype(scalar(memories[asked]), BOOL))
+        inner = _read(node, at, memories)
+        for name, memory in memories.items():
             memory.update(fitting(node.runner.lift(inner.value(name)), memory))
-    node.names.values.update(zip(names, map(loop.final, memories), strict=True))
-    return {}
+    return [loop.final(memory) for memory in memories.values()]
+
+
+def _read(node: Node, at: int, memories: Mapping[str, Var]) -> Names:
+    """The names of a block that was read, where some stand for these."""
+    inner = node.names.inner()
+    inner.values.update(memories)
+    node.runner.run(inner, at)
+    return inner
+
+
+def _types_after(
+    node: Node, at: int, before: Mapping[str, Var], asked: str, names: Sequence[str]
+) -> dict[str, Type]:
+    """The types that names have behind a block in which they begin."""
+    found = dict[str, Type]()
+    body = create_while().block()
+    with body:
+        memories = {name: body.add_memory(init=value) for name, value in before.items()}
+        inner = _read(node, at, memories)
+        for name in names:
+            if begun(inner, name) and not undefined(inner.find(name)):
+                found[name] = node.runner.lift(inner.value(name)).type
+        body.set_condition(in_dtype(scalar(memories[asked]), BOOL))
+        for memory in memories.values():
+            memory.update(memory)
+    return found
+
+
+def blank(type_: Type) -> Var:
+    """What a name stands for where nothing says it: zeros, or no arrays."""
+    if isinstance(type_, ListType):
+        return lists.create_list(type_.element.shape, type_.element.dtype)
+    return ops.broadcast_to(np.zeros((), type_.dtype), type_.shape)
+
+
+def undefined(value: Held) -> bool:
+    """Whether a value is the one by which Paddle says that a name stands for nothing."""
+    if not isinstance(value, Known) or value.array.size != 1 or value.array.dtype.kind != "f":
+        return False
+    return any(np.isclose(value.array.item(), number, rtol=1e-4) for number in UNDEFINED)
 
 
 def fitting(value: Var, memory: Var) -> Var:
@@ -115,12 +174,18 @@ def conditional(node: Node) -> Results:
         return {"Out": [inner.value(name) for name in made]}
     asked, names = node.var("Cond"), node.names.frozen()
     before = [node.names.find(name) for name in made]
-    return {
-        "Out": [
-            Case(names, at, name, asked, None if isinstance(old, type) else old)
-            for name, old in zip(made, before, strict=True)
-        ]
-    }
+    return {"Out": _cases(names, at, made, asked, before)}
+
+
+def _cases(
+    names: Names, at: int, made: Sequence[str], asked: Var, before: Sequence[Held]
+) -> list[Value]:
+    """What a block gives if a condition holds, name by name."""
+    found = list[Case]()
+    for name, old in zip(made, before, strict=True):
+        kept = None if isinstance(old, type) or undefined(old) else old
+        found.append(Case(names, at, name, asked, kept, found))
+    return list(found)
 
 
 def of_cases(cases: Sequence[Value], lift: Names) -> Iterator[Var]:
@@ -147,18 +212,20 @@ def _body(names: Names, values: Sequence[Value]) -> Body:
     return build_block((), lambda _: list(of_cases(values, names)))
 
 
-def resolved(case: Case) -> Var:
-    """What a name stands for behind a block that ran if a condition held.
+def resolved(case: Case) -> dict[Case, Var]:
+    """What names stand for behind a block that ran if a condition held.
 
     Raises:
-        ProgramError: It stands for something only if it did.
+        ProgramError: One stands for something only if it did.
     """
     if case.before is None:
         raise ProgramError(
             f"`{case.name:.80}` is read, and stands for something only where a condition holds."
         )
-    (made,) = alternatives(case.names, case.asked, [[case.before], [case]])
-    return made
+    together = [one for one in case.beside if one.before is not None]
+    rows = [[one.before for one in together], together]
+    made = alternatives(case.names, case.asked, rows)
+    return dict(zip(together, made, strict=True))
 
 
 def select(node: Node) -> Results:

@@ -15,6 +15,8 @@ from braces.exchange.onnx_in.rules.shapes import in_shape, padded
 from braces.exchange.onnx_in.rules.told_shapes import cut_told
 from braces.exchange.onnx_in.told import Told
 from braces.exchange.paddle_in.node import Node, Results, Rule
+from braces.exchange.paddle_in.rules.arrays import taken
+from braces.exchange.paddle_in.values import is_list
 from braces.exchange.torch_in.rules import shapes
 from braces.frontend import functions as ops
 
@@ -96,9 +98,12 @@ def unstack(node: Node) -> Results:
 
 def slice_(node: Node) -> Var:
     """A part of some axes, with bounds that are cut off at their ends; of some one element."""
-    x, axes = node.var("Input"), [axis % node.var("Input").ndim for axis in node.attr("axes")]
-    starts, ends = _bounds(node, "starts", "Starts"), _bounds(node, "ends", "Ends")
-    steps = _bounds(node, "strides", "Strides") or [1] * len(axes)
+    x = node.var("Input")
+    if is_list(x):
+        return taken(node)
+    axes = [axis % x.ndim for axis in node.attr("axes")]
+    starts, ends = node.places("starts", "Starts"), node.places("ends", "Ends")
+    steps = node.places("strides", "Strides") or [1] * len(axes)
     single = {axis % x.ndim for axis in node.attr("decrease_axis") or ()}
     found = sorted(zip(axes, starts, ends, steps, strict=True), key=lambda part: -part[0])
     for axis, start, end, step in found:
@@ -109,23 +114,6 @@ def slice_(node: Node) -> Var:
         else:
             x = _fixed(x, axis, start, end, step)
     return x
-
-
-def _bounds(node: Node, attr: str, stem: str) -> list[Any]:
-    """Numbers, sizes, and what only a run tells, as variables."""
-    each, whole = f"{stem}TensorList", f"{stem}Tensor"
-    if node.has(each):
-        return [_bound(value, node) for value in node.values(each)]
-    if node.has(whole) and node.known(whole) is None:
-        told = node.var(whole)
-        return list(ops.unstack(told, axis=0))
-    return node.sizes(attr, whole)
-
-
-def _bound(value: Any, node: Node) -> Any:
-    if isinstance(value, Known) and value.array.size == 1:
-        return value.items()[0]
-    return ops.reshape(node.runner.lift(value), ())
 
 
 def _fixed(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
