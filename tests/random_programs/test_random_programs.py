@@ -94,9 +94,8 @@ def test_generator_uses_everything() -> None:
     ops = [
         op for seed in range(40) for block in generate(seed).program.blocks for op in block.ops
     ]
-    assert {"loop", "switch", "block", "list_push", "stop_gradient", "where"} <= {
-        op.type for op in ops
-    }
+    used = {"loop", "switch", "block", "list_push", "stop_gradient", "where", "custom_gradient"}
+    assert used <= {op.type for op in ops}
     loops = [op.attrs for op in ops if op.type == "loop"]
     for name, values in [("reverse", {False, True}), ("recompute", {False, True})]:
         assert {attrs[name] for attrs in loops} == values
