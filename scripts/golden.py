@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.dtypes import SHORT_NAMES, STORED
+from braces.dtypes import NARROW, ONE_BYTE, SHORT_NAMES
 from braces.storage.tensors import write_tensors
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,8 +48,11 @@ def dtypes() -> tuple[Feed, list[br.Var]]:
         x = br.data(f"x_{short}", [2], dtype=dtype)
         feed[x.name] = np.array([0, 1]).astype(dtype)
         few, many = np.array([1, 0]).astype(dtype), np.arange(34).reshape(2, 17).astype(dtype)
+        stored = br.cast(x, "float32") if short in NARROW else x
         same = (
-            br.bitcast(x, "uint8") == 1 if dtype in STORED.values() else x == br.constant(few)
+            br.bitcast(x, "uint8") == 1
+            if short in ONE_BYTE
+            else stored == br.constant(few.astype(stored.dtype))
         )
         fetches.append(br.where(same, x, br.constant(many)[:, 1]))
     return feed, fetches

@@ -3,10 +3,12 @@
     type   := tensor | "list<" tensor ">"
     tensor := dtype "[" (size ("," size)*)? "]"
     dtype  := "bool" | "i8" … "i64" | "u8" … "u64" | "f16" | "bf16" | "f32" | "f64" | "c64" |
-    "c128" | "f8e4m3fn" | "f8e4m3fnuz" | "f8e5m2" | "f8e5m2fnuz" | "f8e8m0fnu"
+    "c128" | "f8e4m3fn" | "f8e4m3fnuz" | "f8e5m2" | "f8e5m2fnuz" | "f8e8m0fnu" | "int2" |
+    "int4" | "uint2" | "uint4" | "f4e2m1fn"
 
-The last five are stored only: they are moved, and converted from and to others, but nothing is
-computed with them.
+From the first `f8` on they are stored only: they are moved, and converted from and to others,
+but nothing is computed with them. Those of less than 8 bits, which no machine addresses, take
+a byte each, in files too; integers among them have their whole name, for NumPy's "i4" is int32.
 
 A dtype is a `numpy.dtype`; what a user may write for one is `"float32"`, `"f32"`,
 `numpy.float32`, `float`, or a dtype.
@@ -28,7 +30,7 @@ from braces.errors import DTypeError, FileFormatError, ShapeError
 
 __all__ = [
     "DType", "ListType", "TensorType", "Type", "dtype_of", "is_float", "is_integer",
-    "is_stored", "parse_type", "short_name",
+    "is_narrow", "is_stored", "parse_type", "short_name",
 ]  # fmt: skip
 
 DType: TypeAlias = "np.dtype[Any]"
@@ -44,12 +46,26 @@ COMPUTED: dict[str, DType] = {
     "c64": np.dtype(np.complex64),
     "c128": np.dtype(np.complex128),
 }
-STORED: dict[str, DType] = {
+ONE_BYTE: dict[str, DType] = {
     f"f8{kind}": np.dtype(getattr(ml_dtypes, f"float8_{kind}"))
     for kind in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
 }
+NARROW: dict[str, DType] = {
+    **{name: np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "int4", "uint2", "uint4")},
+    "f4e2m1fn": np.dtype(ml_dtypes.float4_e2m1fn),
+}
+"""Dtypes of less than 8 bits."""
+STORED = ONE_BYTE | NARROW
 SHORT_NAMES: dict[str, DType] = COMPUTED | STORED
 _STORED = frozenset(STORED.values())
+CARRIERS: dict[DType, DType] = {
+    NARROW["int2"]: COMPUTED["i8"],
+    NARROW["int4"]: COMPUTED["i8"],
+    NARROW["uint2"]: COMPUTED["u8"],
+    NARROW["uint4"]: COMPUTED["u8"],
+    NARROW["f4e2m1fn"]: ONE_BYTE["f8e4m3fn"],
+}
+"""What runs have in place of dtypes of less than 8 bits: one that has all of their numbers."""
 _SHORT_OF = {dtype: name for name, dtype in SHORT_NAMES.items()}
 _LONG_NAMES = {dtype.name: dtype for dtype in SHORT_NAMES.values()}
 _PYTHON = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
@@ -103,6 +119,16 @@ def is_float(dtype: DType) -> bool:
 def is_stored(dtype: DType) -> bool:
     """Whether arrays of this dtype are only stored, and not computed with."""
     return dtype in _STORED
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Whether numbers of this dtype have less than 8 bits."""
+    return dtype in CARRIERS
+
+
+def carrier_of(dtype: DType) -> DType:
+    """The dtype that runs have in place of another; of 8 bits and more, the same."""
+    return CARRIERS.get(dtype, dtype)
 
 
 def is_integer(dtype: DType) -> bool:

@@ -38,7 +38,7 @@ from references import is_float
 
 from braces.builder.var import Var
 from braces.define.decorator import OPS, OpDef
-from braces.dtypes import SHORT_NAMES, TensorType
+from braces.dtypes import SHORT_NAMES, TensorType, carrier_of
 from braces.errors import DTypeError
 from braces.passes.backward import gradients
 from braces.program import Program
@@ -74,10 +74,10 @@ def assert_close(got: Any, want: Any, tolerance: float, what: str) -> None:
 
 
 def assert_type(got: Any, var: Var, sizes: Mapping[str, int]) -> None:
-    """A result has the inferred type of its variable."""
+    """A result of a kernel has the inferred type of its variable, as runs have it."""
     type_ = var.type
     assert isinstance(type_, TensorType)
-    want = (type_.dtype, number(type_.shape, sizes))
+    want = (carrier_of(type_.dtype), number(type_.shape, sizes))
     assert (got.dtype, got.shape) == want, f"{var.name} is {got.dtype}{got.shape}, not {want}"
 
 

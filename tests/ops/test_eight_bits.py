@@ -1,4 +1,4 @@
-"""Floats of one byte: moved, converted, saved, and not computed with."""
+"""Numbers of one byte or less that are only stored: moved, converted, saved, not computed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.dtypes import STORED
+from braces.dtypes import NARROW, STORED
 from braces.errors import DTypeError, FeedError
 
 pytestmark = pytest.mark.unoptimized
+WHOLE = tuple(name for name in NARROW if "int" in name)
 KINDS = pytest.mark.parametrize("short", STORED)
 
 
@@ -84,10 +85,58 @@ def test_numbers_are_rounded_as_numpy_rounds_them(mode: str, short: str) -> None
     )
     np.testing.assert_array_equal(found[0].astype("f4"), x.astype(dtype).astype("f4"))
     np.testing.assert_array_equal(found[1], x.astype(dtype).astype("f4"))
-    largest = float(ml_dtypes.finfo(dtype).max)
+    limits: Any = ml_dtypes.iinfo if short in WHOLE else ml_dtypes.finfo
+    inside = x.clip(float(limits(dtype).min), float(limits(dtype).max))
+    inside = np.rint(inside) if short in WHOLE else inside
+    there = ~np.isnan(x) if short in WHOLE else slice(None)
     np.testing.assert_array_equal(
-        found[2].astype("f4"), x.clip(-largest, largest).astype(dtype).astype("f4")
+        found[2].astype("f4")[there], inside.astype(dtype).astype("f4")[there]
     )
+
+
+@pytest.mark.parametrize("short", NARROW)
+def test_all_numbers_of_less_than_eight_bits_go_through_all_that_moves_them(
+    mode: str, short: str, tmp_path: Path
+) -> None:
+    dtype = NARROW[short]
+    every = np.arange(4 if short.endswith("2") else 16, dtype="u1").view(dtype)
+    wide = np.arange(-300, 300)
+    with br.Program() as program:
+        x, i = br.data("x", ["n"], short), br.data("wide", wide.shape, "int64")
+        old = br.state("old", every.shape, init=every, dtype=short)
+        program.update(old, br.flip(old))
+        n = br.constant(3)
+        xs = br.list_append(br.list_unstack(x), br.zeros([], dtype=short))
+        rows = br.create_if_else(br.cast(x, "int32") > 0)
+        with rows.true_block() as above:
+            above.add_output(above.add_input(x))
+        rows.pass_through(br.full_like(x, value=1))
+        out = [
+            x, old, br.cast(i, short), br.cast(x, "int32"), br.cast(x, "bool"), xs[n], rows(),
+            br.list_stack(xs), br.pad(x, (1, 1)), br.constant(every), br.cast(x, "f8e4m3fn"),
+            br.dequantize(x, 0.5),
+        ]  # fmt: skip
+    texts = br.parse(str(program)), br.Program.from_bytes(program.to_bytes())
+    assert all(str(other) == str(program) for other in texts)
+    scope, exe = br.Scope(), br.Executor(mode=mode)
+    exe.init(program, scope)
+    found = exe.run(program, scope, feed={"x": every, "wide": wide}, fetch=out)
+    exact = every.astype("f4")
+    zero = np.zeros(1, dtype)
+    want = [
+        every, every, wide.astype(dtype), exact.astype("i4"), exact != 0, every[3],
+        np.where(exact.astype("i4") > 0, every, np.ones(1, dtype)),
+        np.concatenate([every, zero]), np.concatenate([zero, every, zero]), every,
+        exact.astype(STORED["f8e4m3fn"]), exact / 2,
+    ]  # fmt: skip
+    for got, right in zip(found, want, strict=True):
+        assert got.dtype == right.dtype
+        np.testing.assert_array_equal(got.reshape(-1).view("u1"), right.reshape(-1).view("u1"))
+    assert scope.var("old").value.dtype == dtype
+    br.save_checkpoint(tmp_path, scope, 1)
+    again = br.Scope()
+    br.load_checkpoint(tmp_path, again)
+    np.testing.assert_array_equal(again.var("old").value.view("u1"), every[::-1].view("u1"))
 
 
 @KINDS

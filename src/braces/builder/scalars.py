@@ -19,7 +19,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.dtypes import BOOL, FLOAT32, FLOAT64, INT64, SHORT_NAMES, DType, is_float, is_stored
+from braces.dtypes import (
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    SHORT_NAMES,
+    DType,
+    is_float,
+    is_narrow,
+    is_stored,
+)
 from braces.errors import BracesError, DTypeError, array_fix
 from braces.ir.records import Literal
 
@@ -127,6 +137,8 @@ def _only_python(value: Any) -> bool:
 
 def _python_number(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
     """A Python number, whose integers may be larger than any integer dtype."""
+    if is_narrow(dtype):
+        return fitted(np.asarray(value), dtype)
     try:
         exact = float(value) if isinstance(value, int) and is_float(dtype) else value
         with np.errstate(over="ignore"):

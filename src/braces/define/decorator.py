@@ -137,6 +137,7 @@ def op(
     joins: str = "",
     operations: Operations = None,
     stored: bool = False,
+    rounds: bool = False,
     lists: bool = False,
     function: bool = True,
     examples: tuple[str, ...] = (),
@@ -195,6 +196,8 @@ def op(
             with a `!` should say it.
         stored: Whether it takes numbers that are only stored, as 8-bit floats, although it has
             operations; what has none takes them anyway.
+        rounds: Whether its kernel itself makes numbers of a dtype of less than 8 bits, and so
+            gets that dtype; another gets the one that carries them (`dtypes.CARRIERS`).
         lists: Whether it handles lists, which are no arrays.
         function: Whether `br` has a function made from it; not where users write it otherwise,
             as `x[...]`, or call a function written by hand.
@@ -252,8 +255,8 @@ def op(
             random=random, costly=costly, commutative=commutative, neutral=neutral or {},
             uniform=uniform, changes_only=changes_only, product=product,
             additive=additive or product, adds_to=adds_to,
-            picks=picks, joins=joins, operations=operations, stored=stored, lists=lists,
-            function=function, examples=examples, version=version,
+            picks=picks, joins=joins, operations=operations, stored=stored, rounds=rounds,
+            lists=lists, function=function, examples=examples, version=version,
         )  # fmt: skip
         _check_words(definition)
         OPS.add(definition)

@@ -92,6 +92,8 @@ class OpDef:
             axes, or a function of types and attributes that tells how many in all; `None`
             where the axes tell. See `braces.define.counting`.
         stored: Whether it takes numbers that are only stored, although it has operations.
+        rounds: Whether its kernel itself makes numbers of a dtype of less than 8 bits, and so
+            gets that dtype; another gets the one that carries them.
         lists: Whether it handles lists, which are no arrays.
         transparent: Whether what its blocks bind counts as bound where it stands, so that one
             output may be moved by another.
@@ -138,6 +140,7 @@ class OpDef:
     joins: str = ""
     operations: Operations = None
     stored: bool = False
+    rounds: bool = False
     lists: bool = False
     transparent: bool = False
     passes_on: str = ""
@@ -181,6 +184,16 @@ class OpDef:
         """Whether it takes numbers that are only stored: it moves them, or says so."""
         moves = self.operations == 0 or bool(self.changes_only)
         return self.stored or moves or self.owns_blocks
+
+    @cached_property
+    def dtype_attrs(self) -> tuple[str, ...]:
+        """The attributes that are dtypes."""
+        return tuple(spec.name for spec in self.attrs if spec.kind.startswith("DType"))
+
+    @property
+    def makes_narrow(self) -> bool:
+        """Whether it may be told to make numbers of less than 8 bits: it rounds, or repeats."""
+        return self.rounds or self.lists or self.uniform is not None
 
     @cached_property
     def stem(self) -> str:

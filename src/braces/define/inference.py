@@ -16,7 +16,16 @@ from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
 from braces.define.shapes import Shapes, check_sizes, shapes_of
 from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
-from braces.dtypes import DType, ListType, TensorType, Type, dtype_of, is_stored, unifies
+from braces.dtypes import (
+    DType,
+    ListType,
+    TensorType,
+    Type,
+    dtype_of,
+    is_narrow,
+    is_stored,
+    unifies,
+)
 from braces.errors import DTypeError, OpDefinitionError, ShapeError
 from braces.ir.records import Attr, Op
 from braces.ir.walk import dimensions
@@ -104,6 +113,8 @@ def infer_lightly(
     """What `infer` gives, where that needs no kernel and so no JAX; else `None`."""
     if not definition.takes_stored:
         _refuse_stored(definition, types)
+    if definition.dtype_attrs and not definition.makes_narrow:
+        _refuse_narrow(definition, attrs)
     if definition.owns_blocks:
         return definition.infer_blocks(context, types, attrs, outer or {})
     if definition.infer_rule is not None:
@@ -131,6 +142,17 @@ def _refuse_stored(definition: OpDef, types: Types) -> None:
                     given=f"{slot}: {type_}",
                     fix="Cast it first: br.cast(x, 'float32').",
                 )
+
+
+def _refuse_narrow(definition: OpDef, attrs: Attrs) -> None:
+    """Refuse to compute numbers of less than 8 bits, which are only stored."""
+    for name in definition.dtype_attrs:
+        dtype = attrs[name]
+        if isinstance(dtype, np.dtype) and is_narrow(dtype):
+            raise DTypeError(
+                f"{definition.type} makes no {dtype}, which is only stored.",
+                fix=f"Make another dtype, and cast that: br.cast(x, {dtype.name!r}).",
+            )
 
 
 def _types_by_slot(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from braces.define.decorator import Tensor, op
-from braces.dtypes import BOOL, DType
+from braces.dtypes import BOOL, DType, is_narrow
 from braces.errors import DTypeError
 from braces.lazy import jnp, lax
 from braces.ops.rules import promote, promoted
@@ -186,6 +186,11 @@ def of_width(what: str, x: DType, *, dtype: DType) -> DType:
         raise DTypeError(
             f"{what} is not defined for complex numbers.",
             fix="Use their real and imaginary parts.",
+        )
+    if is_narrow(x):
+        raise DTypeError(
+            f"{what} cannot read {x}, whose numbers have less than 8 bits.",
+            fix="Use br.cast, which keeps the numbers.",
         )
     if x.itemsize != dtype.itemsize:
         raise DTypeError(

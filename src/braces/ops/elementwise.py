@@ -268,6 +268,7 @@ def casting(what: str, x: DType, *, dtype: DType) -> DType:
     axes="... -> ...",
     dtypes=casting,
     changes_only="type",
+    rounds=True,
     examples=(
         "x=f32[2,3] dtype=f64",
         "x=f64[b] dtype=f32",
@@ -276,6 +277,7 @@ def casting(what: str, x: DType, *, dtype: DType) -> DType:
         "x=bool[0,b] dtype=f32",
         "x=f32[b,3] dtype=f8e4m3fn",
         "x=f8e4m3fn[3] dtype=f32",
+        "x=int4[3] dtype=f32",
     ),
 )
 def cast(x: Tensor, *, dtype: DType) -> Tensor:
@@ -289,7 +291,8 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
     Attributes:
         dtype: The dtype of the result. To bool, all but zero is true. A number that a float
             of one byte is too small for becomes infinite, or NaN where it has no infinity;
-            `br.clip` it first to have the largest.
+            `br.clip` it first to have the largest, which one of four bits gives by itself. An
+            integer of less than 8 bits has the last bits of the number.
 
     Outputs:
         out: dtype[*shape].

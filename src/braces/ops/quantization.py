@@ -9,9 +9,10 @@ last block may be shorter. A zero point has the shape of its scale.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+import ml_dtypes
 
 from braces.define.axes import (
     Attrs,
@@ -28,11 +29,14 @@ from braces.dtypes import (
     FLOAT32,
     FLOAT64,
     INT32,
+    NARROW,
+    ONE_BYTE,
     SHORT_NAMES,
-    STORED,
     DType,
+    carrier_of,
     is_float,
     is_integer,
+    is_narrow,
 )
 from braces.errors import DTypeError
 from braces.lazy import jnp
@@ -40,10 +44,13 @@ from braces.ops.eight_bits import saturated
 from braces.ops.rules import promote
 
 UINT8 = SHORT_NAMES["u8"]
-EIGHT_BITS = frozenset(dtype for name, dtype in STORED.items() if name != "f8e8m0fnu")
-"""Floats of one byte that numbers are rounded to."""
-NARROW = 2
-"""The most bytes of an integer that stands for a float."""
+FLOATS = frozenset(dtype for name, dtype in ONE_BYTE.items() if name != "f8e8m0fnu") | {
+    NARROW["f4e2m1fn"]
+}
+"""Floats of one byte or less that numbers are rounded to."""
+MOST_BYTES = 2
+"""Of an integer that stands for a float."""
+LIMITS: Callable[[DType], Any] = ml_dtypes.iinfo
 
 SCALED = (
     "x=$x[2,3] scale=f32[] zero_point=$q[]",
@@ -132,10 +139,11 @@ def quantizing(
     if x.kind in "bc":
         raise DTypeError(f"{what} takes real numbers, not {x}.")
     check_scale(what, scale)
-    if not (is_integer(dtype) and dtype.itemsize <= NARROW) and dtype not in EIGHT_BITS:
+    few = is_narrow(dtype) or (is_integer(dtype) and dtype.itemsize <= MOST_BYTES)
+    if not few and dtype not in FLOATS:
         raise DTypeError(
             f"{what} makes no {dtype}.",
-            fix="Use int8, uint8, int16, uint16, or a float of 8 bits with a sign.",
+            fix="Use an integer of 16 bits or less, or a float of 8 or less with a sign.",
         )
     check_zero_point(what, zero_point, dtype)
     return dtype
@@ -145,6 +153,7 @@ def quantizing(
     axes=scaled,
     dtypes=quantizing,
     stored=True,
+    rounds=True,
     differentiable=False,
     operations=4,
     examples=(
@@ -153,6 +162,7 @@ def quantizing(
         "x=i32[3] scale=f32[] dtype=i16",
         "x=f16[2,b] scale=f16[] dtype=u16",
         "x=f32[b,3] scale=f32[] dtype=f8e4m3fn",
+        "x=f32[3,4] scale=f32[3,2] zero_point=int4[3,2] dtype=int4 axis=1 block=2",
     ),
 )
 def quantize(
@@ -178,8 +188,8 @@ def quantize(
         zero_point: dtype, as `scale`. What stands for 0; may be absent, and is 0 then.
 
     Attributes:
-        dtype: int8, uint8, int16, uint16, or a float of 8 bits with a sign: then nothing is
-            rounded but to such floats, and zero points are 0.
+        dtype: An integer of 2, 4, 8 or 16 bits, or a float of 4 or 8 bits with a sign: then
+            nothing is rounded but to such floats, and zero points are 0.
         axis: The axis along which scales differ; `None` where there is one for all.
         block: How many entries of the axis share a scale; 0 where each has its own.
 
@@ -192,13 +202,13 @@ def quantize(
     """
     wide = promote(scale.dtype, FLOAT32)
     out = quotient(x, spread(scale, x, axis, block)).astype(wide)
-    if dtype in EIGHT_BITS:
+    if dtype in FLOATS:
         return saturated(out, dtype)
     out = jnp.round(out)
     if zero_point is not None:
         out = out + spread(zero_point, x, axis, block).astype(wide)
-    limits = np.iinfo(dtype)
-    return jnp.clip(out, limits.min, limits.max).astype(dtype)
+    limits = LIMITS(dtype)
+    return jnp.clip(out, limits.min, limits.max).astype(carrier_of(dtype))
 
 
 def dequantizing(
@@ -207,7 +217,8 @@ def dequantizing(
     """A rule for dtypes: that of the scale."""
     del attrs
     check_scale(what, scale)
-    if not (is_integer(x) and x.itemsize <= INT32.itemsize) and x not in EIGHT_BITS:
+    few = is_narrow(x) or (is_integer(x) and x.itemsize <= INT32.itemsize)
+    if not few and x not in FLOATS:
         raise DTypeError(f"{what} takes integers of 32 bits at most, or floats of 8, not {x}.")
     check_zero_point(what, zero_point, x)
     return scale
@@ -224,6 +235,8 @@ def dequantizing(
         "x=i32[3] scale=f64[3] axis=0",
         "x=u16[b,2] scale=f64[2] axis=1",
         "x=f8e4m3fn[3] scale=f32[]",
+        "x=uint2[3,4] scale=f32[3,2] zero_point=uint2[3,2] axis=1 block=2",
+        "x=f4e2m1fn[b] scale=f32[]",
     ),
 )
 def dequantize(
@@ -239,7 +252,7 @@ def dequantize(
         out[i] = (x[i] - zero_point[j]) * scale[j]
 
     Inputs:
-        x: int[*shape], of 32 bits at most, or floats of 8 bits, whose zero points are 0.
+        x: int[*shape], of 32 bits at most, or floats of 4 or 8 bits, whose zero points are 0.
         scale: float. One number; float[n] for an axis of size n; or the shape of `x` with one
             entry for each block along `axis`.
         zero_point: The dtype of `x`, as `scale`. What stands for 0; may be absent, and is 0
@@ -257,7 +270,7 @@ def dequantize(
         DTypeError: `x` has no integers, or a zero point has another dtype.
     """
     wide = promote(scale.dtype, FLOAT32)
-    out = x.astype(wide if x.dtype in EIGHT_BITS else "int32")
+    out = x.astype(wide if x.dtype in FLOATS else "int32")
     if zero_point is not None and out.dtype == INT32:
         out = out - spread(zero_point, x, axis, block).astype("int32")
     factor = spread(scale, x, axis, block).astype(wide)

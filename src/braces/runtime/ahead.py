@@ -19,6 +19,7 @@ from weakref import finalize
 import numpy as np
 
 from braces.builder.var import Var
+from braces.dtypes import is_narrow
 from braces.errors import FeedError, ProgramError, suggest
 from braces.ir.records import VarInfo
 from braces.lazy import jax
@@ -178,7 +179,12 @@ def on_device(declared: Mapping[str, VarInfo], device: Any, batch: Any) -> Feed:
         raise FeedError(f"A batch is {batch!r:.80}, and no dict.", fix="Give {'x': array, …}.")
     feed = {k.name if isinstance(k, Var) else k: v for k, v in batch.items()}
     with jax.enable_x64(True):
-        return {n: jax.device_put(_own(declared, n, v), device) for n, v in feed.items()}
+        return {n: _put(_own(declared, n, v), device) for n, v in feed.items()}
+
+
+def _put(array: Any, device: Any) -> Any:
+    """An array on a device; of less than 8 bits it is brought there by the run."""
+    return array if is_narrow(array.dtype) else jax.device_put(array, device)
 
 
 def _own(declared: Mapping[str, VarInfo], name: Any, value: Any) -> Any:

@@ -17,8 +17,9 @@ from braces.lower.attributes import Sizes
 from braces.lower.watch import Watch
 from braces.passes.infer import infer_types
 from braces.runtime.compiled import CompiledPlan
-from braces.runtime.feeds import check_shape, convert
+from braces.runtime.feeds import check_shape
 from braces.runtime.plan import Plan
+from braces.runtime.plans import converted
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run
 from braces.scope import Scope
@@ -80,8 +81,8 @@ class BlockRunner:
 
     def _run(self, names: list[str], scope: Scope, device: str) -> list[Any]:
         compiled = self._plan(tuple(names), device)
-        infos = compiled.plan.feeds
-        feeds = {n: convert(info, _read(scope, info)) for n, info in infos.items()}
+        needed = (compiled.plan.data[name] for name in compiled.plan.feeds)
+        feeds = converted(compiled.plan, {info.name: _read(scope, info) for info in needed})
         return compiled.run(Run(scope, feeds, Watch(), NONE_GIVEN))
 
     def _plan(self, names: tuple[str, ...], device: str) -> CompiledPlan:

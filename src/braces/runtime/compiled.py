@@ -16,6 +16,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
 from braces.lower.asking import may_ask, ticket
 from braces.lower.attributes import Sizes
+from braces.lower.carriers import given_back
 from braces.lower.committing import Commits, early_places
 from braces.lower.huge import refuse_huge
 from braces.lower.interpreter import place
@@ -135,17 +136,20 @@ class CompiledPlan:
             )
         if not self.takes_turns:
             try:
-                return self._run(run)
+                return self._given_back(self._run(run))
             except _TakenError:
                 pass  # a run that updates took over what this one was about to read
         turn = run.scope.turn
         with turn if run.watch.deadline is None else run.watch.turn(turn):
-            return self._run(run)
+            return self._given_back(self._run(run))
+
+    def _given_back(self, results: list[Any]) -> list[Any]:
+        return given_back(self.plan.wanted, results, self.plan.narrow)
 
     def compile(self, run: Run) -> None:
         """Make the code that a run with these types needs first, where there is none yet."""
         with run.scope.turn:
-            run.read(self.states)
+            run.read(self.states, self.plan.narrow)
             self._executable(self.rounded, run)
 
     def _run(self, run: Run) -> list[Any]:
@@ -156,10 +160,10 @@ class CompiledPlan:
         form, watch = self.rounded, run.watch
         for _ in range(MOST_REPEATS):
             if self.takes_turns or not self.states:
-                run.read(self.states)
+                run.read(self.states, self.plan.narrow)
             else:  # as they were at one moment, between two commits
                 with run.scope.turn:
-                    run.read(self.states)
+                    run.read(self.states, self.plan.narrow)
             executable = self._executable(form, run)
             if watch.deadline is not None:
                 watch.check()
@@ -273,13 +277,16 @@ class CompiledPlan:
         good = run.watch.error is None and (not found or executable.holds(found))
         if good and not run.given:
             if self.updates:
-                run.scope.put_all(self.updates, made[first:end])
+                self._commit(run, self.updates, made[first:end])
         else:  # what failed hands back the values that it took over
             names = set(self.updates if good else self.plan.replaced).difference(run.given)
             pairs = zip(self.updates, made[first:end], strict=True)
             kept = {name: value for name, value in pairs if name in names}
-            run.scope.put_all(kept, list(kept.values()))
+            self._commit(run, tuple(kept), list(kept.values()))
         return made[:first], found, good
+
+    def _commit(self, run: Run, names: tuple[str, ...], values: list[Any]) -> None:
+        run.scope.put_all(names, given_back(names, values, self.plan.narrow))
 
     def _arguments(self, run: Run) -> list[Any]:
         """What is called with: values that are replaced, values that stay, and data."""

@@ -13,6 +13,7 @@ import numpy as np
 from braces.errors import NaNError
 from braces.lazy import jax, jnp
 from braces.lower.attributes import Sizes
+from braces.lower.carriers import given_back
 from braces.lower.interpreter import Interpreter, Script
 from braces.lower.keeping import the_keeper
 from braces.lower.signals import Uninterrupted
@@ -60,7 +61,7 @@ class InterpretedPlan:
         with run.watch.turn(run.scope.turn), self._keeping():
             results = interpret(self.plan, self.script, run, self.device, self.check_nan)
         self.started = True
-        return results
+        return given_back(self.plan.wanted, results, self.plan.narrow)
 
     def _keeping(self) -> AbstractContextManager[Any]:
         """What keeps kernels for the next process, until a run has compiled most of them."""
@@ -99,7 +100,7 @@ def interpret(plan: Plan, script: Script, run: Run, device: Any, check_nan: bool
         jax.block_until_ready(committed)
     interpreter.keep("", env)
     with Uninterrupted():
-        run.scope.put_all(updates, committed)
+        run.scope.put_all(updates, given_back(tuple(updates), committed, plan.narrow))
     return results
 
 
@@ -122,7 +123,7 @@ def begin(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
     sizes = Sizes()
     for name, array in run.feeds.items():
         check_shape(plan.data[name], array, sizes)
-    run.read(plan.states)
+    run.read(plan.states, plan.narrow)
     states = run.named(plan.states)
     check_states(plan.states, states, sizes)
     return sizes, {**states, **run.feeds}

@@ -12,6 +12,7 @@ from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import dimensions
+from braces.lower.carriers import carried, narrow_of
 from braces.lower.histories import united
 from braces.lower.lowerer import Site, find_sites
 from braces.passes.catalogue import DEFAULT
@@ -32,15 +33,18 @@ class Plan:
 
     Attributes:
         definition: The whole program.
-        body: What passes made of it; its results are the fetches, in order.
+        body: What passes made of it, with dtypes as runs have them; its results are the
+            fetches, in order.
         updates: Persistable name to the variable of `body` with its next value.
         answers: What passes asked of sizes of a run, and were told.
+        wanted: What the fetches are called in the program; passes may call them otherwise.
     """
 
     definition: ProgramDef
     body: Body
     updates: Mapping[str, str]
     answers: Mapping[Question, int] = field(default_factory=dict[Question, int])
+    wanted: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -86,7 +90,7 @@ class Plan:
         with planning(target, sizes) as answers:
             made = optimised(wanted, passes, run_one)
         asked = {question: told for question, told in answers.items() if question.names}
-        return Plan(definition, made.main, made.updates, asked)
+        return Plan(definition, carried(made.main), made.updates, asked, names)
 
     def fits(self, sizes: Mapping[str, int]) -> bool:
         """Whether passes would have made the same, had they been told of these sizes."""
@@ -159,8 +163,13 @@ class Plan:
 
     @cached_property
     def dtypes(self) -> dict[str, DType]:
-        """The dtypes of the data that the run needs."""
-        return {name: info.dtype for name, info in self.feeds.items()}
+        """The dtypes of the data that the run needs, as the program says them."""
+        return {name: self.data[name].dtype for name in self.feeds}
+
+    @cached_property
+    def narrow(self) -> dict[str, DType]:
+        """The dtypes of less than 8 bits of what goes in and comes out, by name."""
+        return narrow_of(self.definition.main.vars)
 
     @cached_property
     def data(self) -> dict[str, VarInfo]:

@@ -10,8 +10,10 @@ from numpy import ndarray
 
 from braces.builder.program import Builder
 from braces.builder.var import Var
+from braces.dtypes import is_narrow
 from braces.errors import FeedError
 from braces.lower.attributes import Sizes
+from braces.lower.carriers import taken_in
 from braces.passes.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
@@ -170,6 +172,6 @@ def converted(plan: Plan, feed: Any) -> dict[str, Any]:
     for name, dtype in dtypes.items():
         value = feed[name]
         if type(value) is not ndarray or value.dtype is not dtype:
-            value = convert(plan.feeds[name], value)
-        feeds[name] = value
+            value = convert(plan.data[name], value)
+        feeds[name] = taken_in(value, dtype) if is_narrow(dtype) else value
     return {**feeds, **more} if more else feeds

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from braces.dtypes import TensorType
+from braces.dtypes import DType, TensorType
 from braces.errors import ProgramError, ShapeError, UninitializedError
 from braces.ir.records import VarInfo
 from braces.lazy import jax
 from braces.lower.attributes import Sizes, bind_sizes
+from braces.lower.carriers import taken_in
 from braces.lower.clock import Clock
 from braces.lower.interpreter import Listener
 from braces.lower.watch import Watch
@@ -50,13 +51,17 @@ class Run:
     making: Making = UNHEARD
     states: list[Any] = field(init=False)
 
-    def read(self, infos: Mapping[str, VarInfo]) -> None:
+    def read(self, infos: Mapping[str, VarInfo], narrow: Mapping[str, DType]) -> None:
         """Take the values of persistable variables as they are now.
 
         Args:
             infos: The declarations of those that the plan reads.
+            narrow: Which of them have less than 8 bits, as the program says.
         """
         self.states = self.scope.raws(infos)
+        if narrow:
+            pairs = zip(infos, self.states, strict=True)
+            self.states = [_taken_in(name, value, narrow) for name, value in pairs]
         if self.given:
             values = zip(infos, self.states, strict=True)
             self.states = [self.given.get(name, value) for name, value in values]
@@ -68,6 +73,29 @@ class Run:
             UninitializedError: One has no value.
         """
         return _named(infos, self.states, self.scope)
+
+
+def _taken_in(name: str, value: Any, narrow: Mapping[str, DType]) -> Any:
+    """A value of the scope as runs have it.
+
+    Raises:
+        ShapeError: It has not the dtype that the program says, but that of the run, or another.
+    """
+    dtype = narrow.get(name)
+    if value is None or dtype is None:
+        return value
+    if value.dtype != dtype:
+        raise _misfit(name, f"{dtype} is declared", str(dtype), value, dtype)
+    return taken_in(value, dtype)
+
+
+def _misfit(name: str, problem: str, declared: object, value: Any, dtype: DType) -> ShapeError:
+    return ShapeError(
+        f"The value of `{name}` in the scope does not fit the program: {problem}.",
+        given=f"{name}: declared {declared}, in the scope {describe(value)}",
+        fix="Run exe.init, or set a value of the declared type: "
+        f"scope.var({name!r}).set(array.astype({dtype.name!r})).",
+    )
 
 
 def seeded(names: Iterable[str], seed: Any) -> dict[str, Any]:
@@ -135,12 +163,7 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
         problem = None if value.dtype == info.type.dtype else f"{info.type.dtype} is declared"
         problem = problem or bind_sizes(info.type, value.shape, sizes)
         if problem:
-            raise ShapeError(
-                f"The value of `{name}` in the scope does not fit the program: {problem}.",
-                given=f"{name}: declared {info.type}, in the scope {describe(value)}",
-                fix="Run exe.init, or set a value of the declared type: "
-                f"scope.var({name!r}).set(array.astype({info.type.dtype.name!r})).",
-            )
+            raise _misfit(name, problem, info.type, value, info.type.dtype)
 
 
 def keep_on_device(names: Iterable[str], replaced: Container[str], run: Run) -> None:

@@ -262,7 +262,7 @@ def _with_complex(
 def _with_stored(
     types: dict[str, TensorType], record: Mapping[str, Any]
 ) -> dict[str, TensorType]:
-    """Floats of one byte, which the library has no arrays for, are written as bytes."""
+    """What is only stored, which the library has no arrays for, is written as bytes."""
     found = record.get("stored", {})
     for name, short in found.items() if is_object(found) else [(found, None)]:
         bytes_ = types.get(name) if isinstance(name, str) else None

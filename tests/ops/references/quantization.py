@@ -24,11 +24,12 @@ def beside(x: Array, parameter: Array, axis: int | None, block: int) -> Array:
 
 def quantize(x: Array, scale: Array, zero: Any, dtype: Any, axis: Any, block: int) -> Array:
     found = x.astype("f8") / beside(x, scale, axis, block).astype("f8")
-    if np.dtype(dtype).name.startswith("float8"):
+    if np.dtype(dtype).name.startswith("float"):
         limits = ml_dtypes.finfo(dtype)
         return np.clip(found, float(limits.min), float(limits.max)).astype("f4").astype(dtype)
-    limits, found = np.iinfo(dtype), np.rint(found)
-    found = found if zero is None else found + beside(x, zero, axis, block)
+    limits: Any = ml_dtypes.iinfo(dtype)
+    found = np.rint(found)
+    found = found if zero is None else found + beside(x, zero, axis, block).astype("f8")
     return np.clip(found, limits.min, limits.max).astype(dtype)
 
 

@@ -35,7 +35,7 @@ def _instead(name: str) -> str:
     """What to do with a model that has such a dtype."""
     if name == "STRING":
         return "Turn texts into numbers before the model: programs have none."
-    return "Export the model with 8 bits in place of fewer."
+    return "Export the model with another dtype."
 
 
 def array_of(tensor: Any) -> Array:

@@ -38,6 +38,11 @@ class DType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DTYPE_F8E5M2: _ClassVar[DType]
     DTYPE_F8E5M2FNUZ: _ClassVar[DType]
     DTYPE_F8E8M0FNU: _ClassVar[DType]
+    DTYPE_INT2: _ClassVar[DType]
+    DTYPE_INT4: _ClassVar[DType]
+    DTYPE_UINT2: _ClassVar[DType]
+    DTYPE_UINT4: _ClassVar[DType]
+    DTYPE_F4E2M1FN: _ClassVar[DType]
 VAR_KIND_UNSPECIFIED: VarKind
 VAR_KIND_VALUE: VarKind
 VAR_KIND_DATA: VarKind
@@ -65,6 +70,11 @@ DTYPE_F8E4M3FNUZ: DType
 DTYPE_F8E5M2: DType
 DTYPE_F8E5M2FNUZ: DType
 DTYPE_F8E8M0FNU: DType
+DTYPE_INT2: DType
+DTYPE_INT4: DType
+DTYPE_UINT2: DType
+DTYPE_UINT4: DType
+DTYPE_F4E2M1FN: DType
 
 class ProgramDesc(_message.Message):
     __slots__ = ("format", "format_version", "producer", "main", "updates", "startup", "locations", "op_versions", "op_modules", "complete")

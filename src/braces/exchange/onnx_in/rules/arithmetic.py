@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from braces.builder.var import Var
-from braces.dtypes import BOOL, STORED, DType, is_float, is_stored
+from braces.dtypes import BOOL, STORED, DType, is_float, is_narrow, is_stored
 from braces.exchange.alike import alike
 from braces.exchange.onnx_in.known import Known, Value
 from braces.exchange.onnx_in.node import Node, Rule
@@ -43,7 +43,7 @@ def in_dtype(x: Var, dtype: DType) -> Var:
     """The same numbers in another dtype."""
     if x.dtype == dtype:
         return x
-    if dtype == BOOL:
+    if dtype == BOOL and not is_stored(x.dtype):
         return ops.not_equal(x, ops.zeros_like(x))
     return ops.cast(x, dtype)
 
@@ -118,8 +118,8 @@ def cast_like(node: Node) -> Var:
 
 
 def converted(node: Node, x: Var, dtype: DType) -> Var:
-    """The same numbers in another dtype; of one byte, the largest for what is beyond it."""
-    if not is_stored(dtype) or not is_float(x.dtype):
+    """The same numbers in another dtype; as floats of one byte, at most the largest."""
+    if not is_stored(dtype) or is_narrow(dtype) or not is_float(x.dtype):
         return in_dtype(x, dtype)
     saturate = node.flag("saturate", default=True)
     if dtype == POWERS:
