@@ -42,10 +42,11 @@ def _info(info: VarInfo) -> VarInfo:
 
 
 def _type(type_: Type) -> Type:
-    if isinstance(type_, ListType):
-        element = _type(type_.element)
-        return type_ if element is type_.element else ListType(element)
-    return type_.with_dtype(CARRIERS[type_.dtype]) if is_narrow(type_.dtype) else type_
+    tensor = type_.element if isinstance(type_, ListType) else type_
+    if not is_narrow(tensor.dtype):
+        return type_
+    changed = tensor.with_dtype(CARRIERS[tensor.dtype])
+    return ListType(changed) if isinstance(type_, ListType) else changed
 
 
 def _op(op: Op) -> Op:
