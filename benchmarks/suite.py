@@ -13,7 +13,6 @@ from benchmarks import (
     loop,
     memory,
     overhead,
-    real,
     rows,
     scaling,
 )
@@ -22,6 +21,7 @@ from benchmarks.growth import benchmark as growth
 from benchmarks.language import benchmark as language
 from benchmarks.nets import training
 from benchmarks.peers import OPTIONAL, installed
+from benchmarks.real import benchmark as real
 from benchmarks.recurrent import benchmark as recurrent, unrolled
 from benchmarks.trees import benchmark as trees
 

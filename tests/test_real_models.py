@@ -20,7 +20,7 @@ import braces as br
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import real
+from benchmarks.real import benchmark as real
 from examples.real_models import (
     cases,
     inputs,
@@ -80,8 +80,14 @@ def test_the_benchmark_leaves_out_what_is_missing_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(packages, "FOLDER", tmp_path)
+    monkeypatch.setattr(real, "SHOWING", ())
     assert list(real.cases(False)) == []
-    assert "nudenet/320n.onnx" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "nudenet/320n.onnx" in said
+    assert "examples.real_models fetch" in said
+    monkeypatch.setattr(real, "SHOWING", ("no_such_module",))
+    assert list(real.cases(False)) == []
+    assert "without no_such_module" in capsys.readouterr().err
 
 
 # ---- two files and a loop as one program -----------------------------------------------------

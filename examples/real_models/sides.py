@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import onnxruntime
+import onnx
 
 import braces as br
 
@@ -67,7 +67,13 @@ class Ours:
 
 
 def session(path: Path, threads: int = 0) -> Any:
-    """A model that ONNX Runtime has loaded; as many threads as it likes where 0 are said."""
+    """A model that ONNX Runtime has loaded; as many threads as it likes where 0 are said.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
@@ -82,7 +88,9 @@ def theirs(path: Path, threads: int = 0) -> Side:
 
 def input_names(path: Path) -> list[str]:
     """The inputs of a model, in its order."""
-    return [one.name for one in session(path).get_inputs()]
+    graph = onnx.load(path).graph
+    known = {tensor.name for tensor in graph.initializer}
+    return [entry.name for entry in graph.input if entry.name not in known]
 
 
 def difference(ours: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:

@@ -183,6 +183,42 @@ def test_rows_of_the_called_program_are_its_own(mode: str) -> None:
     np.testing.assert_allclose(found, [np.sqrt(2), -1, 4], rtol=1e-6)
 
 
+def test_sizes_that_a_run_or_the_host_tells_are_those_of_each_call(mode: str) -> None:
+    with br.Program() as inner:
+        x, y = br.data("x", [None]), br.data("y", [None])
+        (places,) = br.nonzero(x > 0)
+        inner.give(br.take(x, places).name)
+        inner.give((x + y).name)
+    with br.Program() as host:
+        a, b = br.data("a", [None]), br.data("b", ["n"])
+        first, both = br.call(inner, a, b, name="inner")
+        second, twice = br.call(inner, b, both, name="inner")
+        total = br.sum(first) + br.sum(second)
+        grads = br.gradients([total], [a, b])
+    assert both.type == twice.type == b.type
+    assert len({str(first.type), str(second.type)}) == 2
+    given = np.array([1, -1, 2], "f4"), np.array([3, 4, -4], "f4")
+    found = run(host, br.Scope(), [first, second, *grads], mode, a=given[0], b=given[1])
+    for array, wanted in zip(found, ([1, 2], [3, 4], [1, 0, 1], [1, 1, 0]), strict=True):
+        np.testing.assert_array_equal(array, np.array(wanted, "f4"))
+
+
+def test_a_program_that_was_read_from_a_file_is_called_by_a_program_that_is(
+    encoder: br.Program,
+) -> None:
+    with br.Program() as middle:
+        with br.block("deep"):
+            y = br.call(encoder, br.zeros([2, 4]), name="encoder")
+        middle.give(y.name)
+    kept = br.Program.from_bytes(middle.to_bytes())
+    with br.Program() as host:
+        out = br.call(kept, name="middle")
+    names = ["middle/deep/encoder/q.w", "middle/deep/encoder/q.b"]
+    assert [p.name for p in host.parameters] == list(host.startup.updates) == names
+    (found,) = run(host, begun(host), [out], "interpret")
+    np.testing.assert_array_equal(found, np.zeros((2, 3), "f4"))
+
+
 # ---- what is refused -------------------------------------------------------------------------
 
 
@@ -209,6 +245,14 @@ def test_what_cannot_be_called_is_refused(prog: br.Program, encoder: br.Program)
 
 def get(name: str) -> br.Var:
     return br.get_variable(name)
+
+
+def test_values_have_a_prefix_or_none_are_set() -> None:
+    scope = br.Scope()
+    for prefix, values in ((3, {"w": 1.0}), ("net/", {3: 1.0}), ("a\n", {"w": 1.0})):
+        with pytest.raises(br.BracesError, match="name"):
+            scope.update(values, prefix=prefix)  # pyright: ignore[reportArgumentType]
+    assert scope.names() == []
 
 
 def test_a_parameter_of_another_shape_is_not_shared(

@@ -132,7 +132,12 @@ class Builder:
         self.table.touch()
 
     def give(self, name: str) -> None:
-        """Add a variable to what the program gives, of the main block or a plain one in it."""
+        """Add a variable to what the program gives, of the main block or a plain one in it.
+
+        Raises:
+            UnknownNameError: There is no such variable.
+        """
+        name = self._name_of(name)
         if name not in self.results:
             self.results = (*self.results, name)
             self.table.touch()

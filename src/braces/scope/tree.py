@@ -290,7 +290,7 @@ class Scope(Hinted):
         """
         for name in values:
             _check_name(name)
-        if prefix:
+        if _text_of(prefix):
             return self.update({prefix + name: value for name, value in values.items()})
         raws = [stored(value, f"variable `{name}`") for name, value in values.items()]
         with self.turn:

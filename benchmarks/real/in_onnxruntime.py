@@ -1,0 +1,18 @@
+"""ONNX Runtime, with as many threads as Braces has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from examples.real_models.cases import CASES
+from examples.real_models.sides import theirs
+
+from benchmarks.peers import cores
+from benchmarks.real.task import Task
+
+
+def session(task: Task) -> Callable[[], list[Any]]:
+    """One run."""
+    run, feed = theirs(task.path, cores()), CASES[task.name]()[0].feeds[0]
+    return lambda: run(feed)
