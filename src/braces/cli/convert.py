@@ -1,4 +1,4 @@
-"""`braces convert IN OUT`: a model of another system as one of ours, or the other way."""
+"""`braces convert IN OUT`: a model of another system as one of ours, or as one of ONNX."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from braces.cli.command import YES, Command
-from braces.cli.files import ONNX, Content, read_file
+from braces.cli.files import ONNX, Content, is_foreign, read_file
 from braces.cli.programs import pick
 from braces.cli.running import stored
 from braces.errors import FileFormatError
@@ -16,7 +16,9 @@ from braces.storage.model_files import save_model
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("input", metavar="IN", help="a model or program, or an .onnx file")
+    parser.add_argument(
+        "input", metavar="IN", help="a model or program, an .onnx file, or Paddle's"
+    )
     parser.add_argument(
         "output", metavar="OUT", help=f"a model of ours; or, with {ONNX}, of ONNX"
     )
@@ -41,21 +43,21 @@ def _size(text: str) -> tuple[str, int]:
 
 def _run(options: Namespace) -> int:
     sizes = dict(options.size)
-    if options.input.endswith(ONNX):
+    if is_foreign(options.input) and not options.output.endswith(ONNX):
         _write_ours(read_file(options.input, sizes), options)
+    elif options.input.endswith(ONNX):
+        raise FileFormatError("Both files are models of ONNX.", fix="OUT is one of ours then.")
     elif options.output.endswith(ONNX):
         _write_onnx(read_file(options.input), options, sizes)
     else:
         raise FileFormatError(
             "Neither file is one of another system, by its suffix.",
-            fix=f"Call one of them NAME{ONNX}.",
+            fix=f"Call one of them NAME{ONNX}, or IN a folder with a program of Paddle.",
         )
     return YES
 
 
 def _write_ours(content: Content, options: Namespace) -> None:
-    if options.output.endswith(ONNX):
-        raise FileFormatError("Both files are models of ONNX.", fix="OUT is one of ours then.")
     program = pick(content, options.program).program
     scope = stored(options.input, content)
     save_model(Path(options.output), program, scope, program.feeds, list(program.fetches))
@@ -69,7 +71,7 @@ def _write_onnx(content: Content, options: Namespace, sizes: dict[str, Any]) -> 
 
 COMMAND = Command(
     "convert",
-    "turn a model of ONNX into one of ours, or the other way",
+    "turn a model of ONNX or Paddle into one of ours, or ours into one of ONNX",
     "braces convert model.onnx model.braces",
     _arguments,
     _run,

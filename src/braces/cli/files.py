@@ -9,9 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from braces.dtypes import TensorType
-from braces.errors import FileFormatError
+from braces.errors import FileFormatError, UnknownNameError
 from braces.exchange.onnx_in.importer import from_onnx
+from braces.exchange.paddle_in.files import find_files, holds_program
+from braces.exchange.paddle_in.importer import from_paddle
 from braces.ir.files import check_regular, read_bounded
 from braces.ir.limits import LARGEST_FILE
 from braces.program import Program, parse
@@ -29,7 +33,7 @@ class Content:
     """What is in a file.
 
     Attributes:
-        kind: `model`, `program`, `text`, `arrays` or `onnx`.
+        kind: `model`, `program`, `text`, `arrays`, `onnx` or `paddle`.
         size_bytes: Of the whole file.
         programs: By name.
         arrays: The types of stored arrays by name.
@@ -47,10 +51,10 @@ class Content:
 
 
 def read_file(path: str, sizes: Mapping[str, int] | None = None) -> Content:
-    """Read a file of any kind that Braces writes, or a model of ONNX; `-` is standard input.
+    """Read a file of any kind that Braces writes, or a model of another system.
 
     Args:
-        path: The file.
+        path: The file, `-` for standard input; of a program of Paddle its folder, too.
         sizes: Numbers for symbolic sizes of a model of ONNX.
 
     Raises:
@@ -59,6 +63,8 @@ def read_file(path: str, sizes: Mapping[str, int] | None = None) -> Content:
     """
     if path == STDIN:
         return _program(sys.stdin.buffer.read(LARGEST_FILE + 1))
+    if holds_program(Path(path)):
+        return _paddle(Path(path), sizes)
     check_regular(path)
     if path.endswith(ONNX):
         return _onnx(path, sizes)
@@ -70,10 +76,29 @@ def read_file(path: str, sizes: Mapping[str, int] | None = None) -> Content:
 
 
 def _onnx(path: str, sizes: Mapping[str, int] | None) -> Content:
-    program, values = from_onnx(path, sizes=sizes)
+    return _foreign(ONNX[1:], os.stat(path).st_size, *from_onnx(path, sizes=sizes))
+
+
+def _paddle(path: Path, sizes: Mapping[str, int] | None) -> Content:
+    if sizes:
+        raise UnknownNameError(
+            f"{path.name} has no size `{next(iter(sizes))}`: sizes of Paddle have no names.",
+            fix="Say shapes in Python: br.from_paddle(path, shapes={'x': [1, 3, 224, 224]}).",
+        )
+    return _foreign("paddle", find_files(path).size_bytes(), *from_paddle(path))
+
+
+def _foreign(
+    kind: str, size_bytes: int, program: Program, values: Mapping[str, np.ndarray[Any, Any]]
+) -> Content:
+    """A program of another system, and what its variables hold."""
     arrays = {name: TensorType(array.dtype, array.shape) for name, array in values.items()}
-    alone = _alone(ONNX[1:], os.stat(path).st_size, program)
-    return replace(alone, arrays=arrays, values=values)
+    return replace(_alone(kind, size_bytes, program), arrays=arrays, values=values)
+
+
+def is_foreign(path: str) -> bool:
+    """Whether a path, by its name, is that of a program of another system."""
+    return path.endswith(ONNX) or holds_program(Path(path))
 
 
 def is_tensor_file(head: bytes) -> bool:

@@ -63,6 +63,11 @@ class Files:
         """
         return read_description(read_bounded(self.program, LARGEST_PROGRAM), self.program.name)
 
+    def size_bytes(self) -> int:
+        """How many bytes the program has, and the file of all its arrays."""
+        files = [path for path in (self.program, self.arrays) if path is not None]
+        return sum(path.stat().st_size for path in files if path.exists())
+
     def read_arrays(self, names: Sequence[str]) -> Iterator[tuple[str, Array]]:
         """The arrays of these names.
 
@@ -94,6 +99,22 @@ class Files:
             stream.close(f"{len(names)} arrays")
 
 
+def holds_program(path: Path) -> bool:
+    """Whether a path is that of a program of Paddle, or of a folder that holds one."""
+    if path.is_dir():
+        names = (entry.name for entry in path.iterdir())
+        return any(_is_program(name) for name in names) or _holds_newer(path)
+    return _is_program(path.name)
+
+
+def _is_program(name: str) -> bool:
+    return name == PROGRAM or name.endswith(PROGRAM_SUFFIX)
+
+
+def _holds_newer(folder: Path) -> bool:
+    return any(_is_newer(path) for path in folder.glob("*.json"))
+
+
 def find_files(given: Path) -> Files:
     """The files of the program in a folder, or of one that is a file itself.
 
@@ -122,14 +143,11 @@ def _in_folder(folder: Path) -> Files:
             given=", ".join(path.name for path in found[:8]),
             fix="Give the path of one of them.",
         )
-    newer = any(_is_newer(path) for path in folder.glob("*.json"))
-    raise (
-        _newer(folder)
-        if newer
-        else FileFormatError(
-            f"{folder.name or folder} holds no program of Paddle.",
-            fix=f"Give a folder with {PROGRAM}, or with NAME{PROGRAM_SUFFIX}.",
-        )
+    if _holds_newer(folder):
+        raise _newer(folder)
+    raise FileFormatError(
+        f"{folder.name or folder} holds no program of Paddle.",
+        fix=f"Give a folder with {PROGRAM}, or with NAME{PROGRAM_SUFFIX}.",
     )
 
 
