@@ -123,10 +123,10 @@ class GradientBlock(SubBlock):
         inputs = self.forward.inputs
         if len(self._grads) != len(inputs):
             raise GradientError(
-                f"The gradient gives {len(self._grads)} cotangents, and there are "
-                f"{len(inputs)} inputs.",
-                given=f"inputs: {', '.join(var.name for var in inputs) or 'none'}",
-                fix="Give one for each add_input, in their order; None where there is none.",
+                "The gradient does not give a cotangent for each input.",
+                given=f"cotangents: {len(self._grads)}   inputs: "
+                f"{', '.join(var.name for var in inputs) or 'none'}",
+                fix="Give one for each input, in their order; None where there is none.",
             )
         results = list[str]()
         for var, grad in zip(inputs, self._grads, strict=True):
@@ -234,8 +234,8 @@ def _refuse_captured(block: ForwardBlock) -> None:
                 f"`{name}` moves an output of the block, and is no input of it, so the "
                 "gradient cannot say its cotangent.",
                 given=f"inputs: {', '.join(sorted(inputs)) or 'none'}",
-                fix=f"Read it as add_input({name}), or as br.stop_gradient({name}) where it "
-                "shall have no gradient here.",
+                fix=f"Make it an input: an argument of the function, or add_input({name}); or "
+                f"read br.stop_gradient({name}), where it shall have no gradient here.",
             )
 
 
@@ -346,6 +346,12 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         custom = create_custom_gradient(name or "custom")
         with custom.block() as f:
             given = [f.add_input(one) if isinstance(one, Var) else one for one in args]
+            if not f.inputs:
+                raise GradientError(
+                    "No argument is a variable that a gradient could be with respect to.",
+                    given=f"{args!r:.80}",
+                    fix="Give variables by position; br.constant(...) makes one of an array.",
+                )
             outputs, gradient = _pair(function(*given, **kwargs))
             f.add_output(*values(outputs))
         with custom.gradient() as g:

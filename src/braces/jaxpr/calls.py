@@ -47,7 +47,8 @@ def with_own_rule(e: Equation, *values: Value) -> Value | list[Value]:
     """
     closed, runner = e.params["call_jaxpr"], e.runner
     info = closed.jaxpr.debug_info
-    name, library = str(info.func_name), of_library(info.func_filename)
+    name, file = str(info.func_name), info.func_filename
+    library = of_library(file) and not str(file).endswith(WRAPPERS)
     if library and name in AT_KINKS and len(values) == 1:
         return one(name, e.lift(values[0]))
     known = standing(e, values)
@@ -66,10 +67,14 @@ def with_own_rule(e: Equation, *values: Value) -> Value | list[Value]:
 AT_KINKS = ("relu", "relu6")
 """Functions of JAX's library whose slope at kinks does not follow from their arithmetic."""
 
-KEPT = frozenset(
-    {"_sinc_maclaurin", "_xlogx", "log1mexp", "logaddexp", "logaddexp2", "xlog1py", "xlogy"}
-)
+KEPT = (
+    "_frexp", "_sinc_maclaurin", "_xlogx", "log1mexp", "log_ndtr", "logaddexp", "logaddexp2",
+    "xlog1py", "xlogy",
+)  # fmt: skip
 """Functions of JAX's library with derivatives where their arithmetic has none, or others."""
+
+WRAPPERS = "custom_derivatives.py"
+"""The file of JAX that wraps functions of users, as `jax.custom_gradient` does."""
 
 
 def compiled(e: Equation, *values: Value) -> list[Value]:

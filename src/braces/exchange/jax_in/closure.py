@@ -45,13 +45,24 @@ def names_of_arrays(function: Callable[..., Any]) -> dict[Identity, str]:
 
 
 def _look(value: Any, name: str, found: dict[Identity, str], depth: int) -> None:
-    for path, leaf in _jax.tree_util.tree_flatten_with_path(value)[0]:
+    for path, leaf in _leaves(value):
         called = ".".join(filter(None, (name, *map(entry_name, path))))
         if is_array(leaf):
             found.setdefault(identity(leaf), called)
         elif depth and callable(leaf):
             for inner, one in _reached(leaf):
                 _look(one, inner, found, depth - 1)
+
+
+def _leaves(value: Any) -> list[tuple[Any, Any]]:
+    """The leaves of a tree with their paths; none where it is no tree to JAX.
+
+    So is a dict whose keys have no order, as a function of some library may name.
+    """
+    try:
+        return _jax.tree_util.tree_flatten_with_path(value)[0]
+    except ValueError:
+        return []
 
 
 def _reached(function: Any) -> Iterator[tuple[str, Any]]:

@@ -101,9 +101,9 @@ class CustomGradient(BlockOp):
         given = result_types(body, outer, context)
         if len(given) != len(inputs):
             raise ProgramError(
-                f"The gradient gives {len(given)} cotangents, and there are {len(inputs)} "
-                "inputs.",
-                fix="Give one cotangent for each input, in their order.",
+                "The gradient does not give a cotangent for each input.",
+                given=f"cotangents: {len(given)}   inputs: {len(inputs)}",
+                fix="Give one for each input, in their order.",
             )
         for number, (found, wanted) in enumerate(zip(given, inputs, strict=True)):
             if not unifies(found, wanted, context.unifier):
