@@ -40,6 +40,8 @@ MOST_NODES = 1 << 17
 """What a model is at most when all its functions are written out."""
 DEEPEST = 48
 """Functions within functions, and graphs within graphs."""
+INSTEAD = {"ImageDecoder": "Decode pictures before the model, and feed their pixels."}
+"""What to do about operators that will not be read."""
 FARTHEST = 200
 """How many nodes a size is followed back through."""
 
@@ -150,7 +152,7 @@ class Reader:
         if function is not None:
             return self.call(node, bodies.written_out(function, node, {}))
         if node.type not in RULES and not bodies.has_body(proto, node.version):
-            node.refuse("is an operator that cannot be read")
+            node.refuse("is an operator that cannot be read", INSTEAD.get(node.type))
         given = [names.value(name) if name else None for name in proto.input]
         found = self._folded(node, given, weights=False)
         if found:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from braces.dims import Call, Dim, Shape, Size
-from braces.dtypes import INT64, DType, ListType, TensorType, Type
+from braces.dtypes import INT64, DType, ListType, TensorType, Type, is_narrow
 from braces.errors import DTypeError, ShapeError
 from braces.lazy import onnx
 
@@ -22,7 +22,16 @@ OPSET, IR_VERSION = 21, 10
 
 
 def code_of(dtype: DType) -> int:
-    """The number that ONNX has for a dtype."""
+    """The number that ONNX has for a dtype.
+
+    Raises:
+        DTypeError: Its numbers have less than 8 bits: few operators of ONNX take them.
+    """
+    if is_narrow(dtype):
+        raise DTypeError(
+            f"{dtype} is not written to models of ONNX.",
+            fix="Keep such numbers in 8 bits: br.cast them where they come in.",
+        )
     return onnx.helper.np_dtype_to_tensor_dtype(dtype)
 
 

@@ -12,6 +12,7 @@ from braces.exchange.onnx_in.node import Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
 from braces.exchange.onnx_in.rules.attention import ATTENTION
 from braces.exchange.onnx_in.rules.bits import BITS
+from braces.exchange.onnx_in.rules.classical import CLASSICAL
 from braces.exchange.onnx_in.rules.control import CONTROL
 from braces.exchange.onnx_in.rules.draws import DRAWS
 from braces.exchange.onnx_in.rules.finding import FINDING
@@ -51,5 +52,6 @@ RULES: Mapping[str, Rule] = {
     **DRAWS,
     **IMAGES,
     **SIGNALS,
+    **CLASSICAL,
 }
 """An operator that is not here is written out as others where ONNX does that, else refused."""

@@ -1,6 +1,7 @@
-"""Rules of the steps of optimizers that models hold as operators.
+"""Rules of gradients, and of the steps of optimizers that models hold as operators.
 
-After a rate and a step count come all tensors, then their gradients, then what is kept of each.
+A gradient is one of ours, of what was read before it. An optimizer takes a rate and a step
+count, then all tensors, then their gradients, then what is kept of each.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from braces.builder.var import Var
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops
+from braces.passes.backward import gradients
 
 DOMAIN = "ai.onnx.preview.training"
 
@@ -68,8 +70,26 @@ def momentum(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     return x - node.var(0) * way, moved
 
 
+def gradient(node: Node) -> tuple[Var, ...]:
+    """The gradients of a value with respect to others of the same graph."""
+    names = [*node.texts("xs"), *node.texts("zs")]
+    given = list(node.proto.input)
+    if given != names:
+        node.refuse(
+            "differentiates at other values than those of the graph",
+            f"Give it {', '.join(names)} themselves.",
+        )
+    lift = node.names.runner.lift
+    y, *xs = (lift(node.names.value(name)) for name in (node.attr("y"), *node.texts("xs")))
+    found = gradients([y], xs)
+    return tuple(
+        ops.zeros_like(x) if grad is None else grad for x, grad in zip(xs, found, strict=True)
+    )
+
+
 TRAINING: Mapping[str, Rule] = {
     f"{DOMAIN}.Adagrad": partial(stepped, adagrad, 1),
     f"{DOMAIN}.Adam": partial(stepped, adam, 2),
+    f"{DOMAIN}.Gradient": gradient,
     f"{DOMAIN}.Momentum": partial(stepped, momentum, 1),
 }
