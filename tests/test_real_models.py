@@ -32,6 +32,7 @@ from examples.real_models import (
     table,
     tune,
 )
+from examples.real_models.__main__ import main
 
 pytestmark = pytest.mark.unoptimized
 
@@ -118,14 +119,29 @@ def spelled_by_hand(folder: Path, names: tuple[str, ...]) -> list[str]:
     return ["".join(tokens[at] for at in row if len(tokens[at]) == 1) for row in rows]
 
 
-def test_encoder_and_decoder_are_one_file_that_spells_as_they_do(
-    models: Path, tmp_path: Path, mode: str
-) -> None:
-    made, file = romanizer.build(models), tmp_path / "romanizer.model"
+@pytest.fixture(scope="module")
+def saved(models: Path) -> Path:
+    made, file = romanizer.build(models), models / "romanizer.model"
     assert {name.split("/")[0] for name in made.scope.names()} == {"encoder", "decoder"}
     made.save(file)
-    model = br.load_model(file, mode=mode)
+    return file
+
+
+def test_encoder_and_decoder_are_one_file_that_spells_as_they_do(
+    models: Path, saved: Path, mode: str
+) -> None:
+    model = br.load_model(saved, mode=mode)
     assert romanizer.romanize(model, FEW) == spelled_by_hand(models, FEW)
+
+
+def test_the_saved_file_needs_no_package(
+    models: Path, saved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["romanize", *FEW, "--folder", str(tmp_path), "-o", str(saved)])
+    spelled = zip(FEW, spelled_by_hand(models, FEW), strict=True)
+    assert capsys.readouterr().out.splitlines() == [f"{a} {b}".rstrip() for a, b in spelled]
+    with pytest.raises(packages.NotThereError):
+        main(["romanize", *FEW, "--folder", str(tmp_path), "-o", str(tmp_path / "new")])
 
 
 # ---- one that learns -------------------------------------------------------------------------

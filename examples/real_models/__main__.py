@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, help="the page, the program or the model that is written"
     )
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     folder, output = options.folder, options.output
     if options.what == "fetch":
         packages.fetch(folder)
