@@ -78,6 +78,38 @@ def check_exported(
             _close(got, want, max(tolerance, 1e-6) if reference else tolerance, var.name)
 
 
+def check_back(
+    prog: br.Program,
+    feeds: Sequence[Mapping[str, Any]],
+    fetch: Sequence[br.Var],
+    folder: Path,
+    modes: Sequence[str] = ("interpret", "compile"),
+) -> br.Program:
+    """A program gives the same after it was a model; that which was read from the model.
+
+    Args:
+        prog: The program, without persistable variables.
+        feeds: What both are fed, run after run.
+        fetch: What is compared.
+        folder: Where the model is written.
+        modes: How the program that was read is run.
+    """
+    path = folder / "back.onnx"
+    br.to_onnx(prog, path, fetches=fetch)
+    again, values = br.from_onnx(path)
+    scope, interpreter = br.Scope(), br.Executor(mode="interpret")
+    scope.update(values)
+    for executor in map(br.Executor, modes):
+        for feed in feeds:
+            wanted = interpreter.run(prog, br.Scope(), feed=feed, fetch=fetch)
+            given = {name: feed[name] for name in again.feeds}
+            found = executor.run(again, scope, feed=given, fetch=list(again.fetches))
+            for var, want, got in zip(fetch, wanted, found, strict=True):
+                assert (got.dtype, got.shape) == (want.dtype, want.shape), var.name
+                _close(got, want, 1e-9, var.name)
+    return again
+
+
 def _close(got: Any, want: Any, tolerance: float, name: str) -> None:
     if not is_float(want.dtype):
         np.testing.assert_array_equal(got, want, err_msg=name)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from battery import CASES
 from checking import derive, direction
-from tests.exported import check_exported
+from tests.exported import check_back, check_exported
+
+import braces as br
 
 pytestmark = pytest.mark.unoptimized
 
@@ -17,14 +20,28 @@ pytestmark = pytest.mark.unoptimized
 def test_constructs_and_their_derivatives_give_the_same_elsewhere(
     name: str, tmp_path: Path
 ) -> None:
+    program, feeds, fetch = first_order(name)
+    check_exported(program, feeds, fetch, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.thorough] * bool(i % 16)) for i, n in enumerate(CASES)],
+)
+def test_constructs_and_their_derivatives_come_back(name: str, tmp_path: Path) -> None:
+    program, feeds, fetch = first_order(name)
+    check_back(program, feeds, fetch, tmp_path)
+
+
+def first_order(name: str) -> tuple[br.Program, list[dict[str, Any]], list[br.Var]]:
+    """A program of the battery with its derivatives: it, what it is fed, what it gives."""
     case = CASES[name]
     made = derive(case.build, case.feeds[0], case.shapes, second=False)
     feeds = [
         {**feed, **{f"{n}.v": direction(n, np.shape(feed[n])) for n in made.inputs}}
         for feed in case.feeds
     ]
-    fetch = list({var.name: var for var in made.fetches.values()}.values())
-    check_exported(made.program, feeds, fetch, tmp_path)
+    return made.program, feeds, list({var.name: var for var in made.fetches.values()}.values())
 
 
 @pytest.mark.parametrize("name", list(CASES)[::16])

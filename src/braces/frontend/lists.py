@@ -182,14 +182,23 @@ def list_stack(xs: Var, name: str | None = None) -> Var:
         ProgramError: It is in a loop, each trip of which would have another size.
     """
     found, table = _a_list(xs, "list_stack"), current_program().current
-    if any(block.trip_index for block in table.chain()):
+    refuse_in_loops(found)
+    return stack(found, sizes_of((name,))[0] if name else new_dim(table, "values"))
+
+
+def refuse_in_loops(xs: Var) -> None:
+    """Refuse to make an array of a list where each trip would have another size.
+
+    Raises:
+        ProgramError: The block that is built is in a loop.
+    """
+    if any(block.trip_index for block in current_program().current.chain()):
         raise ProgramError(
             "list_stack makes a size that only a run tells, which would change from trip to "
             "trip of a loop.",
-            given=f"{found.name}: {found.type}",
+            given=f"{xs.name}: {xs.type}",
             fix="Read single values with xs[i], or stack the list after the loop.",
         )
-    return stack(found, sizes_of((name,))[0] if name else new_dim(table, "values"))
 
 
 @building

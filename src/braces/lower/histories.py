@@ -20,7 +20,8 @@ from operator import is_
 from typing import TypeAlias
 
 from braces.define.decorator import OPS
-from braces.dtypes import ListType
+from braces.dims import Size
+from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.walk import all_bodies, map_bodies, rename_slots
 from braces.ops.control.links import links_of
@@ -36,7 +37,7 @@ HISTORY = "@history"
 def united(body: Body) -> Body:
     """A block in which all lists that meet have one history; itself where they do."""
     types = {op.type for inner, _ in all_bodies(body) for op in inner.ops}
-    if GROWING.isdisjoint(types) and not any("Capacity" in OPS.get(t).roles for t in types):
+    if not any(OPS.get(type_).lists for type_ in types):
         return body
     meetings = _Meetings()
     meetings.look("", body, ())
@@ -50,7 +51,7 @@ class _Meetings:
         self._parents: dict[Node, Node] = {}
         self._histories: list[str] = []
         self._grown: list[Node] = []
-        self._rows: set[Node] = set()
+        self._rows: dict[Node, Size] = {}
 
     # ---- looking -----------------------------------------------------------------------------
 
@@ -90,8 +91,8 @@ class _Meetings:
             lists.append((HISTORY, self._histories[-1]))
         elif op.type in GROWING:
             self._grown += lists
-        elif not taken:
-            self._rows.update(made)
+        elif made and not taken:
+            self._rows.update(dict.fromkeys(made, _rows_of(here, next(op.reads()))))
         self._meet(lists)
 
     def _meet(self, nodes: Sequence[Node]) -> None:
@@ -110,10 +111,18 @@ class _Meetings:
     @cached_property
     def _names(self) -> dict[Node, str]:
         """The history of each class that has one, the first of them, or that needs one."""
-        found = {self._root(node): "/".join(node).lstrip("/") for node in self._grown}
+        needing = [*self._uneven(), *self._grown]
+        found = {self._root(node): "/".join(node).lstrip("/") for node in needing}
         for name in reversed(self._histories):
             found[self._root((HISTORY, name))] = name
         return found
+
+    def _uneven(self) -> Iterator[Node]:
+        """Lists of rows that meet another one, of an array with another number of rows."""
+        sizes = dict[Node, Size]()
+        for node, size in self._rows.items():
+            if sizes.setdefault(self._root(node), size) != size:
+                yield node
 
     def changed(self, path: str, body: Body) -> Body:
         """The block with one history for each class."""
@@ -164,6 +173,13 @@ def _inside(path: str, op: Op, label: str) -> str:
 def _place(chain: Chain, name: str) -> tuple[str, VarInfo]:
     """The path of the block that declares a name, and what it declares."""
     return next((path, body.vars[name]) for path, body in chain if name in body.vars)
+
+
+def _rows_of(chain: Chain, name: str) -> Size:
+    """How many rows an array has."""
+    type_ = _place(chain, name)[1].type
+    assert isinstance(type_, TensorType), "what begins a list takes an array"
+    return type_.shape[0]
 
 
 def _node(chain: Chain, name: str) -> Node:

@@ -128,7 +128,7 @@ def _step(op: Op, target: Target, infos: Mapping[str, VarInfo]) -> Step:
     definition = OPS.get(op.type)
     if isinstance(definition, BlockOp):
         return Owner(op, definition, target, infos)
-    return Kernel(op, definition, target)
+    return Kernel(op, definition, target, infos)
 
 
 @dataclass

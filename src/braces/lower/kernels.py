@@ -12,8 +12,9 @@ import numpy as np
 
 from braces.define.calling import refuse_inputs
 from braces.define.decorator import OpDef
+from braces.dtypes import ListType
 from braces.errors import RunError
-from braces.ir.records import Op, Slots
+from braces.ir.records import Op, Slots, VarInfo
 from braces.ir.walk import dimensions
 from braces.lazy import jax, xla_metadata
 from braces.lower.attributes import Sizes, concrete_attrs
@@ -63,16 +64,20 @@ class Kernel:
         bundled: Whether it may be dispatched together with others, where it is small enough.
     """
 
-    def __init__(self, op: Op, definition: OpDef, target: Target) -> None:
+    def __init__(
+        self, op: Op, definition: OpDef, target: Target, infos: Mapping[str, VarInfo]
+    ) -> None:
         self.op = op
         self.reads, self.binds = tuple(op.reads()), tuple(op.binds())
         self._definition, self._target = definition, target
         self._given, self._wanted = _layout(op.inputs), _layout(op.outputs)
         self.names = tuple(sorted(dimensions(tuple(op.attrs.values()))))
         self._small = -1 if definition.random else target.small
-        self.constant = not (self.reads or definition.lists)
+        types = (infos[name].type for name in self.reads)
+        self._lists = definition.lists or any(isinstance(type_, ListType) for type_ in types)
+        self.constant = not (self.reads or self._lists)
         self._learns = definition.learn_rule is not None
-        self._measured = bool(self.reads) and self._small >= 0 and not definition.lists
+        self._measured = bool(self.reads) and self._small >= 0 and not self._lists
         # XLA brings convolutions into another order where they stand alone
         slow = definition.costly and not definition.product
         little = (self.constant or self._measured) and self._small > 0
@@ -143,7 +148,7 @@ class Kernel:
     def _made(self, quick: bool, attrs: dict[str, Any]) -> Ready:
         definition, frozen = self._definition, tuple(attrs.items())
         checked = definition.check is not None
-        if definition.lists or self.constant:
+        if self._lists or self.constant:
             run = _computing(definition, frozen, self._given, self._wanted)
             check = _checking(definition, frozen, self._given) if checked else None
             return Ready(attrs, run, check, quick)

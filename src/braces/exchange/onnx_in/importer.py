@@ -17,6 +17,7 @@ from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.dtypes import dtype_named
 from braces.exchange.onnx_in.external import take_in
 from braces.exchange.onnx_in.known import Array, Known, Value
+from braces.exchange.onnx_in.lists import is_list, stacked
 from braces.exchange.onnx_in.load import admit, load
 from braces.exchange.onnx_in.node import Names
 from braces.exchange.onnx_in.reader import NeedsValue, Reader
@@ -237,9 +238,14 @@ def _give(reader: Reader, names: Names, entries: Any) -> None:
 
 
 def _give_value(reader: Reader, value: Value, name: str) -> None:
-    """One output; of a sequence each value, and of an optional that is empty nothing."""
+    """One output; of a sequence each value, and of an optional that is empty nothing.
+
+    A sequence whose length only a run knows is one array.
+    """
     if isinstance(value, list):
         for at, one_value in enumerate(value):
             _give_value(reader, one_value, f"{name}.{at}")
+    elif is_list(value):
+        give(reader.program, stacked(reader, value), name)
     elif value is not None:
         give(reader.program, reader.lift(value), name)

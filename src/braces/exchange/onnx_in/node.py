@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from braces.errors import ProgramError
 from braces.exchange.onnx_in.checking import attributes_of
 from braces.exchange.onnx_in.dtypes import array_of, dtype_named
 from braces.exchange.onnx_in.known import Known, Value
+from braces.exchange.onnx_in.lengths import Lengths
 from braces.exchange.problems import Missing
 from braces.lazy import onnx
 
+T = TypeVar("T")
 STANDARD = "ai.onnx"
 """The domain of ONNX's own operators; models mostly leave it empty."""
 
@@ -27,9 +29,11 @@ class Runner(Protocol):
 
     Attributes:
         sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
+        lengths: The sizes that lists have as arrays.
     """
 
     sizes: dict[tuple[str, int | None, int], Size]
+    lengths: Lengths
 
     def lift(self, value: Value) -> Var:
         """A value as a variable."""
@@ -45,6 +49,14 @@ class Runner(Protocol):
 
     def known(self, names: Names, name: str) -> Known | None:
         """A value, computed while the model is read where that is possible."""
+        ...
+
+    def tried(self, read: Callable[[], T]) -> T | None:
+        """What is read; `None`, and nothing was built or noted, where that cannot be."""
+        ...
+
+    def trial(self, read: Callable[[], T]) -> T | None:
+        """What would be read: nothing is built, and nothing noted."""
         ...
 
 

@@ -10,10 +10,10 @@ of everything at once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.dtypes import array_of
 from braces.exchange.onnx_in.folding import fold
 from braces.exchange.onnx_in.known import Array, Known, Value
+from braces.exchange.onnx_in.lengths import Lengths
 from braces.exchange.onnx_in.node import Names, Node, Rule, operator_of
 from braces.exchange.onnx_in.rules import RULES
 from braces.exchange.persistables import LITTLE, persistable
@@ -36,6 +37,7 @@ from braces.exchange.problems import Missing, Problem
 from braces.exchange.sizes import Unknown
 from braces.ir.records import PARAMETER, STATE, Literal, Source
 
+T = TypeVar("T")
 MOST_NODES = 1 << 17
 """What a model is at most when all its functions are written out."""
 DEEPEST = 48
@@ -85,6 +87,7 @@ class Reader:
         parameters: What the parameters of the program hold.
         problems: What could not be read.
         sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
+        lengths: The sizes that lists have as arrays.
     """
 
     program: Builder
@@ -94,8 +97,10 @@ class Reader:
     parameters: dict[str, Array] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     sizes: dict[tuple[str, int | None, int], Size] = field(default_factory=dict)
+    lengths: Lengths = field(default_factory=Lengths)
     _lifted: dict[tuple[int, int], Lifted] = field(default_factory=dict)
     _count: int = 0
+    _work: int = 0
     _depth: int = 0
 
     # ---- nodes -------------------------------------------------------------------------------
@@ -104,7 +109,8 @@ class Reader:
         """Read nodes, in order."""
         for proto in nodes:
             self._count += 1
-            if self._count > MOST_NODES:
+            self._work += 1
+            if self._work > MOST_NODES:
                 raise Endless(
                     f"{self.file} has more than {MOST_NODES} nodes, those of each call of a"
                     " function counted."
@@ -130,7 +136,8 @@ class Reader:
     @contextmanager
     def attempt(self) -> Generator[None]:
         """Where an exception leaves, nothing was built."""
-        held = self.parameters, self._lifted, self.sizes
+        lengths = self.lengths
+        held = self.parameters, self._lifted, self.sizes, lengths.atoms, lengths.named
         marks = [len(kept) for kept in held]
         try:
             with self.program.transaction():
@@ -140,6 +147,31 @@ class Reader:
                 while len(kept) > mark:
                     kept.popitem()
             raise
+
+    def tried(self, read: Callable[[], T]) -> T | None:
+        """What is read; `None`, and nothing was built or noted, where that cannot be."""
+        noted, count = len(self.problems), self._count
+        try:
+            with self.attempt():
+                return read()
+        except Endless:
+            raise
+        except (BracesError, Missing):
+            del self.problems[noted:]
+            self._count = count
+            return None
+
+    def trial(self, read: Callable[[], T]) -> T | None:
+        """What would be read: nothing is built, and nothing noted."""
+        found = list[T]()
+
+        def seen() -> None:
+            with self.program.building(SymbolTable(parent=self.program.current)):
+                found.append(read())
+            raise Missing("nothing is kept")
+
+        self.tried(seen)
+        return found[0] if found else None
 
     def _note(self, names: Names, proto: Any, error: BracesError) -> None:
         node = Node(names, proto, {})

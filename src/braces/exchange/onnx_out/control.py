@@ -3,7 +3,7 @@
 loop        Loop, or Scan where the number of trips is written in the program
 switch      If, one in the other
 partition   for each case: NonZero, Gather, the block, ScatterND, in an If that asks whether
-the case has any rows
+            the case has any rows
 block       its operators, with its name before theirs
 """
 
@@ -46,16 +46,19 @@ def switch(n: Node, write: Write) -> Found:
     """One of several blocks; an index that names none takes the last.
 
     Sizes that a case tells, as that of rows of a while, leave it with its results: elsewhere
-    there may be what has the same size. In the other cases they are 0.
+    there may be what has the same size. In the other cases they are 0. Where a result has an
+    axis of that size, that tells it.
     """
     view = SwitchView.of(n.op)
-    told = [name for body in view.cases for name in _learned(body)]
+    shown = {size for type_ in n.types if isinstance(type_, TensorType) for size in type_.shape}
+    every = [name for body in view.cases for name in _learned(body)]
+    told = [name for name in every if Dim.named(name) not in shown]
     types = [*n.types, *[SIZE] * len(told)]
     index, dtype = n.g.name(view.index), _array(n.g, view.index).dtype
     cases = view.cases
 
     def run(number: int, g: Graph) -> Sequence[str]:
-        others = set(told).difference(_learned(cases[number]))
+        others = set(every).difference(_learned(cases[number]))
         g.told.update((name, (g.integers(0), -1)) for name in others)
         results = write(g, cases[number], ())
         return [*results, *(g.size(Dim.named(name)) for name in told)]
@@ -102,8 +105,9 @@ def partition(n: Node, write: Write) -> Found:
     found = [filled(g, 0, type_) for type_ in map(n.result, range(len(n.types)))]
     for number, case in enumerate(view.cases):
         mask = g.name(case.mask)
-        own = g.op("NonZero", mask)
-        some = g.op("Greater", g.op("Size", own), g.constant(0, INT64))
+        own = g.cast(mask, INT64)
+        count = g.op("ReduceSum", own, keepdims=0)
+        some = g.op("Greater", count, g.constant(0, INT64))
         run = _Case(n, view, number, case, mask, own, write)
         before = tuple(found)
         label = f"{n.label}.{number}"
@@ -129,9 +133,16 @@ class _Case:
         self._mask, self._own, self._write = mask, own, write
 
     def on_rows(self, before: Sequence[str], g: Graph) -> list[str]:
-        """Run it, and put what it gives to what other cases gave."""
-        places = g.op("Squeeze", self._own, g.integers(0))
-        given = [self._mask] if not self._view.compact else [g.op("Gather", self._mask, places)]
+        """Run it, and put what it gives to what other cases gave.
+
+        A row that is not its own is stood in for by the first one that is.
+        """
+        if self._view.compact:
+            places = g.op("Squeeze", g.op("NonZero", self._mask), g.integers(0))
+            given = [g.op("Gather", self._mask, places)]
+        else:
+            places = g.op("ArgMax", self._own, axis=0, keepdims=1)
+            given = [self._mask]
         for row in self._view.rows:
             source = g.name(row.source)
             given.append(self._taken(g, source, row.source, row.linear, places))
@@ -151,11 +162,10 @@ class _Case:
         if linear:
             zero = g.constant(0, type_.dtype)
             return widths.chosen(g, self._mask_of(g, type_), source, zero, type_.dtype)
-        first = g.op("Gather", places, g.integers(0))
         every = g.op(
             "Range", g.constant(0, INT64), g.number(type_.shape[0]), g.constant(1, INT64)
         )
-        return g.op("Gather", source, g.op("Where", self._mask, every, first))
+        return g.op("Gather", source, g.op("Where", self._mask, every, places))
 
     def _mask_of(self, g: Graph, type_: TensorType) -> str:
         return unsqueezed(g, self._mask, range(1, type_.rank))

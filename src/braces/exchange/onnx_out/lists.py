@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from braces.dtypes import INT64, ListType, TensorType
 from braces.exchange.onnx_out import loops, widths
@@ -100,13 +99,8 @@ def length(n: Node) -> str:
 
 def zeros(n: Node) -> str:
     """A zero in place of each value."""
-    zero = partial(filled, number=0.0, type_=_element(n))
-
-    def blank(g: Graph, value: str) -> str:
-        del value
-        return zero(g)
-
-    return _mapped(n, (n.input("list"),), blank)
+    element, count = _element(n), n.g.op("SequenceLength", n.input("list"))
+    return _repeated(n, count, lambda inner, index: filled(inner, 0, element), element)
 
 
 def added(n: Node) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from braces.dims import Size
+from braces.dims import Shape, Size
 from braces.dtypes import BOOL, INT64, TensorType, is_float
 from braces.exchange.onnx_out import widths
 from braces.exchange.onnx_out.graph import code_of
@@ -219,6 +219,10 @@ def setitem_add(n: Node) -> str:
     entries = [one for one in n.attr("index") if one != "new"]
     new = _new_axes(n.attr("index"))
     update = g.op("Squeeze", n.input("update"), g.integers(*new)) if new else n.input("update")
+    pads = _pads(entries, type_.shape)
+    if pads is not None:
+        numbers = [at for at, one in enumerate(entries) if isinstance(one, int)]
+        return _added(n, unsqueezed(g, update, numbers), *pads)
     shape = [size for at, size in enumerate(n.type("update").shape) if at not in new]
     kept = [at for at, one in enumerate(entries) if not isinstance(one, int)]
     parts, rank = list[str](), len(kept)
@@ -237,6 +241,25 @@ def setitem_add(n: Node) -> str:
         return widths.same(g, "Add", n.input("x"), update, dtype=type_.dtype)
     where = g.op("Concat", *parts, axis=rank)
     return g.op("ScatterND", n.input("x"), where, update, reduction="add")
+
+
+def _pads(entries: Sequence[Any], shape: Shape) -> tuple[list[int], list[int]] | None:
+    """How much is before and after a part of an array; `None` where it has holes.
+
+    So rows stay rows, which scattered places do not tell.
+    """
+    low, high = [0] * len(shape), [0] * len(shape)
+    for axis, (entry, size) in enumerate(zip(entries, shape, strict=False)):
+        if entry == ":":
+            continue
+        if not isinstance(size, int):
+            return None
+        part = slice(entry, entry + 1 or None) if isinstance(entry, int) else slice(*entry)
+        start, end, step = part.indices(size)
+        if step != 1:
+            return None
+        low[axis], high[axis] = start, size - max(start, end)
+    return low, high
 
 
 def _new_axes(index: Sequence[Any]) -> list[int]:

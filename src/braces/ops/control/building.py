@@ -11,7 +11,7 @@ from braces.builder.program import Builder, current_program
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Size
-from braces.dtypes import TensorType
+from braces.dtypes import Type
 from braces.ir.records import (
     ARGUMENT,
     BLOCK,
@@ -80,7 +80,7 @@ class Looped:
 
 
 def build_block(
-    types: Sequence[TensorType],
+    types: Sequence[Type],
     build: Callable[[list[Var]], Sequence[Var]],
     names: Sequence[str] = (),
 ) -> Body:
@@ -98,7 +98,13 @@ def build_block(
         table.vars[name] = VarInfo(name, type_, ARGUMENT)
     with program.building(table):
         made = build([var_of(program, table, name) for name in table.params])
-        results = [v if v.name in table.vars else one(IDENTITY, v) for v in made]
+    return close_block(table, lambda: made)
+
+
+def close_block(table: SymbolTable, give: Callable[[], Sequence[Var]]) -> Body:
+    """A block that is built, and what it gives; that may be built now, too."""
+    with current_program().building(table):
+        results = [v if v.name in table.vars else one(IDENTITY, v) for v in give()]
     return table.freeze(v.name for v in results)
 
 
@@ -185,7 +191,11 @@ def build_loop(
     cut = (Slice(one.source.name, one.param) for one in slices)
     view = replace(loop, memories=tuple(carried), slices=tuple(cut))
     inits, sources = [one.init for one in memories], [one.source for one in slices]
-    made = apply(view.origin.type, LoopView.operands(inits, sources), view.attrs)
+    operands = LoopView.operands(inits, sources)
+    if view.count is not None:
+        program = current_program()
+        operands["count"] = [visible_var(program, program.current, view.count)]
+    made = apply(view.origin.type, operands, view.attrs)
     built, var = _appended(made)
     view = LoopView.of(built)
     return Looped(
@@ -234,13 +244,14 @@ def build_partition(
     cases: Sequence[Body],
     counts: Sequence[Size],
     compact: bool = True,
+    sums: int = 0,
 ) -> tuple[Var, ...]:
-    """Append a row-wise branch all of whose results are rows; its outputs.
+    """Append a row-wise branch; its outputs: rows, and sums of the last so many results.
 
     Raises:
         BracesError: Cases, masks and rows do not fit together.
     """
-    attrs = PartitionView.attributes(cases, counts, len(cases[-1].results), compact)
+    attrs = PartitionView.attributes(cases, counts, len(cases[-1].results) - sums, compact)
     op, var = _appended(apply("partition", PartitionView.operands(masks, rows), attrs))
     return tuple(var[out.name] for out in PartitionView.of(op).outputs)
 

@@ -1,7 +1,8 @@
-"""Rules of branches and loops.
+"""Rules of loops.
 
-A condition that is known takes its branch alone. A loop whose trips are known from sizes is a
-counted one, else it has a condition; its gradient is ours either way.
+A loop whose trips are known from sizes is a counted one, so is one that only a number ends that
+a run tells, else it has a condition; its gradient is ours either way. Sequences that it carries
+become lists of the program, unless their lengths are known because it is written out.
 """
 
 from __future__ import annotations
@@ -12,84 +13,40 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
-from braces.builder.var import Var, tensor_type
+from braces.builder.program import current_program
+from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.dtypes import INT64, TensorType
+from braces.dtypes import INT64, TensorType, Type
 from braces.errors import ProgramError
 from braces.exchange.onnx_in.dtypes import array_of
 from braces.exchange.onnx_in.known import Known, Value
-from braces.exchange.onnx_in.node import Names, Node, Rule
+from braces.exchange.onnx_in.lists import (
+    common_type,
+    declared_element,
+    element_of,
+    is_list,
+    list_of,
+    lost_sizes,
+    repeated,
+    settled,
+)
+from braces.exchange.onnx_in.node import Node, Rule
+from braces.exchange.onnx_in.rules.branches import branch
 from braces.frontend import functions as ops
 from braces.frontend.while_blocks import create_while
-from braces.ir.records import Body
 from braces.ir.views import LoopView
-from braces.ops.control.building import build_block, build_loop_around, build_switch
+from braces.ops.control.building import build_block, build_loop_around
+from braces.ops.lists import INDEX_TYPE
 
 LONGEST_UNROLLED = 256
 """Loops that carry sequences are written out, trip by trip, up to so many trips."""
+MOST_UNROLLED = 2048
+"""So many nodes at most are written for them."""
 
 
 def scalar(x: Var) -> Var:
     """The one number of an array."""
     return ops.reshape(x, ()) if x.ndim else x
-
-
-# ---- branches --------------------------------------------------------------------------------
-
-
-def branch(node: Node) -> tuple[Value, ...]:
-    """One of two graphs; the one alone where the condition is known."""
-    known = node.maybe_known(0)
-    if known is not None:
-        taken = "then_branch" if known.numbers().ravel()[0] else "else_branch"
-        return tuple(node.names.runner.in_place(node, node.attrs[taken]))
-    return _switch(node)
-
-
-def _switch(node: Node) -> tuple[Var, ...]:
-    """A switch of both graphs, which give the same types."""
-    lift = node.names.runner.lift
-
-    def case(name: str) -> Body:
-        return build_block((), lambda _: [lift(value) for value in node.graph(name)])
-
-    bodies = [case("else_branch"), case("then_branch")]
-    asked = _asked_sizes(node.names, node.proto.input[0])
-    if asked is not None and _ranks(bodies[0]) != _ranks(bodies[1]):
-        return _agreeing(node, *asked)
-    index = ops.cast(scalar(node.var(0)), "int32")
-    return build_switch(index, bodies, total=True)
-
-
-def _ranks(body: Body) -> list[int | None]:
-    types = [body.vars[name].type for name in body.results]
-    return [type_.rank if isinstance(type_, TensorType) else None for type_ in types]
-
-
-def _asked_sizes(names: Names, name: str) -> tuple[Size, Size] | None:
-    """The two sizes that a condition compares, where it is whether they are equal."""
-    made = names.maker(name)
-    while made is not None and made[1].op_type in ("Cast", "Identity"):
-        made = made[0].maker(made[1].input[0])
-    if made is None or made[1].op_type != "Equal":
-        return None
-    compared = Node.of(made[0], made[1])
-    found = [compared.maybe_known(at) for at in range(compared.count)]
-    items = [value.items() for value in found if value is not None and value.array.size == 1]
-    return (items[0][0], items[1][0]) if len(items) == 2 else None
-
-
-def _agreeing(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
-    """The graph for sizes that are equal, which a run looks at before it computes.
-
-    No program has results of different ranks. Exporters write `x.squeeze(axis)` so: a branch
-    on whether a size is 1, which it is in every run that makes sense.
-    """
-    zeros = ops.broadcast_to(node.names.runner.lift(Known.of(np.float32(0))), (size,))
-    gate = ops.ensure_shape(zeros, (other,))
-    given = map(node.names.runner.lift, node.graph("then_branch"))
-    return tuple(one("fence", gate, value) for value in given)
 
 
 # ---- loops -----------------------------------------------------------------------------------
@@ -100,12 +57,23 @@ def loop(node: Node) -> tuple[Value, ...]:
     body = node.attr("body")
     carried = [node.value(at) for at in range(2, node.count)]
     trips = _trips(node, body)
-    if any(not isinstance(value, Var | Known) for value in carried):
+    if _written_out(body, carried, trips):
         return _unrolled(node, body, carried, trips)
-    init = [node.names.runner.lift(value) for value in carried]
-    if trips is None:
-        return _asking(node, body, init)
-    return _counted(node, body, init, trips)
+    init = _init(node, body, carried)
+    if trips is not None:
+        return _counted(node, body, init, trips)
+    if _ended_by_count(node, body, len(init)):
+        return _as_many(node, body, init)
+    return _asking(node, body, init)
+
+
+def _written_out(body: Any, carried: Sequence[Value], trips: Size | None) -> bool:
+    """Whether each trip is written for itself, so that lengths of sequences stay known."""
+    if any(value is None for value in carried):
+        return True
+    if not any(isinstance(value, list) for value in carried) or not isinstance(trips, int):
+        return False
+    return trips <= LONGEST_UNROLLED and trips * len(body.node) <= MOST_UNROLLED
 
 
 def _trips(node: Node, body: Any) -> Size | None:
@@ -136,22 +104,107 @@ def _goes_on(node: Node, body: Any) -> bool:
     return written is not None and bool(np.any(written.array))
 
 
-def _body(node: Node, body: Any, given: Sequence[Value], first: int) -> list[Var]:
-    """What a trip gives from the output on of this number."""
-    made = node.names.runner.graph(node.names, body, given)
-    return [node.names.runner.lift(value) for value in made[first:]]
+def _init(node: Node, body: Any, carried: Sequence[Value]) -> list[Var]:
+    """What a loop carries at first; sequences as lists."""
+    runner = node.names.runner
+    elements = _elements(node, body, carried)
+    return [
+        list_of(runner, value, elements[at]) if isinstance(value, list) else runner.lift(value)
+        for at, value in enumerate(carried)
+    ]
 
 
-def _types(init: Sequence[Var]) -> list[TensorType]:
-    return [TensorType(INT64, ()), *map(tensor_type, init)]
+def _elements(node: Node, body: Any, carried: Sequence[Value]) -> dict[int, TensorType]:
+    """The types of the values of sequences: as they are, as they are declared, or tried."""
+    found, unknown = dict[int, TensorType](), list[int]()
+    for at, value in enumerate(carried):
+        if isinstance(value, list):
+            declared = declared_element(body.input[2 + at])
+            if value:
+                found[at] = common_type(node.names.runner, value)
+            elif declared is not None:
+                found[at] = declared
+            else:
+                unknown.append(at)
+    return found | (_tried(node, body, carried, unknown) if unknown else {})
+
+
+def _tried(
+    node: Node, body: Any, carried: Sequence[Value], wanted: Sequence[int]
+) -> dict[int, TensorType]:
+    """The types of what the first trip puts into sequences that are empty before it."""
+    runner = node.names.runner
+
+    def first() -> dict[int, TensorType]:
+        start = [runner.lift(Known.of(one_value)) for one_value in (np.int64(0), np.True_)]
+        made = node.names.runner.graph(node.names, body, [*start, *carried])[1:]
+        types = dict[int, TensorType]()
+        for at in wanted:
+            value = made[at]
+            if is_list(value):
+                types[at] = element_of(value)
+            elif isinstance(value, list) and value:
+                types[at] = common_type(runner, value)
+        return types
+
+    types = runner.trial(first) or {}
+    missing = [body.input[2 + at].name for at in wanted if at not in types]
+    if missing:
+        raise ProgramError(
+            f"Nothing says what the sequence `{missing[0]:.80}` holds.",
+            fix="Declare the type of its values in the graph of the loop, with their axes.",
+        )
+    return {at: lost_sizes(type_) for at, type_ in types.items()}
+
+
+def _after(
+    node: Node, body: Any, given: Sequence[Value], types: Sequence[Type], first: int
+) -> list[Var]:
+    """What a trip gives from the output on of this number; what is carried in its type."""
+    runner = node.names.runner
+    made = runner.graph(node.names, body, given)[first:]
+    before = 1 - first
+    return [
+        settled(runner, value, types[at - before])
+        if before <= at < len(types) + before
+        else runner.lift(value)
+        for at, value in enumerate(made)
+    ]
+
+
+def _types(init: Sequence[Var]) -> list[Type]:
+    return [var.type for var in init]
 
 
 def _counted(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tuple[Var, ...]:
     """A loop of a number of trips that is known beforehand."""
-    true = Known.of(np.True_)
-    block = build_block(_types(init), lambda p: _body(node, body, [p[0], true, *p[1:]], 1))
+    true, types = Known.of(np.True_), _types(init)
+
+    def trip(given: list[Var]) -> list[Var]:
+        current_program().current.trip_index = given[0].name
+        return _after(node, body, [given[0], true, *given[1:]], types, 1)
+
+    block = build_block([INDEX_TYPE, *types], trip)
     made = build_loop_around(replace(LoopView.around(block, len(init)), length=trips), init)
     return *made.finals, *made.rows
+
+
+def _ended_by_count(node: Node, body: Any, memories: int) -> bool:
+    """Whether only a number ends it, and it collects nothing."""
+    start = node.maybe_known(1)
+    never = not node.has(1) or (start is not None and bool(start.numbers().ravel()[0]))
+    plain = 0 < memories == len(body.output) - 1
+    return plain and node.has(0) and never and _goes_on(node, body)
+
+
+def _as_many(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
+    """A loop of a number of trips that a run tells."""
+    true, types = Known.of(np.True_), _types(init)
+
+    def trip(index: Var, memories: list[Var]) -> list[Var]:
+        return _after(node, body, [index, true, *memories], types, 1)
+
+    return repeated(ops.cast(scalar(node.var(0)), INT64), init, trip)
 
 
 def _asking(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
@@ -166,7 +219,8 @@ def _asking(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
         memories = [block.add_memory(init=value) for value in init]
         going = condition if limit is None else ops.logical_and(condition, trip < limit)
         block.set_condition(going)
-        again, *after = _body(node, body, [trip, condition, *memories], 0)
+        given = [trip, condition, *memories]
+        again, *after = _after(node, body, given, _types(init), 0)
         condition.update(scalar(again))
         trip.update(trip + 1)
         for memory, value in zip(memories, after, strict=False):
@@ -183,8 +237,8 @@ def _unrolled(
     """A loop that carries sequences, trip by trip; their lengths may change on the way."""
     if not isinstance(trips, int) or trips > LONGEST_UNROLLED:
         raise ProgramError(
-            "A loop that carries a sequence must have a number of trips that is known when the "
-            f"model is read, and {LONGEST_UNROLLED} at most.",
+            "A loop that carries an optional without a value must have a number of trips that "
+            f"is known when the model is read, and {LONGEST_UNROLLED} at most.",
             fix="Fix what it follows from: sizes= or inputs=.",
         )
     kept = len(carried)
@@ -236,8 +290,14 @@ def scanned(node: Node, init: Sequence[Var], given: Sequence[Var]) -> tuple[Var,
     sliced = [
         _first_axis(x, axis, back) for x, axis, back in zip(given, axes, turned, strict=True)
     ]
-    types = [TensorType(x.dtype, x.shape[1:]) for x in sliced]
-    block = build_block([*_types(init), *types], lambda p: _body(node, body, p[1:], 0))
+    types = [*_types(init), *(TensorType(x.dtype, x.shape[1:]) for x in sliced)]
+
+    def trip(given: list[Var]) -> list[Var]:
+        current_program().current.trip_index = given[0].name
+        made = node.names.runner.graph(node.names, body, given[1:])
+        return [node.names.runner.lift(value) for value in made]
+
+    block = build_block([INDEX_TYPE, *types], trip)
     view = LoopView.around(block, len(init), count)
     made = build_loop_around(replace(view, length=sliced[0].shape[0]), init, sliced)
     axes, turned = _places(node, "scan_output", rows)

@@ -190,10 +190,14 @@ def _cut(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> V
         return cut_told(x, axis, start, end, step)
     if isinstance(start, int) and isinstance(end, int):
         first, last = (None if abs(n) >= FAR else n for n in (start, end))
+        if step == 1 and not first and last in (None, x.shape[axis]):
+            return x
         return x[(slice(None),) * axis + (slice(first, last, step),)]
     if step != 1:
         node.refuse("has a step and bounds that follow from a symbolic size")
     low, high = (clipped(x.shape[axis], bound) for bound in (start, end))
+    if low == 0 and high == x.shape[axis]:  # so rows stay rows
+        return x
     return one("window", x, start=low, size=sizes.minus(high, low), axis=axis)
 
 

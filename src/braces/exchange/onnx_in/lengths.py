@@ -1,0 +1,157 @@
+"""How long lists are, as far as programs say it, so that equal lengths are one size.
+
+    ys, zs = loop(init=[list_empty(), list_empty()])     both as long as the loop has trips
+    list_stack(ys), list_stack(zs)                       f32[values], f32[values]
+
+A length is a sum of numbers, sizes, and numbers that a run tells, each with a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from braces import dims
+from braces.builder.program import current_program
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var
+from braces.dims import Dim, Size
+from braces.dtypes import ListType, TensorType
+from braces.frontend.construct import new_dim
+from braces.ir.records import Body, Op, VarInfo
+from braces.ir.views import LoopView, SwitchView, view_of
+
+CHANGES = {
+    "list_add": 0, "list_add_at": 0, "list_erase": -1, "list_insert": 1, "list_pop": -1,
+    "list_push": 1, "list_set": 0, "list_zeros": 0,
+}  # fmt: skip
+"""By how much a list is longer than the first that an operator reads."""
+
+
+@dataclass
+class Lengths:
+    """The lengths of lists of one program.
+
+    Attributes:
+        atoms: What each number that a run tells is called here.
+        named: The dimensions of lengths that are no sizes of the program.
+    """
+
+    atoms: dict[object, Dim] = field(default_factory=dict[object, Dim])
+    named: dict[Size, Dim] = field(default_factory=dict[Size, Dim])
+
+    def size(self, xs: Var) -> Size:
+        """The length of a list as a size: one that the program has, or a new one for it."""
+        found = self._length(_Scope.around(xs.table), xs.name)
+        own = {str(atom) for atom in self.atoms.values()}
+        if isinstance(found, int) or not found.names() & own:
+            return found
+        if found not in self.named:
+            self.named[found] = new_dim(current_program().current, "values")
+        return self.named[found]
+
+    def _atom(self, *key: object) -> Dim:
+        """A number that a run tells, by what it is of."""
+        return self.atoms.setdefault(key, Dim.named(f"told_{len(self.atoms)}_"))
+
+    def _length(self, scope: _Scope, name: str) -> Size:
+        home, op = scope.maker(name)
+        if name in home.given:
+            return home.given[name]
+        if op is None:
+            return self._atom("list", home.key, name)
+        if op.type in CHANGES:
+            (before,) = op.inputs["list" if "list" in op.inputs else "x"]
+            return dims.sum_of((self._length(home, before), CHANGES[op.type]))
+        if op.type == "identity":
+            return self._length(home, next(op.reads()))
+        if op.type == "list_empty":
+            return 0
+        if op.type == "list_unstack" and not op.inputs.get("count"):
+            return _first_axis(home, op.inputs["x"][0])
+        return self._of_construct(home, op, name)
+
+    def _of_construct(self, home: _Scope, op: Op, name: str) -> Size:
+        match view_of(op):
+            case LoopView() as view:
+                found = self._of_loop(home, view, name)
+            case SwitchView() as view:
+                found = self._of_switch(home, view, name)
+            case _:
+                found = None
+        return self._atom("list", home.key, name) if found is None else found
+
+    def _of_loop(self, home: _Scope, view: LoopView, name: str) -> Size | None:
+        """What it was before, and in each trip as much more."""
+        memory = next(one for one in view.memories if one.final == name)
+        start = self._atom("memory", home.key, name)
+        inner = _Scope.of(view.body, home, view.trips, {memory.param: start})
+        more = dims.sum_of((self._length(inner, memory.next), dims.product((start, -1))))
+        if not isinstance(more, int):
+            return None
+        before = self._length(home, memory.init)
+        trips = view.length if view.length is not None else self._trips(home, view)
+        return dims.sum_of((before, dims.product((trips, more))))
+
+    def _trips(self, home: _Scope, view: LoopView) -> Size:
+        if view.slices:
+            return _first_axis(home, view.slices[0].source)
+        return self._atom("trips", home.key, view.count or view.trips)
+
+    def _of_switch(self, home: _Scope, view: SwitchView, name: str) -> Size | None:
+        """One number for all that is as long as one another in each case."""
+        results = next(out.results for out in view.outputs if out.name == name)
+        lengths = tuple(
+            self._length(_Scope.of(body, home, (view.index, at), {}), result)
+            for at, (body, result) in enumerate(zip(view.cases, results, strict=True))
+        )
+        same = all(one == lengths[0] for one in lengths[1:])
+        return lengths[0] if same else self._atom("switch", home.key, view.index, lengths)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """A block and those around it.
+
+    Attributes:
+        key: What tells it from others.
+        ops: The operators that bind its variables.
+        infos: Its variables.
+        outer: The block around it.
+        given: The lengths of lists that it is given.
+    """
+
+    key: object
+    ops: Mapping[str, Op]
+    infos: Mapping[str, VarInfo]
+    outer: _Scope | None = None
+    given: Mapping[str, Size] = field(default_factory=dict[str, Size])
+
+    @staticmethod
+    def around(table: SymbolTable) -> _Scope:
+        """A block that is being built, and those around it."""
+        outer = None if table.parent is None else _Scope.around(table.parent)
+        return _Scope(id(table), _binders(table.ops), table.vars, outer)
+
+    @staticmethod
+    def of(body: Body, outer: _Scope, key: object, given: Mapping[str, Size]) -> _Scope:
+        """A block of an operator."""
+        return _Scope((outer.key, key), _binders(body.ops), body.vars, outer, given)
+
+    def maker(self, name: str) -> tuple[_Scope, Op | None]:
+        """The block that declares a variable, and the operator that binds it."""
+        scope = self
+        while name not in scope.infos and scope.outer is not None:
+            scope = scope.outer
+        return scope, scope.ops.get(name)
+
+
+def _binders(ops: tuple[Op, ...] | list[Op]) -> dict[str, Op]:
+    return {name: op for op in ops for name in op.binds()}
+
+
+def _first_axis(scope: _Scope, name: str) -> Size:
+    home, _ = scope.maker(name)
+    type_ = home.infos[name].type
+    assert isinstance(type_, TensorType | ListType)
+    return type_.shape[0] if isinstance(type_, TensorType) else type_.element.shape[0]
