@@ -139,7 +139,7 @@ def test_the_saved_file_needs_no_package(
 ) -> None:
     main(["romanize", *FEW, "--folder", str(tmp_path), "-o", str(saved)])
     spelled = zip(FEW, spelled_by_hand(models, FEW), strict=True)
-    assert capsys.readouterr().out.splitlines() == [f"{a} {b}".rstrip() for a, b in spelled]
+    assert capsys.readouterr().out.splitlines() == [f"{a} {b}" for a, b in spelled]
     with pytest.raises(packages.NotThereError):
         main(["romanize", *FEW, "--folder", str(tmp_path), "-o", str(tmp_path / "new")])
 
