@@ -140,6 +140,32 @@ def steep(x: Any) -> Any:
 steep.defvjp(lambda x: (x * x, x), lambda x, g: (7.0 * g * x,))
 
 
+def test_loops_of_a_batch_end_one_by_one_and_have_gradients(mode: str) -> None:
+    def doubled(x: Any, w: Any) -> Any:
+        more, again = lambda s: jnp.sum(s[0]) < 10.0, lambda s: (s[0] * 2.0 + w, s[1] + 1)
+        return lax.while_loop(more, again, (x, 0))
+
+    def total(x: Any) -> Any:
+        sums, counts = jax.vmap(doubled)(x, jnp.cos(x))
+        return (sums * counts[:, None]).sum()
+
+    x = np.array([[0.5, 0.25], [2.0, 3.0], [9.0, 4.0]], "f4")
+    prog, _ = br.from_jax(total, x, sizes={"x": ["n", None]})
+    with prog:
+        (grad,) = br.gradients(prog.var("out"), prog.var("x"))
+    got, slope = br.Executor(mode=mode).run(prog, br.Scope(), {"x": x}, ["out", grad])
+    np.testing.assert_allclose(got, total(x), rtol=1e-6)
+    np.testing.assert_allclose(slope, jax.jacfwd(total)(x), rtol=1e-5)
+
+
+ODD_KEYS = {"a": np.ones(2), 1: np.ones(3)}
+
+
+def test_a_function_may_name_what_is_no_tree_to_jax() -> None:
+    _, values = br.from_jax(lambda x: x + len(ODD_KEYS), X)
+    assert not values
+
+
 def test_a_derivative_that_a_function_brings_along_is_its_gradient(mode: str) -> None:
     prog, _ = br.from_jax(lambda x: steep(x), X)
     with prog:

@@ -208,6 +208,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "branches": (lambda x, n: lax.cond(n.max() > 5, jnp.sin, lambda x: x, x), (X, N)),
     "many branches": (lambda x, n: lax.switch(n.min(), [jnp.sin, jnp.cos, jnp.abs], x), (X, N)),
     "trips": (halve_while_large, (X,)),
+    "loops of a batch": (jax.vmap(halve_while_large), (X,)),
     "steps": (running, (X,)),
     "fixed trips": (lambda x: lax.fori_loop(0, 3, lambda i, x: x * (i + 1.0), x), (X,)),
 }  # fmt: skip

@@ -130,23 +130,44 @@ def scan(e: Equation, *values: Value) -> tuple[Var, ...]:
 
 
 def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
-    """A loop with a condition."""
+    """A loop with a condition.
+
+    Mapped over a batch, it goes on as long as one of them does, and the others wait.
+    """
     of_cond, of_body = e.params["cond_nconsts"], e.params["body_nconsts"]
     asked, read = values[:of_cond], values[of_cond : of_cond + of_body]
     init = list(map(e.lift, values[of_cond + of_body :]))
+    batched = bool(e.params["cond_jaxpr"].out_avals[0].shape)
     types = list(map(tensor_type, init))
 
+    def goes_on(runner: Runner, carried: list[Var]) -> Var:
+        (more,) = _run(runner, e.params["cond_jaxpr"], [*asked, *carried])
+        return runner.lift(more)
+
     def step(runner: Runner, params: list[Var]) -> Sequence[Value]:
-        return _run(runner, e.params["body_jaxpr"], [*read, *params[1:]])
+        made = _run(runner, e.params["body_jaxpr"], [*read, *params[1:]])
+        more = goes_on(runner, params[1:]) if batched else None
+        return made if more is None else _where(runner, more, made, params[1:])
 
     def check(runner: Runner, params: list[Var]) -> Sequence[Value]:
-        return _run(runner, e.params["cond_jaxpr"], [*asked, *params])
+        more = goes_on(runner, params)
+        return [one("any", more) if batched else more]
 
     body = _block(e, [TensorType(INT64, ()), *types], step)
     held = _block(e, types, check, body.params[1:])
     return build_loop_around(
         replace(LoopView.around(body, len(init)), condition=held), init
     ).finals
+
+
+def _where(runner: Runner, mask: Var, new: Sequence[Value], old: Sequence[Var]) -> list[Value]:
+    """New values where a mask holds, whose axes are their first ones."""
+
+    def chosen(value: Value, before: Var) -> Var:
+        wide = one("reshape", mask, shape=(*mask.shape, *[1] * (before.ndim - mask.ndim)))
+        return one("where", wide, runner.lift(value), before)
+
+    return [chosen(*pair) for pair in zip(new, old, strict=True)]
 
 
 # ---- blocks ----------------------------------------------------------------------------------
