@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,17 @@ from braces.frontend.random import RANDOM_STATE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/conformance.md"
 KINDS = ("node", "simple")
+CONTROL = {
+    "control flow: `If`, `Loop`, `Scan`": ("If", "Loop", "Scan"),
+    "recurrent: `RNN`, `GRU`, `LSTM`": ("RNN", "GRU", "LSTM"),
+    "sequences and optionals": (
+        "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement",
+        "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert",
+        "SequenceLength", "SequenceMap", "SplitToSequence",
+    ),
+}  # fmt: skip
+"""What is held compiled too: cases whose models have one of these operators, at any depth."""
+DECODING = "ImageDecoder"
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,43 @@ class Case:
             wanted = _read_all(folder, "output", model.graph.output)
             fed = dict(zip((entry.name for entry in inputs), given, strict=True))
             yield {k: v for k, v in fed.items() if v is not None}, wanted
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a case is about.
+
+    Attributes:
+        operators: The types of the operators of its model, at any depth.
+        numeric: Whether it is about numbers: it has no texts, and decodes no pictures.
+    """
+
+    operators: frozenset[str]
+    numeric: bool
+
+    @staticmethod
+    def of(case: Case) -> Kind:
+        """That of a case."""
+        model = case.model()
+        nodes = (*model.graph.node, *(n for f in model.functions for n in f.node))
+        operators = frozenset(_operators(nodes))
+        entries = (*model.graph.input, *model.graph.output)
+        texts = any(_has_texts(entry.type) for entry in entries)
+        return Kind(operators, not texts and DECODING not in operators)
+
+
+def _operators(nodes: Iterable[Any]) -> Iterator[str]:
+    for node in nodes:
+        yield node.op_type
+        for attribute in node.attribute:
+            yield from _operators(attribute.g.node)
+
+
+def _has_texts(type_: Any) -> bool:
+    kind = type_.WhichOneof("value")
+    if kind == "tensor_type":
+        return type_.tensor_type.elem_type == onnx.TensorProto.STRING
+    return kind is not None and _has_texts(getattr(type_, kind).elem_type)
 
 
 @functools.cache
