@@ -30,8 +30,8 @@ numbers, dtypes and shapes are compared.
 |---|--:|--:|--:|
 {measures}
 A case counts where its model has such an operator, at any depth. Numeric are all but {texts} of
-texts and {pictures} of pictures that are to be decoded: programs have neither, and what turns them
-into numbers stands before a model. These do not pass:
+texts and {pictures} of pictures that are to be decoded: programs have neither, and what turns
+them into numbers stands before a model. These do not pass:
 
 | cases | why | which |
 |--:|---|---|
