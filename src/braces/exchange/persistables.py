@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,15 +13,18 @@ from braces.dtypes import TensorType
 from braces.exchange.names import free
 from braces.ir.records import PARAMETER
 
+Array: TypeAlias = "np.ndarray[Any, Any]"
+"""What a weight holds."""
+
 LITTLE = 1024
 """Constants of more numbers than this are states of the program, not part of its text."""
 
 
 def persistable(
     program: Builder,
-    values: MutableMapping[str, np.ndarray[Any, Any]],
+    values: MutableMapping[str, Array],
     name: str,
-    array: np.ndarray[Any, Any],
+    array: Array,
     kind: str,
     *,
     frozen: bool = False,

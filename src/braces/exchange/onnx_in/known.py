@@ -11,8 +11,8 @@ import numpy as np
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType
+from braces.exchange.persistables import Array
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Var | Known | list[Value] | None"
 """What a name of a model stands for: a list for a sequence, `None` for an optional without a
 value."""

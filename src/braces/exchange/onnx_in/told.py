@@ -88,9 +88,9 @@ def _size(names: Names, part: Told) -> Size:
     return sizes[key]
 
 
-def number_of(part: Part) -> Var:
-    """A number of the program."""
-    return part.number() if isinstance(part, Told) else one("size", value=part, dtype=INT64)
+def told(part: Part) -> Size | Var:
+    """A size, or the number that tells it."""
+    return part.number() if isinstance(part, Told) else part
 
 
 def sizes_at(node: Node, at: int) -> list[Size] | None:

@@ -1,4 +1,4 @@
-"""What torch has, as Braces has it: dtypes, arrays, sizes, lines.
+"""What torch has, as Braces has it: dtypes, arrays, lines.
 
 Nothing here imports torch: what it made tells all that is asked.
 """
@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from braces import dims
 from braces.builder.var import Var
-from braces.dims import Dim, Size
 from braces.dtypes import DType, dtype_of
-from braces.errors import ShapeError
-from braces.exchange import sizes
-from braces.exchange.names import dimension_name
-from braces.exchange.onnx_in.known import Array
+from braces.exchange.persistables import Array
 from braces.frontend import functions as ops
 from braces.ir.records import Source
 
@@ -63,61 +58,21 @@ def source_of(node: Any) -> Source | None:
     return Source(own[-1][0], int(own[-1][1])) if own else None
 
 
-# ---- sizes -----------------------------------------------------------------------------------
-
-
-def size_from(size: Any) -> Size:
-    """A size of torch: a number, or a polynomial over named ones.
-
-    Raises:
-        ShapeError: It is computed in a way that sizes are not.
-    """
-    if isinstance(size, int):
-        return size
-    return _from_expression(size.node.expr, _names(size.node.shape_env))
-
-
-def _names(env: Any) -> Mapping[str, str]:
-    """What users called the symbols of an export, where they did."""
-    called = env.source_name_to_debug_name
-    found = dict[str, str]()
-    for symbol, sources in env.var_to_sources.items():
-        for source in sources:
-            name = source.name() if callable(source.name) else source.name
-            if name in called:
-                found[str(symbol)] = called[name]
-    return found
-
-
-_JOINED: Mapping[str, Callable[[Size, Size], Size]] = {
-    "Add": sizes.plus, "Mul": sizes.times, "Max": sizes.largest, "Min": sizes.smallest,
-    "FloorDiv": sizes.over, "Mod": sizes.rest, "PythonMod": sizes.rest,
-    "CleanDiv": sizes.over,
-}  # fmt: skip
-
-
-def _from_expression(expression: Any, names: Mapping[str, str]) -> Size:
-    kind = type(expression).__name__
-    if kind == "Symbol":
-        name = dimension_name(names.get(str(expression), str(expression)))
-        if name is not None:
-            return Dim.named(name)
-    if expression.is_Integer:
-        return int(expression)
-    if kind == "Pow" and expression.exp.is_Integer and expression.exp > 0:
-        base = _from_expression(expression.base, names)
-        return dims.product([base] * int(expression.exp))
-    joined = _JOINED.get(kind)
-    if joined is None:
-        raise ShapeError(f"The size {expression} is not one that programs compute.")
-    first, *rest = (_from_expression(part, names) for part in expression.args)
-    for part in rest:
-        first = joined(first, part)
-    return first
-
-
 def in_dtype(x: Var, dtype: DType) -> Var:
     """The same numbers in another dtype."""
     if x.dtype == dtype:
         return x
     return ops.not_equal(x, ops.zeros_like(x)) if dtype.kind == "b" else ops.cast(x, dtype)
+
+
+# ---- where something stands ------------------------------------------------------------------
+
+
+def module_of(node: Any) -> str:
+    """The module of the user's that a node belongs to, as messages name it; maybe empty."""
+    stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
+    if not stack:
+        return ""
+    path, kind = list(stack.values())[-1]
+    known = kind if isinstance(kind, str) else kind.__qualname__
+    return f"{path or 'the module'} ({known.rpartition('.')[2]})"

@@ -11,9 +11,10 @@ from braces.builder.source import says_where
 from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
 from braces.exchange.names import cleaned, free
-from braces.exchange.onnx_in.known import Array
+from braces.exchange.persistables import Array
 from braces.exchange.problems import Missing, Problem, unreadable
-from braces.exchange.torch_in.convert import dtype_from, is_torch, size_from
+from braces.exchange.torch_in.convert import dtype_from, is_torch
+from braces.exchange.torch_in.preparing import GIVEN, output_names, prepared
 from braces.exchange.torch_in.reader import Reader
 from braces.exchange.torch_in.rules.making import scalar
 from braces.frontend.variables import data
@@ -56,7 +57,7 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
             f"{exported!r:.80} is no program of torch.export.",
             fix="Call br.from_torch(torch.export.export(module, args)).",
         )
-    whole = exported.run_decompositions({})  # only what writes in place is written otherwise
+    whole = prepared(exported)
     program = Program()
     reader = Reader(program)
     with program:
@@ -75,40 +76,39 @@ def _declare(reader: Reader, exported: Any) -> list[Any]:
     """What the placeholders of an export stand for, in order."""
     nodes = [node for node in exported.graph.nodes if node.op == "placeholder"]
     specs = exported.graph_signature.input_specs
-    given, seen = list[Any](), dict[int, Var]()
+    given = list[Any]()
     for node, spec in zip(nodes, specs, strict=True):
         try:
-            given.append(_input(reader, exported, node, spec, seen))
+            given.append(_input(reader, exported, node, spec))
         except BracesError as error:
             reader.problems.append(Problem("input", f"`{node.name}`", error))
             given.append(Missing)
     return given
 
 
-def _input(reader: Reader, exported: Any, node: Any, spec: Any, seen: dict[int, Var]) -> Any:
+def _input(reader: Reader, exported: Any, node: Any, spec: Any) -> Any:
     kind = spec.kind.name
     if kind == "USER_INPUT":
-        return _fed(node, spec)
+        return _fed(reader, node, spec)
+    if kind == "TOKEN":
+        return None
     if kind not in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
         raise ProgramError(f"An input that is a {kind.lower()} is not read.")
     kept = exported.state_dict.get(spec.target)
     tensor = exported.constants[spec.target] if kept is None else kept
     if kind == "CONSTANT_TENSOR":
         return reader.constant(spec.target, tensor) if node.users else None
-    if id(tensor) not in seen:  # weights that are tied are one parameter
-        called, trainable = PARAMETER if kind == "PARAMETER" else STATE, tensor.requires_grad
-        seen[id(tensor)] = reader.persistable(
-            spec.target, tensor, called, trainable=trainable and kind == "PARAMETER"
-        )
-    return seen[id(tensor)]
+    return reader.kept(spec.target, tensor, PARAMETER if kind == "PARAMETER" else STATE)
 
 
-def _fed(node: Any, spec: Any) -> Any:
+def _fed(reader: Reader, node: Any, spec: Any) -> Any:
     """An input of the module: an array that is fed, or a number that it was exported with."""
     said = node.meta.get("val")
+    if is_torch(said, "SymInt"):
+        return data(cleaned(spec.arg.name, "input"), [], dtype="int64")
     if not is_torch(said, "FakeTensor"):
         return said
-    shape = [size_from(size) for size in said.shape]
+    shape = [reader.symbols.size(size) for size in said.shape]
     return data(cleaned(spec.arg.name, "input"), shape, dtype=dtype_from(said.dtype))
 
 
@@ -117,24 +117,31 @@ def _fed(node: Any, spec: Any) -> Any:
 
 def _give(reader: Reader, exported: Any, made: Sequence[Any]) -> None:
     """Make what an export gives what the program gives, and keep what it writes."""
-    for spec, value in zip(exported.graph_signature.output_specs, made, strict=True):
+    specs, names = exported.graph_signature.output_specs, output_names(exported)
+    for spec, value, name in zip(specs, made, names, strict=True):
         try:
-            _output(reader, spec, value)
+            _output(reader, spec, value, name)
         except BracesError as error:
             reader.problems.append(Problem("output", f"`{spec.arg.name}`", error))
 
 
-def _output(reader: Reader, spec: Any, value: Any) -> None:
+def _output(reader: Reader, spec: Any, value: Any, name: str) -> None:
     program, kind = reader.program, spec.kind.name
     if kind in ("BUFFER_MUTATION", "PARAMETER_MUTATION"):
-        program.update(cleaned(spec.target), value)
-    elif kind != "USER_OUTPUT":
+        program.update(reader.targets[spec.target], value)
+    elif kind == "TOKEN":
+        return
+    elif kind not in GIVEN:
         raise ProgramError(
             f"A {kind.replace('_', ' ').lower()} is no output of a program.",
             fix="Return what the module writes into its inputs.",
         )
+    elif isinstance(value, str):
+        raise ProgramError("A text is no output of a program.", fix="Return arrays.")
     elif value is not None:
         var = value if isinstance(value, Var) else scalar(value)
         plain = var.info.kind == VALUE and var.name not in program.results
-        name = free(program.table, cleaned(spec.arg.name or "output", "output"))
-        program.give(var.name if plain else one("identity", var, name=name).name)
+        wanted = cleaned(name or spec.arg.name or "output", "output")
+        if not plain or (name and var.name != wanted):
+            var = one("identity", var, name=free(program.table, wanted))
+        program.give(var.name)

@@ -11,7 +11,8 @@ of everything at once.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
@@ -21,17 +22,20 @@ from braces.builder.var import Var
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, suggest
 from braces.exchange.names import cleaned, rename_made
-from braces.exchange.onnx_in.known import Array
-from braces.exchange.persistables import LITTLE, persistable
+from braces.exchange.persistables import LITTLE, Array, persistable
 from braces.exchange.problems import Missing, Problem
+from braces.exchange.sizes import Unknown
 from braces.exchange.torch_in.convert import (
     array_from,
     dtype_from,
     in_dtype,
     is_torch,
+    module_of,
     source_of,
 )
-from braces.exchange.torch_in.rules import RULES
+from braces.exchange.torch_in.rules import REFUSED, RULES
+from braces.exchange.torch_in.symbols import Symbols
+from braces.frontend import functions as ops
 from braces.ir.records import STATE, Literal
 
 Value: TypeAlias = Any
@@ -42,6 +46,7 @@ PLACES = frozenset({
     "requires_grad",
 })  # fmt: skip
 """Arguments of torch that say where and how numbers lie, not what they are."""
+_SHAPE = re.compile(r"SymInt\[\d*\]\?? (\w+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +74,16 @@ class Reader:
         program: What is built.
         values: What the persistables of the program hold.
         problems: What could not be read.
+        symbols: The sizes that the symbols of the export are.
+        targets: Parameters and buffers by the module's names for them.
     """
 
     program: Builder
     values: dict[str, Array] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    symbols: Symbols = field(default_factory=Symbols)
+    targets: dict[str, Var] = field(default_factory=dict)
+    _tensors: dict[int, Var] = field(default_factory=dict)
 
     # ---- values ------------------------------------------------------------------------------
 
@@ -82,6 +92,15 @@ class Reader:
         array = array_from(tensor)
         frozen = not (trainable and is_float(array.dtype))
         return persistable(self.program, self.values, cleaned(name), array, kind, frozen=frozen)
+
+    def kept(self, target: str, tensor: Any, kind: str) -> Var:
+        """A parameter or buffer of the module; those that are tied are one."""
+        found = self._tensors.get(id(tensor))
+        if found is None:
+            trainable = tensor.requires_grad and kind != STATE
+            found = self.persistable(target, tensor, kind, trainable=trainable)
+        self.targets[target] = self._tensors[id(tensor)] = found
+        return found
 
     def constant(self, name: str, tensor: Any) -> Var:
         """A tensor that is written in the program; a large one is a state of it."""
@@ -125,9 +144,11 @@ class Reader:
                 made = self._made(values, node)
                 if len(self.problems) > marks[1]:
                     raise Missing
-        except (BracesError, Missing) as error:
+        except (BracesError, Missing, Unknown) as error:
             while len(self.values) > marks[0]:
                 self.values.popitem()
+            if isinstance(error, Unknown):
+                error = ShapeError("What it gives depends on what sizes are.")
             if isinstance(error, BracesError):
                 self.problems.append(Problem(target_of(node), str_of(node), error))
             return Missing
@@ -136,13 +157,13 @@ class Reader:
     def _made(self, values: Mapping[Any, Value], node: Any) -> Value:
         """What a node gives."""
         name = target_of(node)
-        rule = RULES.get(name) or RULES.get(name.rpartition(".")[0])
+        rule = rule_of(name)
         if rule is None:
-            near = suggest(name, list(RULES))
-            raise ProgramError(f"There is no rule for `{name}`.", fix=near)
-        args = [self._resolved(values, arg) for arg in node.args]
+            raise ProgramError(f"There is no rule for `{name}`.", fix=way_out(name))
+        shapes = _shapes_among(node.target)
+        args = [self._argument(values, arg, at in shapes) for at, arg in enumerate(node.args)]
         kwargs = {
-            key: self._resolved(values, arg)
+            key: self._argument(values, arg, key in shapes)
             for key, arg in node.kwargs.items()
             if key not in PLACES and arg is not None
         }
@@ -165,11 +186,37 @@ class Reader:
         if isinstance(made, tuple | list):
             parts = cast("Sequence[Value]", made)
             wanted = cast("Sequence[Any]", said or [None] * len(parts))
-            return [_checked(part, each) for part, each in zip(parts, wanted, strict=False)]
-        made = _checked(made, said)
+            return [self._checked(*pair) for pair in zip(parts, wanted, strict=False)]
+        made = self._checked(made, said)
         if not isinstance(made, Var):
             return made
         return rename_made(self.program.current, before, made, cleaned(node.name))
+
+    def _checked(self, made: Value, said: Any) -> Value:
+        """A variable in the dtype that the export says, and with sizes as it says them."""
+        shape = getattr(said, "shape", None)
+        if not isinstance(made, Var) or shape is None:
+            return made
+        if len(shape) != made.ndim:
+            raise _other_shape(made, shape)
+        own = made.shape
+        sizes = [self.symbols.agreed(*pair) for pair in zip(own, shape, strict=True)]
+        if any(isinstance(a, int) and a != b for a, b in zip(own, sizes, strict=True)):
+            raise _other_shape(made, shape)
+        if any(a != b for a, b in zip(own, sizes, strict=True)):
+            made = ops.ensure_shape(made, sizes)
+        return in_dtype(made, dtype_from(said.dtype))
+
+    def _argument(self, values: Mapping[Any, Value], arg: Any, shape: bool) -> Value:
+        """An argument as rules have it; of a shape, numbers that a run tells are sizes."""
+        if not (shape and isinstance(arg, list | tuple)):
+            return self._resolved(values, arg)
+        parts = cast("Sequence[Any]", arg)
+        resolved = [self._resolved(values, part) for part in parts]
+        return [
+            self.symbols.told(part.meta["val"], value) if isinstance(value, Var) else value
+            for part, value in zip(parts, resolved, strict=True)
+        ]
 
     def _resolved(self, values: Mapping[Any, Value], arg: Any) -> Value:
         """An argument as rules have it: nodes as what they stand for.
@@ -193,26 +240,31 @@ def _flat(value: Value) -> Sequence[Value]:
     return cast("Sequence[Value]", value) if isinstance(value, list) else [value]
 
 
-def _checked(made: Value, said: Any) -> Value:
-    """A variable in the dtype that the export says."""
-    if not isinstance(made, Var) or said is None or isinstance(said, tuple | list):
-        return made
-    shape = getattr(said, "shape", None)
-    if shape is None:
-        return made
-    fits = len(shape) == made.ndim and all(
-        a == b for a, b in zip(made.shape, shape, strict=True) if _numbers(a, b)
+def _other_shape(made: Var, shape: Sequence[Any]) -> ShapeError:
+    return ShapeError(
+        f"This gives {made.type}, where the export says {list(shape)}.",
+        fix="This is a fault of Braces' rule for it; please report it.",
     )
-    if not fits:
-        raise ShapeError(
-            f"This gives {made.type}, where the export says {list(shape)}.",
-            fix="This is a fault of Braces' rule for it; please report it.",
-        )
-    return in_dtype(made, dtype_from(said.dtype))
 
 
-def _numbers(*sizes: Any) -> bool:
-    return all(isinstance(size, int) for size in sizes)
+def _shapes_among(target: Any) -> frozenset[Any]:
+    """The arguments of an operator that are lists of sizes, by place and name."""
+    if not is_torch(target, "OpOverload"):
+        return frozenset()
+    shapes = set(_SHAPE.findall(str(target._schema)))
+    given = enumerate(target._schema.arguments)
+    found = ((at, arg.name) for at, arg in given if arg.name in shapes)
+    return frozenset(key for pair in found for key in pair)
+
+
+def rule_of(name: str) -> Callable[..., Any] | None:
+    """The rule of an operator, or of one of its overloads."""
+    return RULES.get(name) or RULES.get(name.rpartition(".")[0])
+
+
+def way_out(name: str) -> str | None:
+    """What to do about an operator without a rule."""
+    return REFUSED.get(name.rpartition(".")[0]) or suggest(name, list(RULES))
 
 
 def target_of(node: Any) -> str:
@@ -225,5 +277,7 @@ def target_of(node: Any) -> str:
 
 def str_of(node: Any) -> str:
     """A node with its line, as messages name it."""
-    source = source_of(node)
-    return f"`{node.name}`" + (f" at {source}" if source else "")
+    source, module = source_of(node), module_of(node)
+    return "".join((
+        f"`{node.name}`", f" in {module}" if module else "", f" at {source}" if source else "",
+    ))  # fmt: skip

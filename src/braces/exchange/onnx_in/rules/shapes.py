@@ -22,17 +22,13 @@ from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.reductions import axes_of
 from braces.exchange.onnx_in.rules.told_shapes import (
     counted_told,
-    cut_told,
     expanded,
     shape_told,
 )
-from braces.exchange.onnx_in.told import Part, Told, parts, sizes_at
+from braces.exchange.onnx_in.told import Part, Told, parts, sizes_at, told
+from braces.exchange.shaping import FAR, clipped, cut_told, in_shape, padded
 from braces.frontend import functions as ops
 from braces.ir.records import Literal
-
-FAR = 10**9
-"""Bounds of slices from here on mean the end of the axis; no file holds a longer one."""
-
 
 LONGEST_RANGE = 1 << 24
 """The longest row of numbers from one to another that is written into a program."""
@@ -73,25 +69,6 @@ def reshape(node: Node) -> Var:
     if not node.flag("allowzero"):
         given = [x.shape[i] if n == 0 else n for i, n in enumerate(given)]
     return in_shape(x, shape_told(node, x, given))
-
-
-def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
-    """The same numbers in another shape, of as many in every run that makes sense."""
-    have = dims.product(x.shape)
-    wanted = _without_rest(have, wanted)
-    want = dims.product(wanted)
-    if -1 in wanted or have == want or not sizes.symbolic(have, want):
-        return ops.reshape(x, wanted)
-    return ops.reshape(ops.ensure_shape(ops.reshape(x, (have,)), (want,)), wanted)
-
-
-def _without_rest(have: Size, wanted: Sequence[Size]) -> list[Size]:
-    """Sizes without a -1, where nothing says that what is left over comes out even."""
-    others = dims.product([size for size in wanted if size != -1])
-    known = not sizes.symbolic(have, others) or dims.divide_exactly(have, others) is not None
-    if known or wanted.count(-1) != 1:
-        return list(wanted)
-    return [dims.call("floordiv", have, others) if n == -1 else n for n in wanted]
 
 
 def flatten(node: Node) -> Var:
@@ -187,7 +164,7 @@ def _cut(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> V
     if not isinstance(step, int):
         node.refuse("has a step that is no number")
     if isinstance(start, Told) or isinstance(end, Told):
-        return cut_told(x, axis, start, end, step)
+        return cut_told(x, axis, told(start), told(end), step)
     if isinstance(start, int) and isinstance(end, int):
         first, last = (None if abs(n) >= FAR else n for n in (start, end))
         if step == 1 and not first and last in (None, x.shape[axis]):
@@ -199,16 +176,6 @@ def _cut(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> V
     if low == 0 and high == x.shape[axis]:  # so rows stay rows
         return x
     return one("window", x, start=low, size=sizes.minus(high, low), axis=axis)
-
-
-def clipped(whole: Size, bound: Size) -> Size:
-    """A bound of a slice: from the end where it is negative, and within the axis."""
-    if isinstance(bound, int) and bound < 0:
-        return sizes.largest(sizes.plus(whole, bound), 0)
-    if isinstance(bound, int) and bound >= FAR:
-        return whole
-    within = dims.never_negative(sizes.minus(whole, bound))
-    return bound if within else sizes.smallest(whole, bound)
 
 
 def expand(node: Node) -> Var:
@@ -280,27 +247,6 @@ def _fill(node: Node) -> Any:
     if node.has(2) and node.maybe_known(2) is None:
         return node.var(2)
     return node.number(2, "The value", 0)
-
-
-def padded(x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any) -> Var:
-    """An array with numbers added at both ends of axes, by the axis; or taken away there."""
-    for axis, ends in widths.items():
-        less = [n if isinstance(n, int) and n < 0 else 0 for n in ends]
-        if any(less):
-            x = x[(slice(None),) * axis + (slice(-less[0], less[1] or None),)]
-    more: list[tuple[Size, Size]] = [(0, 0)] * x.ndim
-    for axis, (before, after) in widths.items():
-        more[axis] = _not_negative(before), _not_negative(after)
-    if all(ends == (0, 0) for ends in more):
-        return x
-    if not isinstance(fill, Var):
-        return ops.pad(x, more, mode=mode, value=fill)
-    inside = ops.pad(ops.ones_like(x, dtype="bool"), more)
-    return ops.where(inside, ops.pad(x, more), ops.reshape(fill, ()))
-
-
-def _not_negative(width: Size) -> Size:
-    return 0 if isinstance(width, int) and width < 0 else width
 
 
 def depth_to_space(node: Node) -> Var:

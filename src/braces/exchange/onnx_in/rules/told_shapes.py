@@ -9,9 +9,10 @@ from braces import dims
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Size
-from braces.dtypes import INT64, is_float, is_integer
+from braces.dtypes import is_integer
 from braces.exchange.onnx_in.node import Node
-from braces.exchange.onnx_in.told import Part, Told, as_sizes, number_of, sizes_at
+from braces.exchange.onnx_in.told import Part, Told, as_sizes, sizes_at, told
+from braces.exchange.shaping import number_of, steps_between
 from braces.frontend import found as finding, functions as ops
 
 
@@ -37,7 +38,7 @@ def shape_told(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
 
 
 def _or_own(part: Part, own: Size, keeps: bool) -> Var:
-    number = number_of(part)
+    number = number_of(told(part))
     if not (keeps and isinstance(part, Told)):
         return number
     return ops.where(ops.equal(number, 0), number_of(own), number)
@@ -52,24 +53,6 @@ def expanded(node: Node, shape: Sequence[Size], given: Sequence[Part]) -> list[S
     return as_sizes(node.names, chosen)
 
 
-def cut_told(x: Var, axis: int, start: Part, end: Part, step: int) -> Var:
-    """A part of an axis, with bounds that a run tells and that are cut off at its ends."""
-    size = number_of(x.shape[axis])
-    last = size if step > 0 else size - 1
-    first, stop = (_bound(part, size) for part in (start, end))
-    first = ops.minimum(ops.maximum(first, 0), last)
-    stop = ops.minimum(ops.maximum(stop, 0 if step > 0 else -1), last)
-    count = ops.maximum(-((first - stop) // step), 0)
-    places = first + one("arange", stop=finding.as_size(count)) * step
-    return ops.take(x, places, axis=axis)
-
-
-def _bound(part: Part, size: Var) -> Var:
-    """A bound from the front, where it is negative and counts from the end."""
-    number = number_of(part)
-    return ops.where(number < 0, number + size, number)
-
-
 def counted_told(node: Node, bounds: Sequence[Any]) -> Var:
     """Numbers from one to another, as many as a run tells.
 
@@ -81,16 +64,6 @@ def counted_told(node: Node, bounds: Sequence[Any]) -> Var:
     if bounds[0] == 0 and bounds[2] == 1 and is_integer(limit.dtype):
         (count,) = sizes_at(node, 1) or [0]
     else:
-        count = finding.as_size(ops.reshape(_count(start, limit, delta), ()))
+        count = finding.as_size(ops.reshape(steps_between(start, limit, delta), ()))
     steps = ops.cast(one("arange", stop=count), start.dtype)
     return steps * ops.reshape(delta, ()) + ops.reshape(start, ())
-
-
-def _count(start: Var, limit: Var, delta: Var) -> Var:
-    """How many steps there are from one number to before another."""
-    if is_float(start.dtype):
-        steps = ops.cast(ops.ceil((limit - start) / delta), INT64)
-    else:
-        start, limit, delta = (ops.cast(v, INT64) for v in (start, limit, delta))
-        steps = -((start - limit) // delta)
-    return ops.maximum(steps, 0)

@@ -11,7 +11,7 @@ from braces.builder.var import Var
 from braces.define.kinds import Padding
 from braces.dims import Shape, Size, divide_exactly, product
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.shapes import padded
+from braces.exchange.shaping import padded
 from braces.frontend import functions as ops
 from braces.ops.convolution_ways import reach
 from braces.ops.window import number

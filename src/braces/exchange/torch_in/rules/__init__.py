@@ -12,12 +12,17 @@ from typing import Any
 
 from braces.exchange.torch_in.rules.activations import ACTIVATIONS
 from braces.exchange.torch_in.rules.arithmetic import ARITHMETIC
+from braces.exchange.torch_in.rules.backward import BACKWARD
+from braces.exchange.torch_in.rules.bags import BAGS
 from braces.exchange.torch_in.rules.control import CONTROL
+from braces.exchange.torch_in.rules.finding import FINDING
 from braces.exchange.torch_in.rules.indexing import INDEXING
 from braces.exchange.torch_in.rules.layers import LAYERS
 from braces.exchange.torch_in.rules.losses import LOSSES
 from braces.exchange.torch_in.rules.making import MAKING
 from braces.exchange.torch_in.rules.norms import NORMS
+from braces.exchange.torch_in.rules.ordering import ORDERING
+from braces.exchange.torch_in.rules.planes import PLANES
 from braces.exchange.torch_in.rules.recurrent import RECURRENT
 from braces.exchange.torch_in.rules.reductions import REDUCTIONS
 from braces.exchange.torch_in.rules.shapes import SHAPES
@@ -40,5 +45,27 @@ RULES: Mapping[str, Rule] = {
     **RECURRENT,
     **CONTROL,
     **SIZING,
+    **PLANES,
+    **ORDERING,
+    **FINDING,
+    **BAGS,
+    **BACKWARD,
 }
 """An operator that is not here is refused."""
+
+LAYOUT = "How numbers lie in memory is no matter of programs: use reshape, and views of torch."
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "as_strided",
+            "resize_",
+            "set_",
+            "sym_is_contiguous",
+            "sym_storage_offset",
+            "sym_stride",
+        ),
+        LAYOUT,
+    ),
+    "embedding_renorm": "Leave out max_norm: it writes into weights while they are read.",
+}
+"""What to do about operators of torch that cannot be read."""

@@ -14,8 +14,11 @@ from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
 from braces.errors import ProgramError
+from braces.exchange.shaping import number_of
 from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.torch_in.symbols import Asked
 from braces.frontend import functions as ops
+from braces.ir.records import Literal
 
 # ---- dtypes ----------------------------------------------------------------------------------
 
@@ -54,15 +57,15 @@ def _wider(left: DType, right: DType) -> DType:
 
 
 def _dtype_of_number(value: Any) -> DType:
-    if isinstance(value, bool):
+    if isinstance(value, bool | Asked):
         return BOOL
     return INT64 if isinstance(value, int | Dim) else FLOAT32
 
 
 def operand(value: Any, dtype: DType) -> Any:
     """A variable, number or size in a dtype."""
-    if isinstance(value, Dim):
-        value = one("size", value=value, dtype=INT64)
+    if isinstance(value, Dim | Asked):
+        value = value.var() if isinstance(value, Asked) else number_of(value)
     if isinstance(value, Var):
         return in_dtype(value, dtype)
     return np.asarray(value).astype(dtype)
@@ -279,10 +282,47 @@ def to_other(x: Var, other: Var, *rest: Any) -> Var:
     return in_dtype(x, other.dtype)
 
 
+def beside_nan(op_type: str) -> Callable[[Var, Var], Var]:
+    """The larger or smaller of two numbers; the other one where one is NaN."""
+
+    def computed(x: Var, y: Var) -> Var:
+        dtype = common(x, y)
+        x, y = in_dtype(x, dtype), in_dtype(y, dtype)
+        if not is_float(dtype):
+            return ops.function_of(op_type)(x, y)
+        best = ops.function_of(op_type)(x, y)
+        return ops.where(ops.isnan(x), y, ops.where(ops.isnan(y), x, best))
+
+    return computed
+
+
+def is_negative(x: Var) -> Var:
+    """Whether there is a sign; zero has one, too."""
+    below = x < 0
+    if not is_float(x.dtype):
+        return below
+    return ops.logical_or(below, ops.logical_and(ops.equal(x, 0), ops.reciprocal(x) < 0))
+
+
+def copy_sign(x: Any, y: Any) -> Var:
+    """A number with the sign of another one."""
+    dtype = common(x, y, 1.0)
+    x, y = (scalar_or(v, dtype) for v in (x, y))
+    size = ops.abs(x)
+    return ops.where(is_negative(y), -size, size)
+
+
+def scalar_or(value: Any, dtype: DType) -> Var:
+    """A variable, or a number as one."""
+    made = operand(value, dtype)
+    return made if isinstance(made, Var) else one("constant", value=Literal.of(made))
+
+
 ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     **{name: unary(op_type) for name, op_type in {
         "acos": "arccos", "asin": "arcsin", "atan": "arctan", "cos": "cos", "cosh": "cosh",
-        "erf": "erf", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
+        "digamma": "digamma", "erf": "erf", "erfinv": "erfinv", "lgamma": "lgamma",
+        "special_erfinv": "erfinv", "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p",
         "log2": "log2", "reciprocal": "reciprocal", "rsqrt": "rsqrt", "sigmoid": "sigmoid",
         "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
         "silu": "silu", "mish": "mish", "special_expit": "sigmoid",
@@ -305,7 +345,6 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
          "_local_scalar_dense"), same,
     ),
     "detach": ops.stop_gradient,
-    "abs": ops.abs,
     "acosh": area_cosine,
     "add": add,
     "addcdiv": addcdiv,
@@ -318,9 +357,13 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "clamp_min": clamp,
     "clip": clamp,
     "conj": ops.conj,
+    "_conj": ops.conj,
+    "copysign": copy_sign,
     "div": div,
     "erfc": erfc,
     "exp2": exp2,
+    "fmax": beside_nan("maximum"),
+    "fmin": beside_nan("minimum"),
     "fmod": fmod,
     "imag": ops.imag,
     "isfinite": ops.isfinite,
@@ -337,6 +380,7 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "rsub": rsub,
     "sgn": ops.sign,
     "sign": ops.sign,
+    "signbit": is_negative,
     "square": ops.square,
     "sub": sub,
     "to.device": to_device,

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from braces.builder.var import Var
+from braces.dtypes import BOOL
+from braces.errors import ProgramError
 from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.exchange.torch_in.rules.making import scalar
 from braces.frontend import functions as ops
 from braces.frontend.rnn import create_rnn
@@ -23,13 +26,13 @@ def variables(values: Sequence[Any]) -> list[Var]:
 
 def cond(asked: Any, yes: Graph, no: Graph, given: Sequence[Any] = ()) -> list[Any]:
     """One of two graphs; the one alone where the condition is known."""
-    if not isinstance(asked, Var):
+    if isinstance(asked, bool):
         return (yes if asked else no)(*given)
 
     def case(graph: Graph) -> Any:
         return build_block((), lambda _: variables(graph(*given)))
 
-    index = ops.cast(ops.reshape(asked, ()), "int32")
+    index = ops.cast(ops.reshape(operand(asked, BOOL), ()), "int32")
     return list(build_switch(index, [case(no), case(yes)], total=True))
 
 
@@ -82,11 +85,24 @@ def subgraph(graph: Graph, name: str, *given: Any) -> list[Any]:
     return graph(*given)
 
 
+def with_effects(token: Any, operator: Any, *given: Any, **options: Any) -> tuple[Any, ...]:
+    """What is kept in order, which are checks: a run does without them.
+
+    Raises:
+        ProgramError: It is another operator.
+    """
+    name = str(operator).removeprefix("aten.").partition(".")[0]
+    if name not in ("_linalg_check_errors", "_print", "_assert_async"):
+        raise ProgramError(f"`{name}`, which does something beside its output, is not read.")
+    return (None,)
+
+
 CONTROL: Mapping[str, Callable[..., Any]] = {
     "python.cond": cond,
     "python.invoke_subgraph": subgraph,
     "python.map_impl": mapped,
     "python.scan": scan,
+    "python.with_effects": with_effects,
     "python.while_loop": while_loop,
     "python.wrap_with_autocast": in_place,
     "python.wrap_with_set_grad_enabled": in_place,

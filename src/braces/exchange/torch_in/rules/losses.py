@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64, is_float
 from braces.exchange.torch_in.convert import in_dtype
@@ -144,6 +145,29 @@ def kl_div(x: Var, y: Var, reduction: int = MEAN, *, log_target: bool = False) -
     return WHOLE[reduction](own - y * x)
 
 
+def multilabel_margin(x: Var, labels: Var, reduction: int = MEAN) -> Var:
+    """How far other classes are above each label less one; labels end at the first -1."""
+    single = x.ndim == 1
+    if single:
+        x, labels = (ops.expand_dims(v, axis=0) for v in (x, labels))
+    ended = ops.cumsum(in_dtype(ops.equal(labels, -1), INT64), axis=1)
+    real = ops.equal(ended, 0)
+    at = in_dtype(ops.where(real, labels, ops.zeros_like(labels)), INT64)
+    hits = ops.scatter_nd_add(ops.zeros_like(at), in_dtype(real, INT64), [_rows(at), at])
+    apart = 1.0 - ops.expand_dims(ops.take_along_axis(x, at, axis=1), axis=2)
+    lacking = ops.maximum(apart + ops.expand_dims(x, axis=1), 0.0)
+    counted = ops.logical_and(
+        ops.expand_dims(real, axis=2), ops.expand_dims(ops.equal(hits, 0), axis=1)
+    )
+    losses = ops.mean(ops.sum(ops.where(counted, lacking, 0.0), axis=1), axis=1)
+    return ops.squeeze(losses, axis=0) if single and not reduction else WHOLE[reduction](losses)
+
+
+def _rows(at: Var) -> Var:
+    """The number of each row, beside what stands in it."""
+    return ops.expand_dims(one("arange", stop=at.shape[0]), axis=1)
+
+
 LOSSES: Mapping[str, Callable[..., Any]] = {
     "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": with_logits,
@@ -152,6 +176,7 @@ LOSSES: Mapping[str, Callable[..., Any]] = {
     "kl_div": kl_div,
     "l1_loss": elementwise(lambda x, y: ops.abs(x - y)),
     "mse_loss": elementwise(lambda x, y: ops.square(x - y)),
+    "multilabel_margin_loss": multilabel_margin,
     "nll_loss": nll_loss,
     "nll_loss2d": nll_loss,
     "nll_loss2d_forward": nll_loss_forward,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType
-from braces.errors import ProgramError
 from braces.exchange import sizes
+from braces.exchange.shaping import steps_between
 from braces.exchange.torch_in.convert import in_dtype
-from braces.exchange.torch_in.rules.arithmetic import common, operand
-from braces.frontend import functions as ops, random
+from braces.exchange.torch_in.rules.arithmetic import common, operand, scalar_or
+from braces.frontend import found, functions as ops, random
 from braces.ir.records import Literal
 
 Sizes = Sequence[Size]
@@ -61,9 +62,7 @@ def new_of(value: Any) -> Callable[..., Var]:
 
 def scalar(value: Any, *, dtype: DType | None = None) -> Var:
     """A number as an array of no axes."""
-    meant = common(value) if dtype is None else dtype
-    made = operand(value, meant)
-    return made if isinstance(made, Var) else one("constant", value=Literal.of(made))
+    return scalar_or(value, common(value) if dtype is None else dtype)
 
 
 def arange(*bounds: Any, dtype: DType | None = None) -> Var:
@@ -71,17 +70,24 @@ def arange(*bounds: Any, dtype: DType | None = None) -> Var:
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     meant = common(start, stop, step) if dtype is None else dtype
     if any(isinstance(v, Var) for v in (start, stop, step)):
-        raise ProgramError("arange with bounds that a run computes is not read.")
+        return _counted((start, stop, step), meant)
     if not sizes.symbolic(start, stop, step):
         numbers: Any = np.arange(start, stop, step)
         return one("constant", value=Literal.of(np.asarray(numbers).astype(meant)))
     if step != 1:
-        raise ProgramError("arange with a step and symbolic sizes is not read.")
+        return _counted((start, stop, step), meant)
     count = sizes.largest(sizes.minus(stop, start), 0)
     counted = one("arange", stop=count)
     if start != 0:
         counted = counted + operand(start, INT64)
     return in_dtype(counted, meant)
+
+
+def _counted(bounds: Sequence[Any], dtype: DType) -> Var:
+    """Numbers from one to another, as many as a run tells."""
+    start, stop, step = (ops.reshape(scalar(v, dtype=dtype), ()) for v in bounds)
+    count = found.as_size(steps_between(start, stop, step))
+    return in_dtype(one("arange", stop=count), dtype) * step + start
 
 
 def eye(rows: Size, columns: Size | None = None, *, dtype: DType = FLOAT32) -> Var:
@@ -142,6 +148,68 @@ def drawn_like(draw: Callable[..., Var]) -> Callable[..., Var]:
     return drawn
 
 
+def drawn_between(*bounds: Any, dtype: DType = INT64) -> Var:
+    """Whole numbers: `high, shape`, or `low, high, shape`."""
+    low, high, shape = (0, *bounds) if len(bounds) == 2 else bounds
+    return random.randint(tuple(shape), low, high, dtype=dtype)
+
+
+def drawn_between_like(x: Var, *bounds: Any, dtype: DType | None = None) -> Var:
+    """Whole numbers in the shape of an array."""
+    return drawn_between(*bounds, x.shape, dtype=dtype or x.dtype)
+
+
+def permutation(count: Size, *, dtype: DType = INT64) -> Var:
+    """The numbers below a number, in any order."""
+    return in_dtype(random.permutation(one("arange", stop=count)), dtype)
+
+
+def normal_around(
+    mean: Any, deviation: Any = 1.0, shape: Sizes | None = None, *, dtype: DType | None = None
+) -> Var:
+    """Normally distributed numbers with a mean and a deviation, each an array or a number."""
+    arrays = [v for v in (mean, deviation) if isinstance(v, Var)]
+    if shape is None:
+        shape = reduce(ops.add, arrays).shape
+    meant = common(*arrays) if arrays else FLOAT32
+    drawn = normal(shape, dtype=dtype or meant)
+    return drawn * deviation + mean
+
+
+def normal_like(x: Var, mean: float = 0.0, deviation: float = 1.0) -> Var:
+    """Normally distributed numbers in the shape of an array."""
+    return normal_around(mean, deviation, x.shape, dtype=x.dtype)
+
+
+def strided(shape: Sizes, strides: Sizes, *, dtype: DType = FLOAT32) -> Var:
+    """Zeros; how they lie in memory is no matter of programs."""
+    return filled(shape, 0, dtype=dtype)
+
+
+def exponential(x: Var, rate: float = 1.0) -> Var:
+    """Exponentially distributed numbers in the shape of an array."""
+    return -ops.log1p(-random.uniform(x.shape, dtype=x.dtype)) / rate
+
+
+def multinomial(weights: Var, count: int, again: bool = False) -> Var:
+    """Places drawn by their weights, with putting back or without."""
+    logs = ops.log(weights)
+    if not again:
+        noise = -ops.log(-ops.log(random.uniform(weights.shape, dtype=weights.dtype)))
+        return in_dtype(ops.topk(logs + noise, k=count, axis=-1)[1], INT64)
+    each = ops.expand_dims(logs, axis=-2)
+    shape = (*weights.shape[:-1], count, weights.shape[-1])
+    return in_dtype(random.categorical(ops.broadcast_to(each, shape)), INT64)
+
+
+def rrelu(x: Var, low: float = 1 / 8, high: float = 1 / 3, training: bool = False) -> Var:
+    """The identity, flattened for negative numbers by slopes that are drawn, or their mean."""
+    slope: Any = (low + high) / 2
+    if training:
+        slope = random.uniform(x.shape, dtype=x.dtype) * (high - low) + low
+    return ops.where(x < 0, x * slope, x)
+
+
 MAKING: Mapping[str, Callable[..., Any]] = {
     "arange": arange,
     "bernoulli": bernoulli,
@@ -149,6 +217,8 @@ MAKING: Mapping[str, Callable[..., Any]] = {
     "dropout": dropout,
     "empty": of_value(0),
     "empty_like": like(0),
+    "empty_strided": strided,
+    "exponential": exponential,
     "eye": eye,
     "fill": full_like,
     "full": filled,
@@ -161,10 +231,17 @@ MAKING: Mapping[str, Callable[..., Any]] = {
     "new_zeros": new_of(0),
     "ones": of_value(1),
     "ones_like": like(1),
+    "multinomial": multinomial,
+    "normal": normal_around,
+    "normal_functional": normal_like,
     "rand": uniform,
     "rand_like": drawn_like(uniform),
+    "randint": drawn_between,
+    "randint_like": drawn_between_like,
     "randn": normal,
     "randn_like": drawn_like(normal),
+    "randperm": permutation,
+    "rrelu": rrelu,
     "scalar_tensor": scalar,
     "zeros": of_value(0),
     "zeros_like": like(0),

@@ -8,7 +8,7 @@ from typing import Any
 from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dims import Size, product
-from braces.dtypes import FLOAT32, INT64
+from braces.dtypes import FLOAT32, INT64, DType
 from braces.exchange.torch_in.convert import in_dtype
 from braces.frontend import functions as ops
 
@@ -83,10 +83,19 @@ def native_layer_norm(
 ) -> tuple[Var, Var, Var]:
     """By mean and variance of the last axes, which are given, too."""
     axes = tuple(range(x.ndim - len(shape), x.ndim))
-    wide = in_dtype(x, x.dtype if x.dtype.itemsize >= 4 else FLOAT32)
-    mean = ops.mean(wide, axis=axes, keepdims=True)
-    deviation = ops.rsqrt(ops.var(wide, axis=axes, keepdims=True) + epsilon)
-    return layer_norm(x, shape, scale, shift, epsilon), mean, deviation
+    given = in_dtype(x, wide(x.dtype))
+    mean = ops.mean(given, axis=axes, keepdims=True)
+    return layer_norm(x, shape, scale, shift, epsilon), mean, inverse(given, axes, epsilon)
+
+
+def wide(dtype: DType) -> DType:
+    """The dtype in which statistics are computed."""
+    return dtype if dtype.itemsize >= 4 else FLOAT32
+
+
+def inverse(x: Var, axes: Any, epsilon: float, *, keep: bool = True) -> Var:
+    """The inverse of the standard deviation."""
+    return ops.rsqrt(ops.var(x, axis=axes, keepdims=keep) + epsilon)
 
 
 def group_norm(
@@ -101,8 +110,14 @@ def native_group_norm(
     x: Var, scale: Var | None, shift: Var | None, n: Size, c: Size, space: Size, groups: int,
     epsilon: float,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Groups of channels of each example; the statistics only torch's gradient reads."""
-    return group_norm(x, groups, scale, shift, epsilon), None, None
+    """Groups of channels of each example; their means, and inverses of their deviations."""
+    apart = ops.reshape(in_dtype(x, wide(x.dtype)), (n, groups, -1))
+    mean = ops.mean(apart, axis=2)
+    return (
+        group_norm(x, groups, scale, shift, epsilon),
+        mean,
+        inverse(apart, 2, epsilon, keep=False),
+    )
 
 
 def instance_norm(
@@ -124,6 +139,13 @@ def rms_norm(
     return call("rms_norm", x, scale, axis=axes, epsilon=least)
 
 
+def fused_rms_norm(
+    x: Var, shape: Sequence[Size], scale: Var | None, epsilon: float | None
+) -> tuple[Var, None]:
+    """By the mean square of the last axes; the second output only torch's gradient reads."""
+    return rms_norm(x, shape, scale, epsilon), None
+
+
 def native_batch_norm(*given: Any) -> tuple[Any, ...]:
     """The output, and what only torch's gradient reads."""
     return batch_norm(*given)[:3]
@@ -140,5 +162,7 @@ NORMS: Mapping[str, Callable[..., Any]] = {
     "native_batch_norm": native_batch_norm,
     "native_group_norm": native_group_norm,
     "native_layer_norm": native_layer_norm,
+    "_fused_rms_norm": fused_rms_norm,
+    "_native_batch_norm_legit": native_batch_norm,
     "rms_norm": rms_norm,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from braces.builder.var import Var
@@ -148,22 +149,29 @@ def softmax(op_type: str) -> Callable[..., Var]:
     return computed
 
 
-def norm(x: Var, p: Any = 2, axes: Axes = None, keepdims: bool = False, **options: Any) -> Var:
+def norm(
+    x: Var, p: Any = 2, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None
+) -> Var:
     """The p-norm."""
+    x = x if dtype is None else in_dtype(x, dtype)
     axis = along(axes)
     if p is None or p == 2:
         return ops.norm(x, axis=axis, keepdims=keepdims)
     size = ops.abs(x)
-    if p == float("inf"):
-        return ops.max(size, axis=axis, keepdims=keepdims)
+    if p in (inf, -inf):
+        return (ops.max if p > 0 else ops.min)(size, axis=axis, keepdims=keepdims)
     if p == 1:
         return ops.sum(size, axis=axis, keepdims=keepdims)
+    if p == 0:
+        return ops.sum(in_dtype(size > 0, size.dtype), axis=axis, keepdims=keepdims)
     total = ops.sum(ops.pow(size, operand(p, x.dtype)), axis=axis, keepdims=keepdims)
     return ops.pow(total, operand(1.0 / p, x.dtype))
 
 
 def sort(x: Var, axis: int = -1, descending: bool = False) -> tuple[Var, Var]:
     """Numbers in order, and where each one was."""
+    if not x.ndim:
+        return x, ops.zeros_like(x, dtype=INT64)
     at = ops.argsort(x, axis=axis, descending=descending)
     return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
 
@@ -173,18 +181,6 @@ def sort_stable(
 ) -> tuple[Var, Var]:
     """Numbers in order, of equal ones the first first."""
     return sort(x, dim, descending)
-
-
-def topk(
-    x: Var, k: int, axis: int = -1, largest: bool = True, in_order: bool = True
-) -> tuple[Var, Var]:
-    """The largest or smallest numbers of an axis, in order, and where they are."""
-    if largest:
-        found, at = ops.topk(x, k=k, axis=axis)
-        return found, in_dtype(at, INT64)
-    found, at = sort(x, axis)
-    index = (slice(None),) * (axis % x.ndim) + (slice(k),)
-    return found[index], at[index]
 
 
 def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
@@ -230,7 +226,6 @@ REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "std.dim": spread_along("std"),
     "std.correction": spread("std"),
     "sum": reduced("sum"),
-    "topk": topk,
     "var": spread_of_all("var"),
     "var.dim": spread_along("var"),
     "var.correction": spread("var"),

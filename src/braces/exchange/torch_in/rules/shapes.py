@@ -11,7 +11,7 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import ProgramError, ShapeError
 from braces.exchange import sizes
-from braces.exchange.onnx_in.rules.shapes import FAR, clipped, in_shape, padded
+from braces.exchange.shaping import FAR, clipped, cut_told, in_shape, padded
 from braces.exchange.torch_in.convert import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import common
 from braces.frontend import functions as ops
@@ -125,11 +125,12 @@ def chunk(x: Var, count: int, axis: int = 0) -> list[Var]:
     return list(ops.split(x, sections=(part,) * count, axis=axis))
 
 
-def slice_(
-    x: Var, axis: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
-) -> Var:
+def slice_(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Var:
     """A part of an axis, with bounds that are cut off at its ends."""
-    at, low, high = axis % x.ndim, start or 0, FAR if end is None else end
+    at, low = axis % x.ndim, 0 if start is None else start
+    high = FAR if end is None else end
+    if isinstance(low, Var) or isinstance(high, Var):
+        return cut_told(x, at, low, high, step)
     if isinstance(low, int) and isinstance(high, int):
         last = None if high >= FAR else high
         whole = not low and last is None and step == 1

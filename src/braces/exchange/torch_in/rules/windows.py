@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from braces.builder.var import Var
 from braces.define.kinds import Padding
 from braces.dims import Dim, Size, divide_exactly
 from braces.dtypes import INT64
-from braces.errors import ProgramError, ShapeError
+from braces.errors import ShapeError
 from braces.exchange import sizes
 from braces.exchange.torch_in.convert import in_dtype
 from braces.frontend import functions as ops
@@ -130,11 +131,26 @@ def avg_pool(rank: int) -> Callable[..., Var]:
         count_margin: bool = True, divisor: int | None = None,
     ) -> Var:  # fmt: skip
         attrs = sliding(rank, window, stride, padding, up)
-        if divisor is not None:
-            raise ProgramError("A pool with a divisor of its own is not read.")
-        return call(f"avg_pool{rank}d", x, count_include_pad=count_margin, **attrs)
+        if divisor is None:
+            return call(f"avg_pool{rank}d", x, count_include_pad=count_margin, **attrs)
+        given = (x.shape[2:], attrs["window"], attrs["stride"], each(padding, rank))
+        ends = [_margins(*sizes, up) for sizes in zip(*given, strict=True)]
+        x = ops.pad(x, [(0, 0), (0, 0), *ends])
+        plain = call(f"avg_pool{rank}d", x, window=attrs["window"], stride=attrs["stride"])
+        return plain * (math.prod(attrs["window"]) / divisor)
 
     return batched(rank, computed)
+
+
+def _margins(size: Size, window: int, stride: int, padding: int, up: bool) -> tuple[int, int]:
+    """Padding with which all windows lie inside."""
+    if not up:
+        return padding, padding
+    if not isinstance(size, int):
+        raise ShapeError(f"How many windows lie on an axis of {size} is not known.")
+    count = -(-(size + 2 * padding - window) // stride) + 1
+    count -= (count - 1) * stride >= size + padding
+    return padding, max((count - 1) * stride + window - size - padding, 0)
 
 
 def adaptive(op_type: str, rank: int) -> Callable[..., Var]:
@@ -179,6 +195,8 @@ def resized(x: Var, wanted: Any, scales: Any, **options: Any) -> Var:
     space = x.shape[2:]
     if wanted is None:
         wanted = [_scaled(n, factor) for n, factor in zip(space, scales, strict=True)]
+        if options["coordinates"] != "align_corners":
+            options["scales"] = (1.0, 1.0, *scales)
     return ops.resize(x, (*x.shape[:2], *wanted), **options)
 
 
@@ -194,6 +212,18 @@ def nearest(x: Var, wanted: Any, scales: Any = None) -> Var:
     """An image in another size, by the nearest number."""
     return resized(
         x, wanted, scales, mode="nearest", coordinates="asymmetric", nearest_mode="floor"
+    )
+
+
+def nearest_exact(x: Var, wanted: Any, scales: Any = None) -> Var:
+    """An image in another size, by the number whose middle is nearest."""
+    return resized(
+        x,
+        wanted,
+        scales,
+        mode="nearest",
+        coordinates="half_pixel",
+        nearest_mode="round_prefer_ceil",
     )
 
 
@@ -229,6 +259,7 @@ WINDOWS: Mapping[str, Callable[..., Any]] = {
     "upsample_nearest1d.vec": nearest,
     "upsample_nearest2d.vec": nearest,
     "upsample_nearest3d.vec": nearest,
+    **{f"_upsample_nearest_exact{rank}d.vec": nearest_exact for rank in RANKS},
     "upsample_linear1d.vec": between("linear"),
     "upsample_bilinear2d.vec": between("linear"),
     "upsample_trilinear3d.vec": between("linear"),

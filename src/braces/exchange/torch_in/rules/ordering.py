@@ -1,0 +1,95 @@
+"""Rules of what goes along an axis: running extremes, and numbers by their rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces import dims
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Dim
+from braces.dtypes import INT64
+from braces.errors import ProgramError
+from braces.exchange.shaping import number_of
+from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.torch_in.rules.arithmetic import as_float
+from braces.exchange.torch_in.rules.making import filled
+from braces.exchange.torch_in.rules.reductions import sort
+from braces.frontend import functions as ops
+
+
+def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
+    """The largest or smallest number up to each place, and where it was last."""
+
+    def computed(x: Var, axis: int) -> tuple[Var, Var]:
+        if not x.ndim:
+            return x, ops.zeros_like(x, dtype=INT64)
+        best = ops.function_of(op_type)(x, axis=axis)
+        at = axis % x.ndim
+        shape = [x.shape[at] if place == at else 1 for place in range(x.ndim)]
+        count = ops.reshape(one("arange", stop=x.shape[at]), shape)
+        reached = ops.where(ops.equal(x, best), count, ops.zeros_like(count))
+        return best, ops.cummax(reached, axis=axis)
+
+    return computed
+
+
+def running_logsumexp(x: Var, axis: int) -> Var:
+    """The logarithm of the sum of exponentials up to each place."""
+    return ops.cumlogsumexp(as_float(x), axis=axis) if x.ndim else as_float(x)
+
+
+def at_rank(x: Var, rank: Any, axis: int, keepdims: bool) -> tuple[Var, Var]:
+    """The number of this place in the order of an axis, and where it is."""
+    if not x.ndim:
+        return x, ops.zeros_like(x, dtype=INT64)
+    values, places = sort(x, axis)
+    at = filled((1,), rank, dtype=INT64) if isinstance(rank, int) else ops.reshape(rank, (1,))
+    made = [ops.take(v, at, axis=axis) for v in (values, places)]
+    first, second = made if keepdims else [ops.squeeze(v, axis=axis) for v in made]
+    return first, second
+
+
+def kth_value(x: Var, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Var, Var]:
+    """The k-th smallest number of an axis, and where it is."""
+    return at_rank(x, k - 1, axis, keepdims)
+
+
+def median_along(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
+    """The number in the middle of an axis, the lower of two; and where it is."""
+    size = x.shape[axis] if x.ndim else 1
+    middle = (number_of(size) - 1) // 2 if isinstance(size, Dim) else (size - 1) // 2
+    return at_rank(x, middle, axis, keepdims)
+
+
+def median(x: Var) -> Var:
+    """The number in the middle of all, the lower of two."""
+    return median_along(ops.reshape(x, (dims.product(x.shape),)), 0)[0]
+
+
+def topk(
+    x: Var, k: Any, axis: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Var, Var]:
+    """The largest or smallest numbers of an axis, in order, and where they are."""
+    if not x.ndim:
+        return x, ops.zeros_like(x, dtype=INT64)
+    if not isinstance(k, int | Dim):
+        raise ProgramError("topk of a number that a run computes is not read.")
+    if largest and isinstance(k, int):
+        values, at = ops.topk(x, k=k, axis=axis)
+        return values, in_dtype(at, INT64)
+    order = ops.argsort(x, axis=axis, descending=largest)
+    at = one("window", order, start=0, size=k, axis=axis % x.ndim)
+    return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
+
+
+ORDERING: Mapping[str, Callable[..., Any]] = {
+    "cummax": running("cummax"),
+    "cummin": running("cummin"),
+    "kthvalue": kth_value,
+    "logcumsumexp": running_logsumexp,
+    "median": median,
+    "median.dim": median_along,
+    "topk": topk,
+}
