@@ -12,7 +12,7 @@ from braces.dims import product
 from braces.dtypes import BOOL, INT64
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
-from braces.exchange.torch_in.rules import reductions
+from braces.exchange.torch_in.rules import ordering, reductions
 from braces.frontend import functions as ops
 
 Function = Callable[..., Var]
@@ -60,7 +60,7 @@ def place(op_type: str) -> Rule:
 def top_k(node: Node) -> Results:
     """The largest or smallest numbers of an axis, and where they are."""
     x = node.var("X")
-    found, at = reductions.topk(
+    found, at = ordering.topk(
         x, int(node.number("k", "K", 1)), node.axis("axis", x.ndim), node.attr("largest", True)
     )
     return {"Out": found, "Indices": at}

@@ -11,12 +11,10 @@ from braces import dims
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.exchange.onnx_in.known import Known
-from braces.exchange.onnx_in.rules.shapes import in_shape, padded
-from braces.exchange.onnx_in.rules.told_shapes import cut_told
-from braces.exchange.onnx_in.told import Told
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.rules.arrays import taken
 from braces.exchange.paddle_in.values import is_list
+from braces.exchange.shaping import cut_told, in_shape, padded
 from braces.exchange.torch_in.rules import shapes
 from braces.frontend import functions as ops
 
@@ -131,8 +129,7 @@ def _backwards(whole: Size, start: int, end: int) -> tuple[int | None, int | Non
 
 def _told(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
     """A part whose bounds a run tells."""
-    told = [Told(v) if isinstance(v, Var) else v for v in (start, end)]
-    return cut_told(x, axis, told[0], told[1], step)
+    return cut_told(x, axis, start, end, step)
 
 
 def expand(node: Node) -> Var:

@@ -68,6 +68,11 @@ def distances(x: Var, y: Var, p: float, mode: int | None = None) -> Var:
     return norm(apart, p, -1)
 
 
+def distance(x: Var, y: Var, p: float = 2.0) -> Var:
+    """The p-norm of a difference."""
+    return norm(x - y, p)
+
+
 def distances_within(x: Var, p: float = 2.0) -> Var:
     """The p-norm of the difference of each row and each later one."""
     (count,) = numbers(x.shape[:1], "Distances of rows")
@@ -152,6 +157,7 @@ BAGS: Mapping[str, Callable[..., Any]] = {
     "abs": size_of,
     "angle": angle,
     "complex": ops.complex,
+    "dist": distance,
     "embedding_bag.padding_idx": embedding_bag,
     "polar": polar,
     "view_as_complex": as_complex,
