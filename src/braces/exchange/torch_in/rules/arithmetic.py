@@ -324,7 +324,8 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
         "digamma": "digamma", "erf": "erf", "erfinv": "erfinv", "lgamma": "lgamma",
         "exp": "exp", "special_erfinv": "erfinv", "expm1": "expm1", "log": "log",
         "log1p": "log1p", "log2": "log2", "reciprocal": "reciprocal",
-        "rsqrt": "rsqrt", "sigmoid": "sigmoid", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+        "rsqrt": "rsqrt", "sigmoid": "sigmoid", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
+        "tan": "tan", "tanh": "tanh",
         "silu": "silu", "mish": "mish", "special_expit": "sigmoid",
     }.items()},
     **{name: binary(op_type) for name, op_type in {
