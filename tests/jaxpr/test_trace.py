@@ -173,6 +173,58 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             jnp.linalg.cholesky(x @ x.T + 2 * jnp.eye(2, dtype="f")),
             lax.linalg.triangular_solve(x.T @ x + jnp.eye(3, dtype="f"), x, lower=True),
             lax.linalg.triangular_solve(x.T @ x + jnp.eye(3, dtype="f"), x.T, left_side=True),
+            jnp.linalg.solve(x @ x.T, x), jnp.linalg.eigvalsh(x @ x.T),
+            [jnp.abs(part) for part in jnp.linalg.eigh(x @ x.T)],
+            [jnp.abs(part) for part in jnp.linalg.svd(x, full_matrices=False)],
+            jnp.linalg.svdvals(x), jnp.abs(jnp.linalg.qr(x)[1]),
+            lax.linalg.lu_pivots_to_permutation(lax.linalg.lu(x)[1], 2),
+            lax.linalg.symmetric_product(x, x @ x.T, alpha=2.0, beta=0.5),
+        ),
+        (X,),
+    ),
+    "transformed": (
+        lambda x: (
+            jnp.abs(jnp.fft.rfft2(x)), jnp.fft.irfft(jnp.fft.fft2(x), 4),
+            jnp.fft.ifft2(x).imag, jnp.fft.irfft2(x + 1j * x), jnp.conj(x).imag,
+        ),
+        (X,),
+    ),
+    "counted bits": (
+        lambda n, m: (
+            lax.population_count(n), lax.population_count(m.astype("u1")), lax.clz(m),
+            lax.clz(n.astype("i8")), lax.mulhi(n * 100000, m * 70000),
+            lax.reduce_and(n, (1,)), lax.reduce_or(n, (0, 1)), lax.reduce_xor(m, (0,)),
+            lax.reduce_and(n.view("u4"), (0,)), lax.reduce_xor(n > 1, (1,)),
+        ),
+        (N, M),
+    ),
+    "rounded otherwise": (
+        lambda x, y: (
+            lax.round(x * 2, lax.RoundingMethod.AWAY_FROM_ZERO), lax.reduce_precision(x, 8, 7),
+            lax.reduce_precision(x, 8, 23), lax.nextafter(x, y), lax.nextafter(x * 0, y),
+            lax.nextafter(x, x), lax.reshape(x, (6,), (1, 0)),
+        ),
+        (X, Y),
+    ),
+    "in one order": (
+        lambda x, y: (
+            jnp.searchsorted(jnp.sort(x[0]), y, side="right"), jnp.searchsorted(x[0], y),
+            lax.approx_max_k(x, 2), lax.approx_min_k(x, 1),
+            lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos), lax.dce_sink(x),
+        ),
+        (X, Y),
+    ),
+    "multiplied at places": (
+        lambda x, n: (
+            x.at[n[0] % 2, 1].multiply(3.0),
+            x.at[jnp.array([1, 0])].multiply(x, unique_indices=True),
+            x.at[n].get(mode="fill", fill_value=7.0),
+        ),
+        (X, N),
+    ),
+    "trips of each": (
+        lambda x: jax.vmap(lambda x: lax.while_loop(lambda x: x < 9.0, lambda x: 2 * x + 5, x))(
+            x.ravel()
         ),
         (X,),
     ),
@@ -217,7 +269,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 FIXED = {
     "filled", "logic", "parts", "products", "random bits", "keys", "mixed bits", "a part",
     "a part replaced", "convolved", "taken", "put", "padded", "slid over", "repeated",
-    "matrices",
+    "matrices", "transformed", "counted bits", "rounded otherwise", "in one order",
+    "multiplied at places", "trips of each",
 }  # fmt: skip
 """What needs to know how many rows there are."""
 CASES = [
@@ -351,15 +404,17 @@ def refused(function: Callable[..., Any], *types: str) -> str:
     ("function", "kind", "said"),
     [
         (
-            lambda x: lax.nextafter(x, x),
+            lambda x: lax.igamma(x, x),
             "f4",
-            "`nextafter` of JAX, for which there is no operator",
+            "`igamma` of JAX, a function that there is no operator for",
         ),
         (lambda x: lax.bitcast_convert_type(x, "i2"), "f4", "of float32 as int16"),
-        (lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO), "f4", "away from zero"),
-        (lambda x: lax.reshape(x, (6,), (1, 0)), "f4", "another order of axes"),
+        (lambda x: lax.reduce_precision(x, 5, 3), "f4", "5 bits of exponents and 3"),
+        (lambda x: x.at[0].apply(jnp.sin), "f4", "what a function makes of each part"),
+        (lambda x: jax.numpy.linalg.eig(x[:, :2])[0], "f4", "LAPACK that has no derivative"),
+        (lambda x: jnp.linalg.inv(x[:, :2] + 1j), "f4", "of complex numbers"),
     ],
-    ids=["unknown", "bits", "halves", "order"],
+    ids=["unknown", "bits", "precision", "functions", "routines", "complex"],
 )
 def test_what_there_is_no_operator_for_is_refused_by_name(
     function: Any, kind: str, said: str

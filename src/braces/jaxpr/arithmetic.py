@@ -15,9 +15,9 @@ from braces.dtypes import BOOL, is_float
 from braces.jaxpr.equation import Equation, Rule, Value
 
 SAME = {
-    "abs": "abs", "acos": "arccos", "acosh": "arccosh", "add": "add", "add_any": "add",
+    "acos": "arccos", "acosh": "arccosh", "add": "add", "add_any": "add",
     "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
-    "atanh": "arctanh", "cbrt": "cbrt", "ceil": "ceil", "complex": "complex", "conj": "conj",
+    "atanh": "arctanh", "cbrt": "cbrt", "ceil": "ceil", "complex": "complex",
     "cos": "cos", "cosh": "cosh", "digamma": "digamma", "eq": "equal", "erf": "erf",
     "erf_inv": "erfinv", "erfc": "erfc", "exp": "exp", "exp2": "exp2", "expm1": "expm1",
     "floor": "floor", "imag": "imag", "lgamma": "lgamma", "real": "real",
@@ -34,13 +34,28 @@ BITWISE = {"and": "and", "or": "or", "xor": "xor", "not": "invert"}
 """What primitives of bools and of bits are called as operators, behind `bitwise_`."""
 REDUCTIONS = {
     "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min",
-    "reduce_and": "all", "reduce_or": "any",
 }  # fmt: skip
 
 
 def same(op_type: str, e: Equation, *values: Value) -> Var:
     """One operator of the same operands."""
     return one(op_type, *map(e.lift, values))
+
+
+def size_of(e: Equation, x: Value) -> Var:
+    """Numbers without their sign; of complex ones, how far they are from zero."""
+    var = e.lift(x)
+    if var.dtype.kind != "c":
+        return one("abs", var)
+    return one("hypot", one("real", var), one("imag", var))
+
+
+def conjugate(e: Equation, x: Value) -> Var:
+    """Complex conjugates; JAX makes complex numbers of real ones."""
+    var = e.lift(x)
+    if var.dtype.kind == "c":
+        return one("conj", var)
+    return one("complex", var, one("zeros_like", var))
 
 
 def logic(name: str, e: Equation, *values: Value) -> Var:
@@ -124,13 +139,6 @@ def clamp(e: Equation, low: Value, x: Value, high: Value) -> Var:
     return one("minimum", one("maximum", e.lift(x), e.lift(low)), e.lift(high))
 
 
-def rounded(e: Equation, x: Value) -> Var:
-    """The nearest integer, the even one of two."""
-    if int(e.params["rounding_method"]) != 1:
-        e.refuse("which rounds halves away from zero")
-    return same("round", e, x)
-
-
 def reduction(op_type: str, e: Equation, x: Value) -> Var:
     """A reduction over axes, in the dtype of JAX."""
     made = one(op_type, e.lift(x), axis=tuple(e.params["axes"]))
@@ -177,15 +185,16 @@ ARITHMETIC: Mapping[str, Rule] = {
     **_named(reduction, REDUCTIONS),
     **_named(running, {"cumsum": "cumsum", "cumprod": "cumprod"}),
     **_named(best, {"argmax": "argmax", "argmin": "argmin"}),
+    "abs": size_of,
     "bitcast_convert_type": bitcast,
     "clamp": clamp,
+    "conj": conjugate,
     "convert_element_type": convert,
     "div": divide,
     "dot_general": contraction,
     "integer_pow": integer_power,
     "pow": power,
     "rem": remainder,
-    "round": rounded,
     "select_n": select,
     "shift_right_logical": shift_bits_down,
 }

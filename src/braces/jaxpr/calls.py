@@ -98,8 +98,10 @@ def _block_name(name: str) -> str:
 # ---- branches --------------------------------------------------------------------------------
 
 
-def cond(e: Equation, index: Value, *values: Value) -> tuple[Var, ...]:
-    """A switch; JAX has brought its index into range."""
+def cond(e: Equation, index: Value, *values: Value) -> Sequence[Var]:
+    """A switch; JAX has brought its index into range. What is known is put in its place."""
+    if not isinstance(index, Var):
+        return [*map(e.lift, e.call(e.params["branches"][int(index)], values))]
     cases = [
         _block(e, (), lambda runner, _, branch=branch: _run(runner, branch, values))
         for branch in e.params["branches"]

@@ -32,7 +32,7 @@ from braces.jaxpr.equation import (
     source_of,
     written_at,
 )
-from braces.jaxpr.rules import RULES
+from braces.jaxpr.rules import RULES, WHY
 from braces.lazy import extend
 
 
@@ -139,7 +139,7 @@ class Importer:
     def _append(self, equation: Equation, values: list[Value]) -> list[Value]:
         rule = RULES.get(equation.name)
         if rule is None:
-            equation.refuse("for which there is no operator")
+            equation.refuse(WHY.get(equation.name, "for which there is no operator"))
         made = rule(equation, *values)
         found: list[Value] = [made] if isinstance(made, Var | np.ndarray) else list(made)
         _check(equation, found)

@@ -43,9 +43,14 @@ def gather(e: Equation, x: Value, indices: Value) -> Var:
     attrs["mode"] = _mode(e)
     filled, nan = e.params["fill_value"], e.dtype.kind in "fcV"
     usual = filled is None or (nan and np.isnan(filled))
-    if attrs["mode"] == "fill" and not usual:
-        e.refuse(f"with {e.params['fill_value']} for what is out of range")
-    return one("lax_gather", e.lift(x), e.lift(indices), **attrs)
+    taken = one("lax_gather", e.lift(x), e.lift(indices), **attrs)
+    if attrs["mode"] == "clip" or usual:
+        return taken
+    there = one(
+        "lax_gather", one("ones_like", e.lift(x), dtype="int32"), e.lift(indices), **attrs
+    )
+    number = e.lift(np.asarray(filled, e.dtype))
+    return one("where", one("equal", there, e.lift_number(1)), taken, number)
 
 
 def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Value) -> Var:
@@ -56,6 +61,46 @@ def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Valu
     for ours, theirs in zip((*SCATTERED, *BATCHING), names, strict=True):
         attrs[ours] = tuple(map(int, getattr(numbers, theirs)))
     return one("lax_scatter", *values, **attrs, reduction=reduction, mode=_mode(e))
+
+
+def put(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
+    """Parts put to places."""
+    if e.params["update_jaxpr"] is not None:
+        e.refuse("with what a function makes of each part")
+    return scatter("set", e, x, indices, updates)
+
+
+def scatter_mul(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
+    """Parts multiplied at places: taken, multiplied and put where each place is there once."""
+    if not _once(e, indices):
+        return scatter("mul", e, x, indices, updates)
+    there = _taken(e, x, indices, updates)
+    return scatter("set", e, x, indices, one("multiply", there, e.lift(updates)))
+
+
+def _once(e: Equation, indices: Value) -> bool:
+    """Whether no place is there twice."""
+    return e.params["unique_indices"] or all(size == 1 for size in indices.shape[:-1])
+
+
+def _taken(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
+    """What is at the places that a scatter puts to."""
+    numbers, var = e.params["dimension_numbers"], e.lift(x)
+    windows = tuple(map(int, numbers.update_window_dims))
+    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    sizes = iter([updates.shape[axis] for axis in windows])
+    return one(
+        "lax_gather",
+        var,
+        e.lift(indices),
+        offset_dims=windows,
+        collapsed_slice_dims=tuple(map(int, numbers.inserted_window_dims)),
+        start_index_map=tuple(map(int, numbers.scatter_dims_to_operand_dims)),
+        slice_sizes=tuple(1 if axis in gone else next(sizes) for axis in range(var.ndim)),
+        operand_batching_dims=tuple(map(int, numbers.operand_batching_dims)),
+        start_indices_batching_dims=tuple(map(int, numbers.scatter_indices_batching_dims)),
+        mode=_mode(e),
+    )
 
 
 def scatter_sub(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
@@ -72,9 +117,10 @@ PLACES: Mapping[str, Rule] = {
     "dynamic_slice": cut_out,
     "dynamic_update_slice": put_in,
     "gather": gather,
-    "scatter": partial(scatter, "set"),
+    "scatter": put,
     "scatter-add": partial(scatter, "add"),
     "scatter-max": partial(scatter, "max"),
     "scatter-min": partial(scatter, "min"),
+    "scatter-mul": scatter_mul,
     "scatter-sub": scatter_sub,
 }

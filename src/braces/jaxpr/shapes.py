@@ -17,7 +17,8 @@ from braces.jaxpr.equation import Equation, Rule, Value
 def broadcast(e: Equation, x: Value) -> Value:
     """Copies along new axes, and along axes of size 1."""
     wanted = e.shape
-    if not isinstance(x, Var) and not x.ndim and wanted and float(x) == x:
+    plain = not isinstance(x, Var) and not x.ndim and x.dtype.kind != "c"
+    if plain and wanted and float(x) == x:
         return one("full", shape=wanted, value=float(x), dtype=e.dtype)
     var = e.lift(x)
     places = e.params["broadcast_dimensions"]
@@ -38,10 +39,9 @@ def reshaped(x: Var, shape: Shape) -> Var:
 
 
 def reshape(e: Equation, x: Value) -> Var:
-    """The same numbers, in order, in another shape."""
-    if e.params["dimensions"] is not None:
-        e.refuse("in another order of axes than their own")
-    return reshaped(e.lift(x), e.shape)
+    """The same numbers in another shape, with their axes in another order before."""
+    order, var = e.params["dimensions"], e.lift(x)
+    return reshaped(var if order is None else one("transpose", var, axes=tuple(order)), e.shape)
 
 
 def squeeze(e: Equation, x: Value) -> Var:

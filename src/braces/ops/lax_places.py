@@ -18,10 +18,13 @@ from braces.errors import suggest
 from braces.lazy import lax
 from braces.ops.gather import of_slices
 from braces.ops.gather_places import putting
+from braces.ops.linear import VarSlots
+from braces.ops.underived import unless
 
 MODES = ("clip", "fill")
 SCATTERED = {
     "set": "scatter", "add": "scatter_add", "min": "scatter_min", "max": "scatter_max",
+    "mul": "scatter_mul",
 }  # fmt: skip
 """What may become of a place, and the function of JAX."""
 
@@ -214,7 +217,7 @@ def lax_scatter(
         scatter_dims_to_operand_dims: The axes of `x` that each position of a place belongs to.
         operand_batching_dims: Axes of `x` of which each entry has places of its own.
         start_indices_batching_dims: The axes of `indices` that belong to those.
-        reduction: `"set"`, `"add"`, `"min"` or `"max"`.
+        reduction: `"set"`, `"add"`, `"min"`, `"max"` or `"mul"`, which has no derivative.
         mode: Of a part that reaches over an end: `"clip"` moves it, `"fill"` leaves it out.
 
     Outputs:
@@ -223,6 +226,7 @@ def lax_scatter(
     Raises:
         ShapeError: The attributes do not fit the shapes.
         DTypeError: The indices are no integers, or the updates have another dtype.
+        GradientError: A derivative of products is wanted.
     """
     numbers = lax.ScatterDimensionNumbers(
         update_window_dims,
@@ -233,3 +237,12 @@ def lax_scatter(
     )
     function = getattr(lax, SCATTERED[reduction])
     return function(x, indices, updates, numbers, mode=mode)
+
+
+def _multiplied(values: VarSlots, attrs: Attrs) -> str | None:
+    del values
+    said = "Say unique_indices=True in JAX where no place is there twice."
+    return said if attrs["reduction"] == "mul" else None
+
+
+unless(lax_scatter, _multiplied, "products")

@@ -14,19 +14,19 @@ from typing import Any, cast
 from braces.builder.append import apply, one
 from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
-from braces.define.completing import KernelOp
 from braces.define.counting import for_each
 from braces.define.decorator import Tensor, op
 from braces.dims import Size, call
 from braces.dtypes import DType
-from braces.errors import GradientError
 from braces.lazy import jnp
 from braces.ops.determinant import of_squares
 from braces.ops.linear import VarSlots
 from braces.ops.precision import widened
 from braces.ops.rules import Backward, floating, real_function
+from braces.ops.underived import unless
 
 SYMMETRIC = ("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[0,2,2]", "x=f64[2,0,0]")
+MORE_VECTORS = "more vectors than values"
 TALL_AND_WIDE = ("x=f64[3,2]", "x=f64[b,2,2]", "x=f64[0,3,2]")
 
 
@@ -283,45 +283,10 @@ def svdvals_gradient(g: Backward) -> dict[str, Var]:
 # ---- what has no derivative ------------------------------------------------------------------
 
 
-def unless(definition: KernelOp, refused: Callable[[Var, Attrs], str | None]) -> None:
-    """Take the derived derivatives, but where there are none.
-
-    Args:
-        definition: The operator.
-        refused: From the input and the attributes to the way out, where there is none.
-    """
-
-    def check(x: Var, attrs: Attrs) -> None:
-        fix = refused(x, attrs)
-        if fix is not None:
-            raise GradientError(
-                f"{definition.type} has no derivative where it gives more vectors than values.",
-                given=f"x: {x.type}",
-                fix=fix,
-            )
-
-    def gradient(g: Backward) -> dict[str, Var]:
-        check(g["x"], g.attrs)
-        given = {f"{slot}_grad": of for slot, of in g.grads.items() if of[0] is not None}
-        operands = cast("dict[str, tuple[Var, ...]]", {"x": (g["x"],), **given})
-        made = apply(f"{definition.type}.vjp", operands, g.attrs, wanted=["x_grad"])
-        return {"x": made["x_grad"][0]}
-
-    def jvp(values: VarSlots, tangents: VarSlots, attrs: Attrs) -> VarSlots:
-        (x,), slots = values["x"], [slot.name for slot in definition.outputs]
-        check(x, attrs)
-        operands = {"x": (x,), "x_tangent": tangents["x"]}
-        wanted = [f"{slot}_tangent" for slot in slots]
-        made = apply(f"{definition.type}.jvp", operands, attrs, wanted=wanted)
-        return {slot: made[f"{slot}_tangent"] for slot in slots}
-
-    definition.gradient(gradient)
-    definition.jvp(jvp)
-
-
-def _not_square(x: Var, attrs: Attrs) -> str | None:
+def _not_square(values: VarSlots, attrs: Attrs) -> str | None:
+    (x,) = values["x"]
     full = attrs["full_matrices"] and x.shape[-1] != x.shape[-2]
     return "Say br.svd(x, full_matrices=False)." if full else None
 
 
-unless(svd, _not_square)
+unless(svd, _not_square, MORE_VECTORS)

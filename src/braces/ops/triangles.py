@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from braces.builder.var import Var
 from braces.define.axes import Attrs, AxisError, AxisMap, Types
 from braces.define.counting import for_each
 from braces.define.decorator import Tensor, op
 from braces.dims import call
 from braces.dtypes import INT32, DType
 from braces.lazy import jnp, lax
+from braces.ops.linear import VarSlots
 from braces.ops.precision import widened
 from braces.ops.rules import floating, real_function
 from braces.ops.spectra import (
+    MORE_VECTORS,
     TALL_AND_WIDE,
     factored,
     factors,
     matrices,
     split_into,
     sweeps,
-    unless,
 )
+from braces.ops.underived import unless
 
 
 def of_triangles(types: Types, attrs: Attrs) -> AxisMap:
@@ -127,9 +128,10 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return made.astype(given.dtype), pivots.astype(INT32), permutation.astype(INT32)
 
 
-def _complete(x: Var, attrs: Attrs) -> str | None:
+def _complete(values: VarSlots, attrs: Attrs) -> str | None:
+    (x,) = values["x"]
     tall = x.shape[-1] != call("max", x.shape[-1], x.shape[-2])
     return "Say br.qr(x)." if attrs["mode"] == "complete" and tall else None
 
 
-unless(qr, _complete)
+unless(qr, _complete, MORE_VECTORS)
