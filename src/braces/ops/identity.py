@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.axes import (
@@ -19,6 +21,7 @@ from braces.define.axes import (
 )
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
+from braces.define.offence import offender_code
 from braces.dims import Dim, Shape, sum_of
 from braces.dtypes import TensorType, Type
 from braces.errors import RunError, ShapeError
@@ -112,7 +115,8 @@ def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
         Traceback (most recent call last):
         ...
         braces.errors.RunError: Sizes are not what they were said to be.
-        ...
+          at: op `ensure_shape_0` (ensure_shape), built at ...
+          given: 3
     """
     return x if tuple(x.shape) == tuple(shape) else jnp.zeros(shape, x.dtype)
 
@@ -133,9 +137,12 @@ def infer_ensure_shape(context: Context, x: TensorType, *, shape: Shape) -> Tens
 
 
 @ensure_shape.checked(RunError, "Sizes are not what they were said to be.")
-def shape_differs(x: Tensor, *, shape: Shape) -> bool:
-    """Whether a size is another one."""
-    return tuple(x.shape) != tuple(shape)
+def shape_differs(x: Tensor, *, shape: Shape) -> Any:
+    """The first size that is another one."""
+    for size, want in zip(x.shape, shape, strict=True):
+        if not size == want:  # noqa: SIM201 - of symbolic sizes JAX decides just this one
+            return offender_code(True, jnp.asarray(size, dtype=np.int32))
+    return False
 
 
 @ensure_shape.gradient
