@@ -177,3 +177,22 @@ def test_rows_of_a_loop_come_back_as_rows(tmp_path: Path) -> None:
         (want,) = br.Executor(mode=mode).run(prog, br.Scope(), feed=feed, fetch=[y])
         (got,) = br.Executor(mode=mode).run(again, br.Scope(), feed=feed, fetch=[y.name])
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+GROWING = """<ir_version: 8, opset_import: ["": 17]>
+g (int64 n, bool go, float[1] x) => (float[m] y) {
+    y = Loop (n, go, x) <body = b (int64 i, bool c, float[k] a) => (bool again, float[l] d) {
+        again = Identity (c)
+        d = Concat <axis = 0> (a, a)
+    }>
+}"""
+
+
+def test_a_loop_whose_memory_grows_is_written_out_where_its_trips_are_known() -> None:
+    proto, x = onnx.parser.parse_model(GROWING), np.array([2.0], "f4")
+    known = {"n": np.int64(3), "go": np.bool_(True)}
+    prog, _ = br.from_onnx(proto, inputs=known)
+    (y,) = br.Executor().run(prog, br.Scope(), feed={"x": x}, fetch=prog.fetches)
+    np.testing.assert_array_equal(y, np.full(8, 2.0, "f4"))
+    with pytest.raises(br.BracesError, match="number of trips that is known"):
+        br.from_onnx(proto)

@@ -30,10 +30,12 @@ class Runner(Protocol):
     Attributes:
         sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
         lengths: The sizes that lists have as arrays.
+        trying: How many attempts go on that may fail; within them none has a second way.
     """
 
     sizes: dict[tuple[str, int | None, int], Size]
     lengths: Lengths
+    trying: int
 
     def lift(self, value: Value) -> Var:
         """A value as a variable."""

@@ -88,6 +88,7 @@ class Reader:
         problems: What could not be read.
         sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
         lengths: The sizes that lists have as arrays.
+        trying: How many attempts go on that may fail; within them none has a second way.
     """
 
     program: Builder
@@ -99,6 +100,7 @@ class Reader:
     sizes: dict[tuple[str, int | None, int], Size] = field(default_factory=dict)
     lengths: Lengths = field(default_factory=Lengths)
     _lifted: dict[tuple[int, int], Lifted] = field(default_factory=dict)
+    trying: int = 0
     _count: int = 0
     _work: int = 0
     _depth: int = 0
@@ -151,6 +153,7 @@ class Reader:
     def tried(self, read: Callable[[], T]) -> T | None:
         """What is read; `None`, and nothing was built or noted, where that cannot be."""
         noted, count = len(self.problems), self._count
+        self.trying += 1
         try:
             with self.attempt():
                 return read()
@@ -160,6 +163,8 @@ class Reader:
             del self.problems[noted:]
             self._count = count
             return None
+        finally:
+            self.trying -= 1
 
     def trial(self, read: Callable[[], T]) -> T | None:
         """What would be read: nothing is built, and nothing noted."""

@@ -2,7 +2,8 @@
 
 A loop whose trips are known from sizes is a counted one, so is one that only a number ends that
 a run tells, else it has a condition; its gradient is ours either way. Sequences that it carries
-become lists of the program, unless their lengths are known because it is written out.
+become lists of the program, unless their lengths are known because it is written out. So it is
+where arrays that it carries change their sizes, if its trips are known.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from braces.builder.program import current_program
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, TensorType, Type
-from braces.errors import ProgramError
+from braces.errors import ProgramError, ShapeError
 from braces.exchange.onnx_in.dtypes import array_of
 from braces.exchange.onnx_in.known import Known, Value
 from braces.exchange.onnx_in.lists import (
@@ -59,6 +60,28 @@ def loop(node: Node) -> tuple[Value, ...]:
     trips = _trips(node, body)
     if _written_out(body, carried, trips):
         return _unrolled(node, body, carried, trips)
+    made, tried = None, node.names.runner.tried
+    if isinstance(trips, int) and trips <= LONGEST_UNROLLED and not node.names.runner.trying:
+        made = tried(lambda: _as_loop(node, body, carried, trips))
+        if made is None:  # sizes may differ from trip to trip, which those of no loop do
+            made = tried(lambda: _unrolled(node, body, carried, trips))
+    if made is not None:
+        return made
+    try:
+        return _as_loop(node, body, carried, trips)
+    except ShapeError as error:
+        raise ProgramError(
+            "A loop must have a number of trips that is known when the model is read, and "
+            f"{LONGEST_UNROLLED} at most, where what it carries changes its type.",
+            given=error.given,
+            fix="Fix what it follows from: sizes= or inputs=.",
+        ) from None
+
+
+def _as_loop(
+    node: Node, body: Any, carried: Sequence[Value], trips: Size | None
+) -> tuple[Value, ...]:
+    """A loop whose trips have one body."""
     init = _init(node, body, carried)
     if trips is not None:
         return _counted(node, body, init, trips)

@@ -128,7 +128,11 @@ def split_up(node: Node) -> tuple[Value, ...]:
         if node.flag("keepdims", default=True):
             return (list[Value](ones),)
         return ([ops.squeeze(part, axis=axis) for part in ones],)
-    parts = ops.split(x, sections=tuple(_parts(node, x, axis, sizes)), axis=axis)
+    sections = tuple(_parts(node, x, axis, sizes))
+    if not isinstance(x.shape[axis], int):  # a run looks whether the parts make it up
+        whole = (*x.shape[:axis], sum(sections), *x.shape[axis + 1 :])
+        x = ops.ensure_shape(x, whole)
+    parts = ops.split(x, sections=sections, axis=axis)
     return (list[Value](parts),)
 
 
