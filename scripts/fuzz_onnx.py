@@ -83,7 +83,7 @@ def fuzz(first: int, count: int, seed: int, limit_s: float) -> f.Outcome:
         Path(made, "here").write_bytes(bytes(64))
         path = Path(made, "case")
         _warm_up([data for _, data in small], path)
-        sys.addaudithook(_reading(made))
+        sys.addaudithook(reading(made))
         f.limit_memory()
         for number in range(first, first + count):
             f.run_case(number, seed, small, path, limit_s, outcome, LOADERS)
@@ -102,7 +102,7 @@ def _warm_up(models: Sequence[bytes], path: Path) -> None:
             load_onnx(path)
 
 
-def _reading(folder: str) -> Any:
+def reading(folder: str) -> Any:
     """What refuses to open files that lie elsewhere."""
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from paddle_programs import image, mlp, normal
 from paddle_writing import Written, stored
 
 import braces as br
 from braces.errors import FileFormatError, ProgramError, ShapeError, UnknownNameError
 
+FUZZ = Path(__file__).parents[2] / "scripts" / "fuzz_paddle.py"
 MODES = ("compile", "interpret")
-RNG = np.random.default_rng(0)
-
-
-def normal(*shape: int) -> Any:
-    return RNG.normal(size=shape).astype(np.float32)
 
 
 def run(folder: Path, feed: Any, mode: str = "compile") -> list[Any]:
@@ -31,25 +30,6 @@ def run(folder: Path, feed: Any, mode: str = "compile") -> list[Any]:
 def close(found: Any, wanted: Any) -> None:
     assert np.shape(found) == np.shape(wanted)
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6)
-
-
-def mlp() -> Written:
-    """Two layers as fluid wrote them: a bias along axis 1, a `scale` in front of a fetch."""
-    p = Written()
-    x = p.feed("x", -1, 3)
-    p.op("mul", {"X": x, "Y": p.weight("fc_0.w_0", normal(3, 4))}, {"Out": "a"},
-         x_num_col_dims=1, y_num_col_dims=1)  # fmt: skip
-    bias = p.weight("fc_0.b_0", normal(4))
-    p.op("elementwise_add", {"X": "a", "Y": bias}, {"Out": "b"}, axis=1)
-    p.op("relu", {"X": "b"}, {"Out": "c"})
-    p.op("dropout", {"X": "c"}, {"Out": "d", "Mask": "m"}, dropout_prob=0.25, is_test=True,
-         dropout_implementation=b"downgrade_in_infer")  # fmt: skip
-    p.op("matmul_v2", {"X": "d", "Y": p.weight("fc_1.w_0", normal(2, 4))}, {"Out": "e"},
-         trans_x=False, trans_y=True)  # fmt: skip
-    p.op("softmax", {"X": "e"}, {"Out": "f"}, axis=-1)
-    p.op("scale", {"X": "f"}, {"Out": "save_infer_model/scale_0"}, scale=1.0, bias=0.0)
-    p.fetch("save_infer_model/scale_0")
-    return p
 
 
 def mlp_by_numpy(p: Written, x: Any) -> Any:
@@ -109,38 +89,8 @@ def test_a_program_that_was_read_trains(mode: str, tmp_path: Path) -> None:
     assert last < first
 
 
-def image(p: Written) -> None:
-    """A convolution, batch norm, pools, a resize, and shapes that are computed."""
-    x = p.feed("x", -1, 3, 6, 6)
-    w = p.weight("conv.w", normal(4, 3, 3, 3))
-    p.op("conv2d", {"Input": x, "Filter": w}, {"Output": "a"}, strides=[1, 1], paddings=[1, 1],
-         dilations=[1, 1], groups=1)  # fmt: skip
-    given = {"Scale": p.weight("bn.s", normal(4)), "Bias": p.weight("bn.b", normal(4))}
-    given["Mean"] = p.weight("bn.mean", normal(4))
-    given["Variance"] = p.weight("bn.var", normal(4) ** 2 + 1)
-    made = {"Y": "b", "MeanOut": "bn.mean", "VarianceOut": "bn.var"}
-    p.op("batch_norm", {"X": "a", **given}, made, is_test=True, epsilon=1e-5)
-    p.op("hard_swish", {"X": "b"}, {"Out": "c"}, threshold=6.0, scale=6.0, offset=3.0)
-    p.op("pool2d", {"X": "c"}, {"Out": "d"}, pooling_type=b"max", ksize=[2, 2], strides=[2, 2],
-         paddings=[0, 0])  # fmt: skip
-    p.op("nearest_interp_v2", {"X": "d"}, {"Out": "e"}, scale=[2.0, 2.0], align_corners=False,
-         out_h=-1, out_w=-1)  # fmt: skip
-    p.op("pool2d", {"X": "e"}, {"Out": "f"}, pooling_type=b"avg", ksize=[1, 1], adaptive=True)
-    p.op("shape", {"Input": "f"}, {"Out": "s"})
-    p.op(
-        "slice", {"Input": "s"}, {"Out": "n"}, axes=[0], starts=[0], ends=[1], decrease_axis=[0]
-    )
-    p.op("fill_constant", {}, {"Out": "c4"}, shape=[1], dtype=2, value=4.0)
-    p.op("reshape2", {"X": "f", "ShapeTensor": ["n", "c4"]}, {"Out": "g", "XShape": "g.x"},
-         shape=[-1, 4])  # fmt: skip
-    p.op("reduce_sum", {"X": "g"}, {"Out": "h"}, dim=[], reduce_all=False, keep_dim=False)
-    p.var("h", 1)
-    p.fetch("g", "h")
-
-
 def test_images_and_shapes_that_are_computed_agree_with_numpy(tmp_path: Path) -> None:
-    p, x = Written(), normal(2, 3, 6, 6)
-    image(p)
+    p, x = image(), normal(2, 3, 6, 6)
     folder, w = p.save(tmp_path), p.weights
     wide = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     views = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), axis=(2, 3))
@@ -291,18 +241,11 @@ def test_what_is_no_program_says_what_would_be(tmp_path: Path) -> None:
         br.from_paddle(tmp_path)
 
 
-def test_random_damage_is_refused_or_becomes_a_program(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    p = Written()
-    image(p)
-    data, folder = p.desc.SerializeToString(), p.save(tmp_path)
-    for _ in range(60):
-        damaged = bytearray(data)
-        for _ in range(rng.integers(1, 4)):
-            damaged[rng.integers(len(damaged))] = rng.integers(256)
-        (folder / "net.pdmodel").write_bytes(bytes(damaged))
-        try:
-            prog, _ = br.from_paddle(folder)
-        except br.BracesError:
-            continue
-        br.verify(prog)
+def test_random_damage_is_refused_or_becomes_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, str(FUZZ), "--count", "120", "--seed", "1"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 findings" in done.stdout

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paddle_programs import branching, growing, normal, number, tagger
 from paddle_writing import Written
-from test_from_paddle import close, normal, run
+from test_from_paddle import close, run
 
 import braces as br
 from braces.errors import ProgramError
@@ -18,41 +19,11 @@ MODES = ("compile", "interpret")
 pytestmark = pytest.mark.unoptimized
 
 
-def number(p: Written, name: str, value: float, dtype: int = 3) -> str:
-    return p.op("fill_constant", {}, {"Out": name}, shape=[1], dtype=dtype, value=value)
-
-
-def growing(p: Written) -> None:
-    """While i < n: x = tanh(x w), written behind the others; an array begins in the loop."""
-    x, n = p.feed("x", -1, 3), p.feed("n", 1, dtype="int64")
-    w = p.weight("w", normal(3, 3))
-    p.desc.blocks[0].vars.add(name="rows").type.type = 13
-    p.op("assign_value", {}, {"Out": "late"}, shape=[1], dtype=5, fp32_values=[1.77113e27])
-    p.op("less_than", {"X": number(p, "i", 0.0), "Y": n}, {"Out": "going"})
-    with p.block() as body:
-        p.op("matmul_v2", {"X": x, "Y": w}, {"Out": "product"})
-        p.op("tanh", {"X": "product"}, {"Out": x})
-        p.op("lod_array_length", {"X": "rows"}, {"Out": "count"})
-        p.op("write_to_array", {"X": x, "I": "count"}, {"Out": "rows"})
-        p.op("assign", {"X": "product"}, {"Out": "late"})
-        p.op("increment", {"X": "i"}, {"Out": "i"}, step=1.0)
-        p.op("less_than", {"X": "i", "Y": n}, {"Out": "going"})
-    outs = {"Out": [x, "i", "going", "rows", "late"], "StepScopes": "scopes"}
-    p.op("while", {"Condition": "going", "X": [x, w, n]}, outs, sub_block=body)
-    p.op("scale", {"X": "i"}, {"Out": "last"}, scale=1.0, bias=-1.0)
-    p.op("read_from_array", {"X": "rows", "I": "last"}, {"Out": "read"})
-    p.op("slice", {"Input": "rows"}, {"Out": "second"}, axes=[0], starts=[1], ends=[2],
-         decrease_axis=[0])  # fmt: skip
-    p.op("tensor_array_to_tensor", {"X": "rows"}, {"Out": "all"}, axis=0, use_stack=True)
-    p.fetch(x, "read", "second", "all", "late")
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_a_while_with_an_array_that_begins_in_it_agrees_with_numpy(
     mode: str, tmp_path: Path
 ) -> None:
-    p, x = Written(), normal(2, 3)
-    growing(p)
+    p, x = growing(), normal(2, 3)
     wanted, given = [x], {"x": x, "n": [3]}
     for _ in range(3):
         wanted.append(np.tanh(wanted[-1] @ p.weights["w"]))
@@ -80,35 +51,9 @@ def test_a_while_with_an_array_that_begins_in_it_agrees_with_numpy(
     np.testing.assert_allclose(found[1, 2], (ends[0] - ends[1]) / 2e-2, rtol=1e-3, atol=1e-5)
 
 
-def branching(p: Written) -> None:
-    """Two blocks chosen between by `select_input`, of two results; and a block of a Switch."""
-    x, c = p.feed("x", -1, 3), p.feed("c", 1, dtype="bool")
-    p.op("scale", {"X": x}, {"Out": "kept"}, scale=1.0, bias=0.0)
-    p.op("logical_not", {"X": c}, {"Out": "not"})
-    for asked, kind, side in ((c, "exp", "yes"), ("not", "tanh", "no")):
-        with p.block() as body:
-            p.op(kind, {"X": x}, {"Out": f"{side}.t"})
-            p.op("assign", {"X": f"{side}.t"}, {"Out": f"{side}.0"})
-            p.op("scale", {"X": f"{side}.t"}, {"Out": f"{side}.1"}, scale=2.0, bias=0.0)
-            p.desc.blocks[body.at].vars.add(name=f"{side}.t")
-        made = {"Out": [f"{side}.0", f"{side}.1"]}
-        p.op("conditional_block", {"Cond": asked, "Input": x}, made, sub_block=body,
-             is_scalar_condition=True)  # fmt: skip
-    with p.block() as body:
-        p.op("square", {"X": x}, {"Out": "kept"})
-    p.op("conditional_block", {"Cond": c}, {"Out": "kept"}, sub_block=body,
-         is_scalar_condition=True)  # fmt: skip
-    p.op("cast", {"X": c}, {"Out": "mask"}, in_dtype=0, out_dtype=2)
-    for at in range(2):
-        given = {"X": [f"no.{at}", f"yes.{at}"], "Mask": "mask"}
-        p.op("select_input", given, {"Out": f"y{at}"})
-    p.fetch("y0", "y1", "kept")
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_blocks_with_a_condition_become_one_branch(mode: str, tmp_path: Path) -> None:
-    p, x = Written(), normal(2, 3)
-    branching(p)
+    p, x = branching(), normal(2, 3)
     folder = p.save(tmp_path)
     for c, one, kept in ((True, np.exp(x), x**2), (False, np.tanh(x), x)):
         first, second, third = run(folder, {"x": x, "c": [c]}, mode)
@@ -175,25 +120,9 @@ def best_path(x: Any, transition: Any) -> Any:
     return max(product(range(x.shape[1]), repeat=len(x)), key=score)
 
 
-def tagger(p: Written) -> None:
-    """A table, a GRU and a CRF over sequences, and their means."""
-    words = p.feed("words", -1, 1, dtype="int64", level=1)
-    p.op("lookup_table", {"W": p.weight("emb", normal(7, 9)), "Ids": words}, {"Out": "e"},
-         padding_idx=0)  # fmt: skip
-    given = {"Weight": p.weight("gru.w", normal(3, 9)), "Bias": p.weight("gru.b", normal(1, 9))}
-    p.op("gru", {"Input": "e", **given}, {"Hidden": "h", "BatchGate": "g"}, is_reverse=True,
-         gate_activation=b"sigmoid", activation=b"tanh", origin_mode=False)  # fmt: skip
-    p.op("mul", {"X": "h", "Y": p.weight("fc.w", normal(3, 4))}, {"Out": "s"})
-    p.op("crf_decoding", {"Emission": "s", "Transition": p.weight("crf", normal(6, 4))},
-         {"ViterbiPath": "path"})  # fmt: skip
-    p.op("sequence_pool", {"X": "h"}, {"Out": "mean"}, pooltype=b"AVERAGE", pad_value=0.0)
-    p.fetch("path", "mean")
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_sequences_are_data_and_lengths(mode: str, tmp_path: Path) -> None:
-    p, lengths = Written(), [4, 1, 0, 3]
-    tagger(p)
+    p, lengths = tagger(), [4, 1, 0, 3]
     words = np.random.default_rng(1).integers(0, 7, (4, 4, 1))
     prog, _ = br.from_paddle(p.save(tmp_path))
     assert prog.feeds == ("words", "words.lengths")

@@ -40,7 +40,10 @@ def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> byt
     """
     check_regular(path)
     with open(path, "rb") as file:
-        data = file.read(limit + 1)
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(min(size, limit) + 1)  # as much is set aside as is asked for
+        if size < len(data) <= limit:  # of /proc, say
+            data += file.read(limit + 1 - len(data))
     if len(data) > limit:
         raise FileFormatError(f"{os.fspath(path)} is larger than {limit} bytes.")
     return data
