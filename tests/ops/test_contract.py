@@ -73,11 +73,12 @@ def assert_close(got: Any, want: Any, tolerance: float, what: str) -> None:
     )
 
 
-def assert_type(got: Any, var: Var, sizes: Mapping[str, int]) -> None:
-    """A result of a kernel has the inferred type of its variable, as runs have it."""
+def assert_type(got: Any, var: Var, sizes: Mapping[str, int], inside: bool = False) -> None:
+    """A result has the inferred type of its variable; that of a kernel as runs have it."""
     type_ = var.type
     assert isinstance(type_, TensorType)
-    want = (carrier_of(type_.dtype), number(type_.shape, sizes))
+    dtype = carrier_of(type_.dtype) if inside else type_.dtype
+    want = (dtype, number(type_.shape, sizes))
     assert (got.dtype, got.shape) == want, f"{var.name} is {got.dtype}{got.shape}, not {want}"
 
 
@@ -132,7 +133,9 @@ def assert_types_of_kernel(built: Built, sizes: Mapping[str, int]) -> None:
     case = built.case
     attrs = numbered(case.attrs, sizes)
     structs = {
-        slot: tuple(jax.ShapeDtypeStruct(number(t.shape, sizes), t.dtype) for t in types)
+        slot: tuple(
+            jax.ShapeDtypeStruct(number(t.shape, sizes), carrier_of(t.dtype)) for t in types
+        )
         for slot, types in case.types.items()
     }
     with jax.enable_x64(True):
@@ -140,7 +143,7 @@ def assert_types_of_kernel(built: Built, sizes: Mapping[str, int]) -> None:
     assert found.keys() == built.outputs.keys()
     for slot, vars_ in built.outputs.items():
         for struct, var in zip(found[slot], vars_, strict=True):
-            assert_type(struct, var, sizes)
+            assert_type(struct, var, sizes, inside=True)
 
 
 # ---- values ----------------------------------------------------------------------------------
