@@ -199,11 +199,12 @@ def test_what_would_silently_have_no_gradient_is_refused() -> None:
         with pytest.raises(br.GradientError, match=r"(?s)`w` moves an output.*add_input\(w\)"):
             captures(x)
         assert str(prog) == before
-        wide = w * 1.0
+        wide, still = w * 1.0, br.stop_gradient(w) * 2.0
 
         @br.custom_gradient
         def stops(x: br.Var) -> Any:
-            return x * br.stop_gradient(wide) + br.constant(1.0), lambda g: g * wide
+            kept = br.stop_gradient(wide) * still
+            return x * kept + br.constant(1.0), lambda g: g * wide
 
         assert br.gradients(br.sum(stops(x)), w) == [None]
 

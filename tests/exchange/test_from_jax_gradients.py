@@ -115,6 +115,28 @@ def tripled(x: Any) -> Any:
     return jnp.tanh(x), lambda g: (3.0 * g * (1.0 - jnp.tanh(x) ** 2),)
 
 
+WEIGHTS = np.arange(60.0, dtype="f4").reshape(3, 20) / 60
+
+
+@jax.custom_vjp
+def weighted(x: Any) -> Any:
+    """What closes over weights, which are no arguments."""
+    return x @ WEIGHTS
+
+
+weighted.defvjp(lambda x: (weighted(x), None), lambda _, g: (g @ WEIGHTS.T * 2.0,))
+
+
+def around_a_rule(x: Any) -> Any:
+    """A rule that closes over values which have no gradient."""
+    mask, scale = x > 0.5, lax.stop_gradient(x.sum())
+    inner = jax.custom_vjp(lambda z: jnp.where(mask, jnp.sin(z), 0.0) * scale)
+    inner.defvjp(
+        lambda z: (inner(z), z), lambda z, g: (jnp.where(mask, g * jnp.cos(z), g) * scale,)
+    )
+    return inner(x * x)
+
+
 def in_a_scan(x: Any) -> Any:
     def step(h: Any, row: Any) -> Any:
         return clip_gradient(straight(h * 1.5) + row, 2.0), grown(row)
@@ -142,6 +164,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "grown": grown,
     "applied": lambda x: applied(lambda x: jnp.sin(x) * x, x),
     "waved": waved,
+    "around": around_a_rule,
+    "weighted": weighted,
     "tripled": lambda x: tripled(x) * x,
     "scan": in_a_scan,
     "branch": in_a_branch,
@@ -169,7 +193,9 @@ def test_values_gradients_and_second_order_are_those_of_jax(name: str) -> None:
     def slope(x: Any) -> Any:
         return jnp.sum(jnp.sin(jax.grad(total)(x)))
 
-    prog, _ = br.from_jax(total, X)
+    prog, values = br.from_jax(total, X)
+    scope = br.Scope()
+    scope.update(values)
     with prog:
         x = prog.var("x")
         (first,) = br.gradients(prog.var("out"), x)
@@ -179,7 +205,7 @@ def test_values_gradients_and_second_order_are_those_of_jax(name: str) -> None:
     if name in ONCE or second is None:
         del wanted[2], fetch[2]
     for mode in ("compile", "interpret"):
-        got = br.Executor(mode=mode).run(prog, br.Scope(), {"x": X}, fetch)
+        got = br.Executor(mode=mode).run(prog, scope, {"x": X}, fetch)
         for one, want in zip(got, wanted, strict=True):
             np.testing.assert_allclose(one, want, rtol=2e-5, atol=2e-5)
 
@@ -216,6 +242,15 @@ def test_what_a_rule_and_its_function_share_is_computed_once_and_kept() -> None:
 
 
 def test_a_rule_that_cannot_be_read_is_said_with_its_function() -> None:
+    def around(x: Any) -> Any:
+        s = x.sum()
+        inner = jax.custom_vjp(lambda z: z * s)
+        inner.defvjp(lambda z: (z * s, None), lambda _, g: (g,))
+        return inner(x)
+
+    with pytest.raises(br.ProgramError, match="a gradient of its own, and reads"):
+        br.from_jax(around, X)
+
     @jax.custom_vjp
     def wrong(x: Any) -> Any:
         return x * 2.0

@@ -32,7 +32,7 @@ from braces.frontend.construct import SubBlock, located, outer_var
 from braces.frontend.guard import building
 from braces.frontend.tree import rebuild, values
 from braces.ir.names import check_name
-from braces.ir.records import VALUE, Body
+from braces.ir.records import Body
 from braces.ir.walk import free_names, rename_body
 from braces.ops.control.building import (
     append_plain_block,
@@ -40,7 +40,7 @@ from braces.ops.control.building import (
     free_block_name,
 )
 from braces.ops.control.cotangents import differentiable
-from braces.passes.directions import leading_to, reachable
+from braces.passes.directions import moves, reachable
 
 __all__ = ["create_custom_gradient", "custom_gradient"]
 
@@ -229,7 +229,7 @@ def _refuse_captured(block: ForwardBlock) -> None:
     for name in (*free_names(body), *(ends - body.vars.keys())):
         if name in inputs or not differentiable(block.outer.type_of(name)):
             continue
-        if not ends.isdisjoint(reachable(body, {name})) and _moves(block.outer, name):
+        if not ends.isdisjoint(reachable(body, {name})) and moves(block.outer, name):
             raise GradientError(
                 f"`{name}` moves an output of the block, and is no input of it, so the "
                 "gradient cannot say its cotangent.",
@@ -237,19 +237,6 @@ def _refuse_captured(block: ForwardBlock) -> None:
                 fix=f"Make it an input: an argument of the function, or add_input({name}); or "
                 f"read br.stop_gradient({name}), where it shall have no gradient here.",
             )
-
-
-def _moves(table: SymbolTable, name: str) -> bool:
-    """Whether a variable is, or is computed from, what gradients can be with respect to."""
-    owner = table.table_of(name)
-    assert owner is not None
-    info = owner.vars[name]
-    if info.kind != VALUE:
-        return differentiable(info.type) and (info.trainable or not info.persistable)
-    ops = leading_to(owner, [name])
-    read = {one for op in ops for one in op.reads()}
-    made = {one for op in ops for one in op.binds()}
-    return any(_moves(owner, one) for one in read - made)
 
 
 # ---- the functions ---------------------------------------------------------------------------

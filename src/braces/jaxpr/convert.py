@@ -92,14 +92,23 @@ class Importer:
 
     def _brought(self, array: Any) -> Value:
         """An array that a jaxpr brings along: itself, or the variable that holds it."""
-        kept = self.whole.keep(array) if self.whole is not None else None
+        if isinstance(array, Var):
+            return array
+        kept = self._kept(array)
         return np.asarray(array) if kept is None else kept
+
+    def _kept(self, array: Any) -> Var | None:
+        """The variable that holds an array, where it is no constant."""
+        kept = self.whole.keep(array) if self.whole is not None else None
+        if kept is not None and self.whole is not None:
+            self.whole.brought.add(kept.name)
+        return kept
 
     def lift(self, value: Value) -> Var:
         """A value as a variable; a number becomes a constant, once."""
         if isinstance(value, Var):
             return value
-        kept = self.whole.keep(value) if self.whole is not None else None
+        kept = self._kept(value)
         if kept is not None:
             return kept
         literal = Literal.of(value)

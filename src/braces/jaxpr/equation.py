@@ -50,11 +50,13 @@ class Whole:
         keep: From an array that is written out to a variable that holds it; `None` where it is
             small enough to be a constant.
         problems: What could not be read.
+        brought: The variables that hold arrays which functions close over.
     """
 
     program: Builder
     keep: Callable[[Array], Var | None]
     problems: list[Problem] = field(default_factory=list[Problem])
+    brought: set[str] = field(default_factory=set[str])
 
 
 class Runner(Protocol):

@@ -27,11 +27,13 @@ from braces.builder.program import current_program
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import is_float
+from braces.errors import ProgramError
 from braces.ir.records import Body, Literal, Op
 from braces.jaxpr.equation import Equation, Runner, Value
 from braces.jaxpr.tracing import closed_jaxpr
 from braces.lazy import jax
 from braces.ops.control.building import build_block, build_custom_gradient
+from braces.passes.directions import moves
 
 DEEPEST = 4
 """Gradients within gradients that are kept."""
@@ -54,8 +56,12 @@ def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> l
         e: The equation that calls it.
         runner: What appends to the block that is built.
         values: The arguments.
+
+    Raises:
+        ProgramError: The function closes over what its rule gives no cotangent.
     """
     closed, ends = e.params["call_jaxpr"], _ends(e)
+    _refuse_closed_over(e, values)
     found = runner.run(closed.jaxpr, closed.consts, values)
     made = [runner.lift(value) for value in found]
     passed, ways = [made[at] for at in ends], _ways(e, values)
@@ -68,7 +74,8 @@ def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> l
         inner.standing[_call_of(e, values)] = here
         rule = _pullback(e, [at for at, _ in ways], ends)
         given = [*values, *params[len(ends) :]]
-        return [inner.lift(value) for value in inner.run(rule.jaxpr, rule.consts, given)]
+        consts = [_brought(e, array, values) for array in rule.consts]
+        return [inner.lift(value) for value in inner.run(rule.jaxpr, consts, given)]
 
     body = build_block(list(map(tensor_type, passed)) * 2, build)
     body = _with_residuals(current_program().current, body)
@@ -124,6 +131,43 @@ def _pullback(e: Equation, ways: Sequence[int], ends: Sequence[int]) -> Any:
     name = e.params["call_jaxpr"].jaxpr.debug_info.func_name
     closed, _ = closed_jaxpr(f"The gradient of `{name}`", pulled, (structs, results))
     return closed
+
+
+def _brought(e: Equation, array: Any, values: Sequence[Value]) -> Any:
+    """An array that a rule closes over; one of the function around it is a value here.
+
+    Raises:
+        ProgramError: That is not known.
+    """
+    if not isinstance(array, _library().core.Tracer):
+        return array
+    places = range(e.params["num_consts"])
+    found = [values[at] for at in places if e.eqn.invars[at] is getattr(array, "val", None)]
+    if not found:
+        raise _closed_over(e)
+    return found[0]
+
+
+def _refuse_closed_over(e: Equation, values: Sequence[Value]) -> None:
+    """Refuse what is closed over and would have a gradient, which JAX refuses, too.
+
+    Arrays that JAX sees as constants have none.
+    """
+    table, whole = current_program().current, e.runner.whole
+    constants = set[str]() if whole is None else whole.brought
+    for value in values[: e.params["num_consts"]]:
+        if not isinstance(value, Var) or value.name in constants:
+            continue
+        if is_float(value.dtype) and moves(table, value.name):
+            raise _closed_over(e)
+
+
+def _closed_over(e: Equation) -> ProgramError:
+    name = e.params["call_jaxpr"].jaxpr.debug_info.func_name
+    return ProgramError(
+        f"`{name}` has a gradient of its own, and reads a value of the function around it.",
+        fix=f"Give it to `{name}` as an argument, as JAX asks for, or stop its gradient.",
+    )
 
 
 def _library() -> Any:

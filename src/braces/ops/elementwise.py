@@ -323,6 +323,8 @@ def stop_gradient(x: Tensor) -> Tensor:
 
         out = x
 
+    For another gradient than none there is `br.custom_gradient`.
+
     Inputs:
         x: any[*shape].
 

@@ -243,6 +243,8 @@ def gradients(
 
         grads[i] = sum over targets y: (dy / d inputs[i])^T target_gradient of y
 
+    Where `br.custom_gradient` wrote a gradient, it is that one.
+
     Args:
         targets: Variables, of any shape; a single one stands for a list of it.
         inputs: Variables, differentiable and visible where the targets are; a `VarInfo`, as

@@ -114,6 +114,22 @@ def leading_to(table: SymbolTable, names: Iterable[str]) -> list[Op]:
     return found[::-1]
 
 
+def moves(table: SymbolTable, name: str) -> bool:
+    """Whether gradients can be with respect to something that a visible variable follows from.
+
+    That is data, trainable parameters, and what the owners of blocks bind.
+    """
+    owner = table.table_of(name)
+    assert owner is not None
+    info = owner.vars[name]
+    if info.kind != VALUE:
+        return differentiable(info.type) and (info.trainable or not info.persistable)
+    ops = leading_to(owner, [name])
+    made = {one for op in ops for one in op.binds()}
+    read = {one for op in ops for one in op.reads()} - made
+    return name in following(ops, owner.vars, {one for one in read if moves(owner, one)})
+
+
 def open_blocks(host: SymbolTable) -> list[SymbolTable]:
     """A block, and those around it as long as they are plain; from the inside out."""
     tables = [host]

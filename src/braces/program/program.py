@@ -158,8 +158,9 @@ class Program(Builder, hints.Hinted):
         `results, after, status = function(values, feeds)`: persistable values and feeds by
         name go in; results in the order of the fetches, and the next values of what the program
         updates, come out. `function.check(status)` raises what went wrong, as an index out of
-        range. JAX differentiates it but where a loop's trips only a run knows; gradients of
-        ours in the program, `br.gradients`, are there for those too.
+        range. JAX differentiates it but where a loop's trips only a run knows, and uses the
+        gradients that `br.custom_gradient` wrote; gradients of ours in the program,
+        `br.gradients`, are there for those loops too.
 
         Args:
             fetches: Variables or their names; what the program gives where none are said.
