@@ -58,15 +58,14 @@ def tf_idf(node: Node) -> Var:
         node.refuse("counts texts", "Turn texts into numbers before the model.")
     x = node.var(0)
     columns = 1 + max(map(int, node.attr("ngram_indexes")))
-    length, steps = _length(node, x), 1 + int(node.attr("max_skip_count"))
-    counted = [
-        ops.matmul(_occurrences(x, pool.grams, step), _places(pool.columns, columns))
-        for pool in _pools(node)
-        for step in range(1, 1 + (steps if pool.grams.shape[1] > 1 else 1))
-        if (pool.grams.shape[1] - 1) * step < length
-    ]
-    nothing = ops.cast(ops.zeros_like(x[..., :1]), "float32") * np.zeros(columns, "f4")
-    count = reduce(ops.add, counted, nothing)
+    length, skipped = _length(node, x), int(node.attr("max_skip_count"))
+    count = ops.broadcast_to(np.zeros((), "f4"), (*x.shape[:-1], columns))
+    for pool in _pools(node):
+        wide = pool.grams.shape[1] - 1
+        steps = min(skipped, (length - 1) // wide - 1) if wide else 0
+        for step in range(1, 2 + steps):
+            found = _occurrences(x, pool.grams, step)
+            count = ops.scatter_add(count, pool.columns, found, axis=-1)
     mode, weights = node.attr("mode"), node.attr("weights")
     if mode == "IDF":
         count = ops.minimum(count, 1.0)
@@ -106,13 +105,12 @@ def _occurrences(x: Var, grams: Array, step: int) -> Var:
     return ops.sum(ops.cast(reduce(ops.logical_and, found), "float32"), axis=-2)
 
 
-def _places(columns: Array, width: int) -> Array:
-    """A matrix that brings counts to their places."""
-    return np.eye(width, dtype="f4")[columns]
-
-
 # ---- trees -----------------------------------------------------------------------------------
 
+DEEPEST = 512
+"""Each level of a tree is a few operators."""
+MOST_MEMBERS = 1 << 24
+"""Each node has room for as many numbers as any has."""
 MEMBER = 6
 TESTS: Mapping[int, Callable[..., Var]] = {
     0: ops.less_equal, 1: ops.less, 2: ops.greater_equal, 3: ops.greater, 4: ops.equal,
@@ -163,8 +161,8 @@ def _depth(node: Node, following: tuple[Array, Array], roots: Array, nodes: int)
     level, depth = np.unique(roots), 0
     while len(level := level[level < nodes]):
         depth += 1
-        if depth > nodes:
-            node.refuse("has a tree that goes round in circles")
+        if depth > min(nodes, DEEPEST):
+            node.refuse(f"has a tree that goes in circles, or is deeper than {DEEPEST}")
         level = np.unique(np.concatenate([each[level] for each in following]))
     return depth
 
@@ -179,7 +177,10 @@ def _members(node: Node, modes: Array) -> Array | None:
     if len(ends) != len(asking):
         node.refuse("has other numbers of sets and of nodes that ask for them")
     sets = np.split(flat, ends + 1)[:-1]
-    found = np.full((len(modes), max(map(len, sets))), np.nan, flat.dtype)
+    widest = max(map(len, sets))
+    if len(modes) * widest > MOST_MEMBERS:
+        node.refuse(f"asks for one of {widest} numbers, in one of {len(modes)} nodes")
+    found = np.full((len(modes), widest), np.nan, flat.dtype)
     for at, numbers in zip(asking, sets, strict=True):
         found[at, : len(numbers)] = numbers
     return found
