@@ -47,8 +47,11 @@ def to_stablehlo(
     A file called `.mlir` is the module as text, with these arguments and results one by one,
     dicts in the order of their sorted keys. Any other one is what `jax.export` writes:
     `jax.export.deserialize(bytes).call(values, feeds)` runs it. Symbolic sizes of the program
-    stay symbolic, so one file serves all batches; where an operator must know a number to be
-    compiled, that is refused, and `sizes` gives it.
+    stay symbolic, so one file serves all batches, each of one or more: a file refuses a size
+    that is 0. A row-wise branch computes its cases on all rows then, of which each keeps its
+    own. Where an operator must know a number to be compiled, that is refused, and `sizes`
+    gives it: windows that slide over padding along a symbolic axis, regions of pictures, and
+    windows that begin at a size and count from the end.
 
     Args:
         program: What is written.
@@ -99,7 +102,7 @@ def _exported(
     }
     translation = Translation(fixed.values())
     symbolic = sorted(dimensions(tuple(t.shape for t in fixed.values())))
-    numbers = SymbolicSizes(sizes, translation.size)
+    numbers = SymbolicSizes(sizes, translation.size, lambda size: translation.shape([size])[0])
     structs = {name: translation.struct(t) for name, t in fixed.items()}
     kept = _kept(function, scope)
 

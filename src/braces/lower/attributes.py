@@ -20,15 +20,31 @@ class SymbolicSizes(Sizes):
     Args:
         numbers: Those that are numbers.
         symbol: From a size to what JAX has for it.
+        ours: From what JAX has to a size.
     """
 
-    def __init__(self, numbers: Mapping[str, int], symbol: Callable[[Size], Any]) -> None:
+    def __init__(
+        self,
+        numbers: Mapping[str, Any],
+        symbol: Callable[[Size], Any],
+        ours: Callable[[Any], Size],
+    ) -> None:
         super().__init__(numbers)
-        self._symbol = symbol
+        self._symbol, self._ours = symbol, ours
+
+    def inside(self, more: Mapping[str, Any]) -> SymbolicSizes:
+        """With sizes that a block has for itself."""
+        found = {name: self._ours(size) for name, size in more.items()}
+        return SymbolicSizes({**self, **found}, self._symbol, self._ours)
 
     def number(self, size: Size) -> Any:
         """A size as JAX has it: a number, or a symbol that stands for one."""
         return self._symbol(substitute(size, self))
+
+
+def sizes_inside(sizes: Sizes, more: Mapping[str, int]) -> Sizes:
+    """Sizes of a run, and those that a block has for itself."""
+    return sizes.inside(more) if isinstance(sizes, SymbolicSizes) else {**sizes, **more}
 
 
 def size_number(size: Size, sizes: Mapping[str, int]) -> int:

@@ -20,7 +20,7 @@ from braces.errors import BracesError, RunError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
 from braces.lower.asking import STOPPED, first_trips, next_end, repeat, scan
-from braces.lower.attributes import Sizes, concrete_attrs, size_number
+from braces.lower.attributes import Sizes, concrete_attrs, size_number, sizes_inside
 from braces.lower.committing import Commits
 from braces.lower.many_draws import ManyDraws
 from braces.lower.telling import told_offence, told_sizes
@@ -291,7 +291,7 @@ class OpLowering:
         env = {name: self.env[name] for name in self.op.captures()}
         env.update(zip(body.params, arguments, strict=True))
         lowerer = (
-            replace(self.lowerer, sizes={**self.lowerer.sizes, **sizes})
+            replace(self.lowerer, sizes=sizes_inside(self.lowerer.sizes, sizes))
             if sizes
             else self.lowerer
         )

@@ -162,6 +162,8 @@ def _kernel_on_cpu(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
     if 0 in (*x.shape, *shape, *out.shape):
         return jnp.zeros(shape, out.dtype)
     of_piece = functools.partial(_kernel_of_piece, windows=windows, shape=shape)
+    if not all(isinstance(size, int) for size in (*x.shape, *out.shape)):
+        return of_piece(x, out)  # how many pieces there are is not known while it is exported
     most = max(LEAST_EXAMPLES, PIECE_BYTES * x.shape[0] // (x.nbytes + out.nbytes))
     even = (n for n in range(most, most // 2, -1) if x.shape[0] % n == 0)
     size = next(even, most)  # else what is left over is compiled, too

@@ -61,7 +61,7 @@ def integers(what: str, *indices: DType) -> None:
 def outside(indices: Indices, size: Any, lowest: Any = None) -> Tensor:
     """For checks: the indices out of range of an axis; negative ones count from its end.
 
-    A size that only the run knows is an array.
+    A size that only the run knows is an array, or a symbol where a program is exported.
     """
     wide = indices.astype(jnp.uint64 if indices.dtype.kind == "u" else jnp.int64)
     wrong = wide >= _like(size, wide)
@@ -72,15 +72,17 @@ def outside(indices: Indices, size: Any, lowest: Any = None) -> Tensor:
 
 def _like(size: Any, indices: Indices) -> Any:
     known = isinstance(size, int)
-    return np.asarray(size, indices.dtype) if known else size.astype(indices.dtype)
+    return np.asarray(size, indices.dtype) if known else jnp.asarray(size, indices.dtype)
 
 
-def from_front(indices: Indices, size: int) -> Tensor:
+def from_front(indices: Indices, size: Any) -> Tensor:
     """Indices as positions within an axis; what is out of range ends up anywhere in it."""
-    narrow = indices.astype(jnp.int32 if size < 2**31 else jnp.int64)
+    small = isinstance(size, int) and size < 2**31
+    narrow = indices.astype(jnp.int32 if small else jnp.int64)
     if indices.dtype.kind != "u":
-        narrow = jnp.where(narrow < 0, narrow + np.asarray(size, narrow.dtype), narrow)
-    return jnp.clip(narrow, 0, max(size - 1, 0)).astype(narrow.dtype)
+        narrow = jnp.where(narrow < 0, narrow + _like(size, narrow), narrow)
+    last = jnp.maximum(_like(size - 1, narrow), 0)
+    return jnp.clip(narrow, 0, max(size - 1, 0) if small else last).astype(narrow.dtype)
 
 
 def of_slices(what: str, x: DType, indices: DType, **attrs: Any) -> DType:

@@ -207,6 +207,24 @@ def _positions(entry: Entry, size: int) -> range:
     return range(*slice(*_as_slice(cast("tuple[int | None, ...]", entry))).indices(size))
 
 
+def is_symbolic(shape: Sequence[Any]) -> bool:
+    """For kernels: whether a size is a symbol, as where a program is exported."""
+    return not all(isinstance(size, int) for size in shape)
+
+
+def as_typed(index: Index) -> tuple[Any, ...]:
+    """An index as one types it."""
+    return tuple(map(_typed, index))
+
+
+def _typed(entry: Entry) -> Any:
+    if isinstance(entry, int):
+        return entry
+    if entry in (WHOLE, NEW):
+        return slice(None) if entry == WHOLE else None
+    return slice(*_as_slice(cast("tuple[int | None, ...]", entry)))
+
+
 def indexed(types: Types, attrs: Attrs) -> AxisMap:
     """Axes that the index takes whole are kept."""
     indices, out, mixed = _cut_indices(types, attrs)
@@ -268,6 +286,8 @@ def getitem(x: Tensor, *, index: Index) -> Tensor:
         ShapeError: There are more entries than axes.
         IndexRangeError: An integer is out of range.
     """
+    if is_symbolic(x.shape):
+        return x[as_typed(index)]
     cut = Cut(tuple(x.shape), index)
     block = lax.slice(x, cut.starts, cut.stops, cut.steps)
     return lax.reshape(lax.rev(block, cut.reversed) if cut.reversed else block, cut.result)
@@ -321,6 +341,8 @@ def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
         DTypeError: The update has another dtype.
         IndexRangeError: An integer is out of range.
     """
+    if is_symbolic(x.shape):
+        return x.at[as_typed(index)].add(update)
     cut = Cut(tuple(x.shape), index)
     block = lax.reshape(update, cut.block)
     block = lax.rev(block, cut.reversed) if cut.reversed else block

@@ -79,7 +79,9 @@ class Windows:
         """Of which windows this place is no padding; `True` where it is that of all."""
         found: Any = True
         starts = self.starts(place)
-        for axis, (low, _) in enumerate(self.pads):
+        for axis, (low, high) in enumerate(self.pads):
+            if not (low or high):
+                continue
             at = starts[axis] + self.steps[axis] * np.arange(counts[axis]) - low
             real = (at >= 0) & (at < shape[axis])
             if not real.all():
@@ -185,8 +187,9 @@ def _largest() -> Callable[[Any, Windows], Any]:
 def positions_of_first(x: Any, windows: Windows) -> Any:
     """Where in the flat array the first of the largest elements of each window is."""
     x = lax.stop_gradient(x)
-    count = math.prod(x.shape)
-    dtype = np.dtype("int32" if count < 2**31 else "int64")
+    count: Any = math.prod(x.shape)
+    small = isinstance(count, int) and count < 2**31  # a symbol where a program is exported
+    dtype = np.dtype("int32" if small else "int64")
     places = jnp.arange(count, dtype=dtype).reshape(x.shape)
 
     def better(one: Any, other: Any) -> Any:
@@ -195,7 +198,7 @@ def positions_of_first(x: Any, windows: Windows) -> Any:
         chosen = jnp.where(equal, at < there, (x > y) | (x != x))
         return jnp.where(chosen, x, y), jnp.where(chosen, at, there)
 
-    nowhere = np.asarray(count, dtype)
+    nowhere = jnp.asarray(count, dtype)
     _, found = windows.reduced((x, places), (smallest(x.dtype), nowhere), better)
     return found
 

@@ -9,6 +9,9 @@ case without rows does not run. What the cases before it gave is handed on and c
 so that nothing is copied or merged. A single case whose rows stay at their places, as a step
 with lengths, has none before it, and is a conditional.
 
+Where the number of rows is a symbol, as where a program is exported, a case is compiled once,
+for all rows at their places, and runs where it has any.
+
 Where each row of a case is computed on its own and nothing can be told of it, no row needs to
 stand in for another: what is made of rows of other cases is left out at the end.
 """
@@ -67,6 +70,16 @@ class LoweredCase:
         return jnp.sum(self.mask, dtype="int32")
 
     @property
+    def total(self) -> Any:
+        """How many rows all cases have: a number, or a symbol for one."""
+        return self.mask.shape[0]
+
+    @property
+    def known(self) -> bool:
+        """Whether that is a number."""
+        return isinstance(self.total, int)
+
+    @property
     def rows(self) -> list[Value]:
         """The rows of all cases."""
         return [self.lowering.read(row.source) for row in self.view.rows]
@@ -80,7 +93,12 @@ class LoweredCase:
     def by_row(self) -> bool:
         """Whether nothing is added up, and each row of the results needs one row alone."""
         size = self.lowering.size
-        if self.view.compact or self.view.sums or any(op.bodies() for op in self.body.ops):
+        if (
+            not self.known
+            or self.view.compact
+            or self.view.sums
+            or any(op.bodies() for op in self.body.ops)
+        ):
             return False
         types = {n: info.type.map_sizes(size) for n, info in self.body.vars.items()}
         for name in self.view.captures:
@@ -134,7 +152,9 @@ def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
         return results
     results, number, least = before or whole.nothing(case), case.number, 0
     for capacity, branch in _branches(case, whole):
-        if capacity > least:
+        if not case.known:
+            results, state = _where(number > 0, branch, results, state)
+        elif capacity > least:
             wanted = (least < number) & (number <= capacity)
             results, state = _where(wanted, branch, results, state)
             least = capacity
@@ -144,9 +164,9 @@ def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
 
 def _branches(case: LoweredCase, whole: _WholeCase) -> list[tuple[int, Branch]]:
     """How many rows the case can run on, and how, from few to all."""
-    total = case.mask.shape[0]
+    total = case.total
     in_place = _in_place(case, whole)
-    if not case.view.compact or case.lowering.is_little(whole.work):
+    if not case.known or not case.view.compact or case.lowering.is_little(whole.work):
         return [(total, in_place)]
     gathered = [(n, _gathered(case, n)) for n in case.lowering.capacities(total)]
     return [*gathered, (total - 1, in_place), (total, _all_rows(case, whole))]
@@ -169,7 +189,7 @@ class _WholeCase:
     @classmethod
     def traced(cls, case: LoweredCase, state: State) -> _WholeCase:
         """Trace a case. Of no rows a maximum, say, does not exist: there a row is assumed."""
-        rows = max(case.mask.shape[0], 1 if case.view.compact else 0)
+        rows = max(case.total, 1) if case.known and case.view.compact else case.total
         given = [jax.ShapeDtypeStruct((rows, *x.shape[1:]), x.dtype) for x in case.rows]
         valid = jax.ShapeDtypeStruct((rows,), "bool")
         code, made = jax.make_jaxpr(case.run, return_shape=True)(valid, given, state)
