@@ -17,7 +17,7 @@ PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test thorough browser format bench report conformance size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test thorough browser format bench report conformance roundtrip size lock stubs proto wheel clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | \
@@ -90,6 +90,9 @@ $(PEERS_READY): $(READY) pyproject.toml
 
 conformance: $(READY) ## all of ONNX's backend suite; writes docs/conformance.md
 	$(VENV)/bin/python scripts/conformance.py
+
+roundtrip: $(READY) ## programs through ONNX and back; writes docs/round_trip.md
+	$(VENV)/bin/python scripts/round_trip.py
 
 size: $(READY) ## lines of code per package
 	@$(VENV)/bin/python scripts/size.py

@@ -40,6 +40,21 @@ def run(found: Any, fed: dict[str, Any], **options: Any) -> list[Any]:
     return made[0]
 
 
+def test_quotients_of_sizes_as_floats_are_not_cut_off() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        mean (float[N, 3] x) => (float[N, 3] y) {
+            shape = Shape <start = 0, end = 1> (x)
+            count = Cast <to = 1> (shape)
+            one = Constant <value = float {1.0}> ()
+            part = Div (one, count)
+            y = Mul (x, part)
+        }"""
+    prog, _ = br.from_onnx(onnx.parser.parse_model(text))
+    x = np.ones((4, 3), "f4")
+    (found,) = br.Executor(mode="interpret").run(prog, br.Scope(), feed={"x": x}, fetch=["y"])
+    np.testing.assert_array_equal(found, x / 4)
+
+
 def test_values_and_sizes_keep_their_names() -> None:
     prog, values = br.from_onnx(model(LAYER))
     assert (prog.feeds, prog.fetches, list(values)) == (("x",), ("y",), ["w"])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from tests.exported import run_model
+from tests.exported import check_exported, run_model
 
 import braces as br
 from braces.exchange.onnx_out import files
@@ -177,6 +177,53 @@ def test_a_training_step_goes_on_from_what_it_gave(tmp_path: Path) -> None:
     assert state.keys() == prog.updates.keys()
     for name, value in state.items():
         np.testing.assert_allclose(value, scope.var(name).value, rtol=1e-4, atol=1e-6)
+
+
+def test_a_training_step_that_comes_back_trains(tmp_path: Path) -> None:
+    prog, _, loss = classifier()
+    exe, scope = initialised(prog)
+    path = tmp_path / "m.onnx"
+    br.to_onnx(prog, path, scope=scope, fetches=[loss], updates=True)
+    again, values = br.from_onnx(path)
+    assert (again.feeds, again.fetches) == (("x", "y"), (loss.name,))
+    assert again.updates.keys() == prog.updates.keys()
+    other, compiled, rng = br.Scope(), br.Executor(), np.random.default_rng(0)
+    other.update(values)
+    for _ in range(3):
+        labels = rng.integers(0, 4, 5).astype("i4")
+        feed = {"x": rng.normal(size=(5, 8)).astype("f4"), "y": labels}
+        (want,) = exe.run(prog, scope, feed=feed, fetch=[loss])
+        (got,) = compiled.run(again, other, feed=feed, fetch=[loss.name])
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    for name in prog.updates:
+        want = scope.var(name).value
+        np.testing.assert_allclose(other.var(name).value, want, rtol=1e-4, atol=1e-6)
+
+
+def test_next_values_of_what_a_model_does_not_have_are_refused(tmp_path: Path) -> None:
+    prog, _, loss = classifier()
+    _, scope = initialised(prog)
+    path = tmp_path / "m.onnx"
+    br.to_onnx(prog, path, scope=scope, fetches=[loss], updates=True)
+    for text in ("[", "[1]", '{"x": 1}', '{"a.w": "nowhere"}', "[" * 100_000):
+        made = model(path)
+        made.metadata_props[0].value = text
+        with pytest.raises(br.FileFormatError, match="next values"):
+            br.from_onnx(made)
+
+
+def test_products_of_nothing_do_not_end_the_process(tmp_path: Path) -> None:
+    with br.Program() as prog:
+        x, y = br.data("x", ["a", 3, 2]), br.data("y", ["e", "a", 2])
+        z, w = br.data("z", ["d", 2, 2]), br.data("w", ["e", 2, 2])
+        fetch = [br.einsum("adb,eab->ade", x, y), br.einsum("dbc,ebc->de", z, w)]
+    feeds = [
+        {"x": np.ones((2, 3, 2)), "y": np.ones((e, 2, 2)), "z": np.ones((d, 2, 2)),
+         "w": np.ones((e, 2, 2))}
+        for d, e in ((1, 0), (0, 0), (2, 3))
+    ]  # fmt: skip
+    feeds = [{name: value.astype("f4") for name, value in feed.items()} for feed in feeds]
+    check_exported(prog, feeds, fetch, tmp_path)
 
 
 def test_numbers_of_trips_that_are_written_make_scans(tmp_path: Path) -> None:

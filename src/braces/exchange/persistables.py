@@ -15,7 +15,8 @@ from braces.ir.records import PARAMETER
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 """What a weight holds."""
-
+UPDATES = "braces.updates"
+"""The entry of a model's metadata that says which output is the next value of which input."""
 LITTLE = 1024
 """Constants of more numbers than this are states of the program, not part of its text."""
 

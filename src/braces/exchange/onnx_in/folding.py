@@ -16,9 +16,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from braces import dims
 from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.dtypes import BOOL, INT64, DType, ListType
+from braces.dtypes import BOOL, INT64, DType, ListType, is_float
 from braces.exchange import sizes
 from braces.exchange.onnx_in.known import MOST_ELEMENTS, Array, Known, Value
 from braces.exchange.onnx_in.node import Node
@@ -34,6 +35,8 @@ def fold(node: Node, inputs: Sequence[Known | None]) -> tuple[Known, ...]:
     rule = FOLDS.get(node.type)
     if rule is None or not all(value is None or value.small for value in inputs):
         return ()
+    if node.type == "Div" and any(value and is_float(value.dtype) for value in inputs):
+        rule = each_number(_quotient)
     arrays = [None if value is None else value.array for value in inputs]
     try:
         with np.errstate(all="ignore"):
@@ -96,6 +99,16 @@ def asking(compute: Callable[..., bool]) -> Callable[..., Known]:
         return Known(np.asarray(each(node, *arrays), np.bool_), BOOL)
 
     return folded
+
+
+def _quotient(x: Number, y: Number) -> Number:
+    """A quotient of floats; of sizes where it comes out even."""
+    if not sizes.symbolic(x, y):
+        return x / y
+    even = dims.divide_exactly(sizes.whole(x), sizes.whole(y))
+    if even is None:
+        raise Unknown
+    return even
 
 
 def _in_turn(compute: Callable[[Number, Number], Number]) -> Fold:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any, cast
@@ -10,8 +11,16 @@ import numpy as np
 
 from braces.builder.program import Builder
 from braces.builder.source import says_where
+from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.errors import BracesError, ProgramError, ShapeError, UnknownNameError, suggest
+from braces.errors import (
+    BracesError,
+    FileFormatError,
+    ProgramError,
+    ShapeError,
+    UnknownNameError,
+    suggest,
+)
 from braces.exchange.names import cleaned, dimension_name, free, give
 from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.dtypes import dtype_named
@@ -21,6 +30,7 @@ from braces.exchange.onnx_in.lists import is_list, stacked
 from braces.exchange.onnx_in.load import admit, load
 from braces.exchange.onnx_in.node import Names
 from braces.exchange.onnx_in.reader import NeedsValue, Reader
+from braces.exchange.persistables import UPDATES
 from braces.exchange.problems import Missing, Problem, unreadable
 from braces.frontend.variables import data
 from braces.program import Program
@@ -44,6 +54,9 @@ def from_onnx(
         sizes: Numbers for symbolic sizes, as `{"N": 1}`.
         inputs: Examples of inputs by name. Where sizes or indices that must be known follow
             from an input, it is no feed of the program, but a constant of that value.
+
+    A training step that `br.to_onnx` wrote with `updates=True` is one again: a run gives the
+    next values of what it updates.
 
     Returns:
         The program, whose `feeds` and `fetches` are in the order of the model's inputs and
@@ -94,7 +107,8 @@ def _read(
     """The program of a model, with these inputs as constants."""
     program = Program()
     left = examples.keys() - fixed.keys()
-    reader = Reader(program, file, bodies.own_functions(proto), left)
+    updates = _updates(proto, file)
+    reader = Reader(program, file, bodies.own_functions(proto), left, updates)
     names = Names(reader, versions)
     with program:
         reader.initializers(names, proto.graph)
@@ -105,10 +119,43 @@ def _read(
                 _declare(reader, names, entry, sizes, examples)
         reader.run(names, proto.graph.node)
         if not reader.problems:
-            _give(reader, names, proto.graph.output)
+            nexts = {*updates.values()}
+            _give(reader, names, [one for one in proto.graph.output if one.name not in nexts])
+            _move(reader, names)
     if reader.problems:
         raise unreadable(reader.problems, file)
     return program, reader.parameters
+
+
+def _updates(proto: Any, file: str) -> dict[str, str]:
+    """Which outputs are the next values of initializers, by the names of these.
+
+    Raises:
+        FileFormatError: The model says that of what it does not have.
+    """
+    given = next((entry.value for entry in proto.metadata_props if entry.key == UPDATES), "{}")
+    weights = {tensor.name for tensor in proto.graph.initializer}
+    outputs = {entry.name for entry in proto.graph.output}
+    try:
+        found = dict[str, str](json.loads(given))
+        known = found.keys() <= weights and outputs.issuperset(found.values())
+    except (ValueError, TypeError, RecursionError):
+        found, known = {}, False
+    if not known:
+        raise FileFormatError(
+            f"{file} says of other names than its own which are next values.",
+            given=f"{UPDATES}: {given:.100}",
+            fix="Take the entry out of the metadata, or write the model anew.",
+        )
+    return found
+
+
+def _move(reader: Reader, names: Names) -> None:
+    """Make outputs that are next values of persistable variables their updates."""
+    for name, output in reader.updates.items():
+        before, after = names.value(name), reader.lift(names.value(output))
+        assert isinstance(before, Var), "what has a next value is a variable"
+        reader.program.update(before, after)
 
 
 def _fixed(example: Any) -> Value:

@@ -84,6 +84,7 @@ class Reader:
         file: What messages call the model.
         functions: Those that the model brings along, by domain and name.
         examples: The names of inputs whose values are given, should they be needed.
+        updates: The outputs that are the next values of initializers, by the names of these.
         parameters: What the parameters of the program hold.
         problems: What could not be read.
         sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
@@ -95,6 +96,7 @@ class Reader:
     file: str
     functions: Mapping[tuple[str, str], Any]
     examples: Collection[str]
+    updates: Mapping[str, str] = field(default_factory=dict)
     parameters: dict[str, Array] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     sizes: dict[tuple[str, int | None, int], Size] = field(default_factory=dict)
@@ -286,8 +288,13 @@ class Reader:
                 names.values[tensor.name] = Missing
                 continue
             trained = array.ndim > 0 and is_float(array.dtype)
-            weight = self.path_of(names, tensor.name) if trained else ""
-            names.values[tensor.name] = Known(array, array.dtype, weight)
+            weight = self.path_of(names, tensor.name)
+            if names.outer is None and tensor.name in self.updates:
+                kind = PARAMETER if trained else STATE
+                made = persistable(self.program, self.parameters, weight, array, kind)
+                names.values[tensor.name] = made
+            else:
+                names.values[tensor.name] = Known(array, array.dtype, weight if trained else "")
 
     # ---- values ------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from braces.errors import ProgramError, UninitializedError, UnknownNameError, su
 from braces.exchange.onnx_out.files import write_model
 from braces.exchange.onnx_out.graph import IR_VERSION, OPSET, Graph, Model, declared
 from braces.exchange.onnx_out.writer import Writer
+from braces.exchange.persistables import UPDATES
 from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import resolve_body
 from braces.lazy import onnx
@@ -24,9 +25,6 @@ from braces.program import Program
 from braces.runtime.fetches import read_fetch
 from braces.runtime.plan import Plan
 from braces.scope import Scope
-
-UPDATES = "braces.updates"
-"""The entry of a model's metadata that says which output is the next value of which input."""
 
 
 @says_where

@@ -1,0 +1,161 @@
+"""The programs of the battery with their gradients, through ONNX and back; and their page.
+
+python scripts/round_trip.py                 all of them; write docs/round_trip.md
+python scripts/round_trip.py --match while   only those with this in their name
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import braces as br
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "control")]
+
+from battery import CASES  # noqa: E402 - the path comes first
+from checking import derive, direction  # noqa: E402
+from tests.exported import run_model  # noqa: E402
+
+PAGE = ROOT / "docs/round_trip.md"
+HEAD = """# Programs through ONNX and back
+
+`make roundtrip` writes each program of the battery, with its gradients and tangents, as a
+model of ONNX, which passes ONNX's checker with `full_check`; runs that in ONNX Runtime
+{runtime}; reads it with `br.from_onnx`; and runs what it read, operator by operator and
+compiled. The battery (`tests/control/battery*.py`) is loops, branches, row-wise branches,
+recurrent steps and blocks, one in the other. What differs is said beside the largest number of
+a result, or beside 1 where that is less; all of it is float64.
+
+{passed} of {total} programs come back to the same values.
+
+| program | nodes | ONNX Runtime | read again, interpreted | compiled |
+|---|--:|--:|--:|--:|
+"""
+SAME = 1e-9
+"""What differs less is the same value, computed in another order."""
+
+
+class Trip(NamedTuple):
+    """A program that was a model.
+
+    Attributes:
+        nodes: How many nodes the model has, those of graphs in it counted.
+        apart: By how much results differ: elsewhere, and read again, in both modes.
+    """
+
+    nodes: int
+    apart: tuple[float, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether all values are the same."""
+        return max(self.apart) <= SAME
+
+
+def apart(wanted: Iterable[Any], found: Iterable[Any]) -> float:
+    """By how much results differ at most."""
+    most = 0.0
+    for want, got in zip(wanted, found, strict=True):
+        if (want.shape, want.dtype) != (got.shape, got.dtype):
+            return float("inf")
+        if want.size:
+            scale = max(1.0, float(np.abs(want).max()))
+            most = max(most, float(np.abs(want - got).max()) / scale)
+    return most
+
+
+def nodes_of(graph: Any) -> int:
+    """How many nodes a graph has, those of graphs in it counted."""
+    inner = (attribute.g for node in graph.node for attribute in node.attribute)
+    return len(graph.node) + sum(map(nodes_of, inner))
+
+
+def travel(name: str) -> tuple[str, Trip]:
+    """Take one program of the battery through ONNX and back."""
+    case = CASES[name]
+    made = derive(case.build, case.feeds[0], case.shapes, second=False)
+    feeds = [
+        {**feed, **{f"{n}.v": direction(n, np.shape(feed[n])) for n in made.inputs}}
+        for feed in case.feeds
+    ]
+    fetch = list({var.name: var for var in made.fetches.values()}.values())
+    interpreter = br.Executor(mode="interpret")
+    wanted = [interpreter.run(made.program, br.Scope(), feed=f, fetch=fetch) for f in feeds]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        br.to_onnx(made.program, path, fetches=fetch)
+        elsewhere = [list(run_model(path, feed).values()) for feed in feeds]
+        again, values = br.from_onnx(path)
+        count = nodes_of(onnx.load(path).graph)
+    back = [_ran(again, values, feeds, executor) for executor in (interpreter, br.Executor())]
+    return name, Trip(count, tuple(_most(wanted, found) for found in (elsewhere, *back)))
+
+
+def _ran(
+    program: br.Program,
+    values: Mapping[str, Any],
+    feeds: Sequence[Mapping[str, Any]],
+    executor: br.Executor,
+) -> list[Any]:
+    scope = br.Scope()
+    scope.update(values)
+    return [
+        executor.run(
+            program,
+            scope,
+            feed={name: feed[name] for name in program.feeds},
+            fetch=list(program.fetches),
+        )
+        for feed in feeds
+    ]
+
+
+def _most(wanted: Sequence[Any], found: Sequence[Any]) -> float:
+    return max(apart(*pair) for pair in zip(wanted, found, strict=True))
+
+
+def table(found: Mapping[str, Trip]) -> str:
+    """The page."""
+    rows = [
+        f"| `{name}` | {trip.nodes} | {' | '.join(f'{x:.0e}' for x in trip.apart)} |\n"
+        for name, trip in found.items()
+    ]
+    head = HEAD.format(
+        runtime=onnxruntime.__version__,
+        passed=sum(trip.same for trip in found.values()),
+        total=len(found),
+    )
+    return head + "".join(rows)
+
+
+def main() -> int:
+    """Run what the arguments say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--match", default="", help="only programs with this in their name")
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    chosen = [name for name in CASES if given.match in name]
+    with ProcessPoolExecutor(given.workers) as pool:
+        found = dict(pool.map(travel, chosen))
+    if not given.match:
+        PAGE.write_text(table(found), encoding="utf-8")
+    for name, trip in found.items():
+        if given.match or not trip.same:
+            print(f"{name}: {', '.join(f'{x:.0e}' for x in trip.apart)}")
+    print(f"{sum(trip.same for trip in found.values())} of {len(found)} come back the same")
+    return 0 if all(trip.same for trip in found.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
