@@ -96,7 +96,7 @@ class Reader:
     file: str
     functions: Mapping[tuple[str, str], Any]
     examples: Collection[str]
-    updates: Mapping[str, str] = field(default_factory=dict)
+    updates: Mapping[str, str] = field(default_factory=dict[str, str])
     parameters: dict[str, Array] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     sizes: dict[tuple[str, int | None, int], Size] = field(default_factory=dict)

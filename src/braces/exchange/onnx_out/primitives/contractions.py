@@ -40,7 +40,8 @@ def _as_matrices(e: Equation, x: str, y: str, batch: int, free: int) -> str:
     common, rows = e.shape[:batch], dims.product(e.shape[batch : batch + free])
     columns = dims.product(e.shape[batch + free :])
     (of_x, _), _ = e.params["dimension_numbers"]
-    inner = dims.product(e.type().shape[axis] for axis in of_x)
+    sizes = e.type().shape
+    inner = dims.product([sizes[int(axis)] for axis in of_x])
     left = reshaped(e.g, x, (*common, rows, inner))
     right = reshaped(e.g, y, (*common, inner, columns))
     return reshaped(e.g, e.same("MatMul", left, right), e.shape)
