@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from aten import PAGE, core_of, page
 
 import braces as br
+from braces.exchange.torch_in.reader import rule_of
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -142,3 +146,22 @@ def test_weights_that_are_tied_are_one_parameter() -> None:
     prog, values = br.from_torch(exported)
     assert len(values) == 2
     assert len(prog.fetches) == 2
+
+
+def test_the_core_of_torch_is_read_but_for_how_numbers_lie_in_memory() -> None:
+    core = core_of(torch)
+    assert len(core) > 180
+    assert {name for name in core if rule_of(name) is None} <= {
+        "as_strided.default", "resize_.default", "sym_is_contiguous.default",
+        "sym_storage_offset.default", "sym_stride.int",
+    }  # fmt: skip
+    said = PAGE.read_text()
+    if f"torch {torch.__version__.partition('+')[0]} " in said:
+        assert said == page(torch)
+
+
+def test_the_code_of_the_page_about_torch_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "interchange.md").read_text()
+    (section,) = re.findall(r"## PyTorch in\n(.*?)(?=\n## |\Z)", page, re.DOTALL)
+    torch.manual_seed(0)
+    exec("\n".join(re.findall(r"```py\n(.*?)```", section, re.DOTALL)), {})

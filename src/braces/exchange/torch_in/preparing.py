@@ -3,6 +3,7 @@
 aten.add_.Tensor(x, 1)           becomes aten.add.Tensor
 aten.hinge_embedding_loss(x, y)  has no rule; torch itself says what it is made of
 aten.lstm.input(...)             has a rule, and stays
+aten.instance_norm(...)             is taken apart where it writes into what runs
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ def prepared(exported: Any) -> Any:
     """An export in which nothing writes in place; torch takes apart what has no rule."""
     with _detached(exported.graph_module):
         whole = exported.run_decompositions({})
-        if all(rule_of(name) for name in targets_in(whole.graph_module)):
+        nodes = list(_calls(whole.graph_module))
+        unsaid = {target_of(node) for node in nodes if _writes_unsaid(node)}
+        if not unsaid and all(rule_of(target_of(node)) for node in nodes):
             return whole
         kind = next(k for k in type(exported).__mro__ if k.__name__ == "ExportedProgram")
         table = sys.modules[kind.__module__].default_decompositions()
         for operator in list(table.keys()):
-            if rule_of(str(operator).removeprefix("aten.")):
+            name = str(operator).removeprefix("aten.")
+            if rule_of(name) and name not in unsaid:
                 table.pop(operator)
         return exported.run_decompositions(table)
 
@@ -78,11 +82,17 @@ def _graphs(module: Any) -> list[Any]:
     return [inner for inner in module.modules() if is_torch(inner, "GraphModule")]
 
 
-def targets_in(module: Any) -> Iterator[str]:
-    """What the nodes of a graph call, and those of graphs in it."""
+def _calls(module: Any) -> Iterator[Any]:
+    """The nodes of a graph that call something, and those of graphs in it."""
     for inner in _graphs(module):
-        calls = (node for node in inner.graph.nodes if node.op == "call_function")
-        yield from map(target_of, calls)
+        yield from (node for node in inner.graph.nodes if node.op == "call_function")
+
+
+def _writes_unsaid(node: Any) -> bool:
+    """Whether an operator moves running statistics, which its own signature does not say."""
+    if target_of(node) != "instance_norm.default":
+        return False
+    return node.args[3] is not None and bool(node.args[5])
 
 
 # ---- outputs ---------------------------------------------------------------------------------

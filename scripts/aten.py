@@ -1,0 +1,84 @@
+"""Which operators of torch's core `br.from_torch` reads: the table in `docs/aten.md`.
+
+python scripts/aten.py            write it; needs torch
+python scripts/aten.py --check    say whether it is as written
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from braces.exchange.torch_in.reader import rule_of, way_out
+from braces.exchange.torch_in.rules import RULES
+
+PAGE = Path(__file__).parents[1] / "docs" / "aten.md"
+
+
+HEAD = """# Operators of PyTorch
+
+Written by `python scripts/aten.py`.
+
+torch {version} tags {total} operators as the core of aten, of which `br.from_torch` reads
+{passed}. The others are about how numbers lie in memory, which programs do not say:
+
+| refused | what to do |
+|---|---|
+{rows}
+
+There are rules for {rules} operators of aten in all, so layers, losses and recurrent layers are
+read as they stand. What has no rule is first taken apart by torch's own decompositions.
+"""
+
+
+def names_of(torch: Any) -> set[str]:
+    """The names of all operators of aten, without their overloads."""
+    whole = (
+        name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")
+    )
+    return {name.removeprefix("aten::").partition(".")[0] for name in whole}
+
+
+def core_of(torch: Any) -> list[str]:
+    """The operators that torch itself tags as its core, without the word `aten`."""
+    found = set[str]()
+    for packet in (getattr(torch.ops.aten, name, None) for name in names_of(torch)):
+        for overload in getattr(packet, "overloads", list)():
+            operator = getattr(packet, overload)
+            if torch.Tag.core in operator.tags:
+                found.add(str(operator).removeprefix("aten."))
+    return sorted(found)
+
+
+def page(torch: Any) -> str:
+    """The page as it should be."""
+    core = core_of(torch)
+    refused = [name for name in core if rule_of(name) is None]
+    own = {name.partition(".")[0] for name in RULES if not name.startswith("python.")}
+    return HEAD.format(
+        version=torch.__version__.partition("+")[0],
+        total=len(core),
+        passed=len(core) - len(refused),
+        rows="\n".join(f"| `{name}` | {way_out(name)} |" for name in refused),
+        rules=len(own),
+    )
+
+
+def main() -> int:
+    """Write the page, or look at it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="say whether it is as written")
+    check = parser.parse_args().check
+    import torch
+
+    wanted = page(torch)
+    if not check:
+        PAGE.write_text(wanted)
+        return 0
+    return int(not PAGE.exists() or PAGE.read_text() != wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
