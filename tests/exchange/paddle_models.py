@@ -131,6 +131,91 @@ class Lists(nn.Layer):
         return total, paddle.stack(made, axis=1), paddle.concat(made, axis=1), made[-1]
 
 
+class Functions(nn.Layer):
+    """Operators one by one: of numbers, of axes, of images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slopes = nn.PReLU(4)
+        self.norms = nn.LayerList([
+            nn.GroupNorm(2, 4), nn.InstanceNorm2D(4), nn.LayerNorm([4, 6, 6]),
+        ])  # fmt: skip
+
+    def forward(self, x: Any, y: Any) -> Any:
+        made = [f(x) for f in (
+            F.elu, F.selu, F.celu, F.softplus, F.softsign, F.mish, F.silu, F.swish, F.relu6,
+            F.hardsigmoid, F.hardswish, F.hardtanh, F.hardshrink, F.softshrink, F.tanhshrink,
+            F.log_sigmoid, F.thresholded_relu, F.gelu, self.slopes, *self.norms,
+            lambda x: F.gelu(x, approximate=True), lambda x: F.leaky_relu(x, 0.3),
+            lambda x: F.log_softmax(x, axis=1), lambda x: F.normalize(x, axis=1),
+        )]  # fmt: skip
+        return *made, *of_arithmetic(x, y), *of_axes(x, y), *of_images(x, y)
+
+
+def of_arithmetic(x: Any, y: Any) -> list[Any]:
+    return [f(x) for f in (
+        paddle.abs, paddle.ceil, paddle.floor, paddle.round, paddle.sign, paddle.erf,
+        paddle.square, paddle.sin, paddle.cos, paddle.atan, paddle.exp, paddle.expm1,
+        lambda x: paddle.rsqrt(x.abs() + 1), lambda x: paddle.log(x.abs() + 1),
+        lambda x: paddle.log1p(x.abs()), lambda x: paddle.clip(x, -0.5, 0.25),
+        lambda x: x**3, lambda x: paddle.pow(x.abs(), 1.5), lambda x: -x % 0.7,
+        lambda x: x // 0.4, lambda x: 1.0 / (x.abs() + 1), lambda x: 2.0 - x,
+        lambda x: paddle.maximum(x, y), lambda x: paddle.minimum(x, y) * y - x / (y**2 + 1),
+        lambda x: paddle.isnan(x), lambda x: paddle.logical_and(x > 0, y < 0),
+        lambda x: paddle.stanh(x), lambda x: paddle.add_n([x, x, x]),
+    )]  # fmt: skip
+
+
+def of_axes(x: Any, y: Any) -> list[Any]:
+    return [f(x) for f in (
+        lambda x: paddle.logsumexp(x, axis=[1, 2]), lambda x: paddle.any(x > 1, axis=1),
+        lambda x: paddle.all(x > -9), lambda x: x.min(axis=-1, keepdim=True),
+        lambda x: x.sum(),
+        lambda x: paddle.norm(x, p=1, axis=2), lambda x: paddle.norm(x, p=3, axis=1),
+        lambda x: paddle.norm(x), lambda x: paddle.argmin(x), lambda x: x.std(axis=1),
+        lambda x: paddle.cumsum(x, axis=-2), lambda x: paddle.sort(x, axis=1),
+        lambda x: paddle.roll(x, 2, axis=1), lambda x: paddle.tril(x, 1), paddle.triu,
+        lambda x: paddle.strided_slice(x, [2, 3], [5, 0], [0, 6], [-2, 2]),
+        lambda x: paddle.split(x, [1, -1], axis=1)[1],
+        lambda x: paddle.unbind(x, axis=1)[2],
+        lambda x: paddle.einsum("nchw,ncwk->nchk", x, y),
+        lambda x: x @ y.transpose([0, 1, 3, 2]),
+        lambda x: paddle.index_select(x, paddle.to_tensor([2, 0]), axis=1),
+        lambda x: paddle.gather_nd(x, paddle.to_tensor([[0, 1], [1, 3]])),
+        lambda x: paddle.take_along_axis(x, paddle.argsort(y, axis=1), axis=1),
+        lambda x: paddle.scatter(x, paddle.to_tensor([1]), y[:1]),
+        lambda x: paddle.scatter(x, paddle.to_tensor([1, 1]), y, overwrite=False),
+        lambda x: paddle.scatter_nd_add(x, paddle.to_tensor([[1], [1]]), y),
+        lambda x: paddle.put_along_axis(x, paddle.argmax(y, 1, keepdim=True), y[:, :1], 1),
+        lambda x: paddle.full_like(x, 2), lambda x: paddle.linspace(0, 1, 5) + x.mean(),
+        lambda x: paddle.meshgrid(x[0, 0, 0], x[0, 0, :, 1])[1],
+        lambda x: paddle.eye(3) * x.max(),
+        lambda x: paddle.multiply(x, y[0, :, 0, 0].reshape([4, 1, 1])),
+        lambda x: paddle.addmm(x[0, 0], x[1, 1], y[0, 0], beta=0.5, alpha=2.0),
+        lambda x: paddle.bmm(x[0], y[0]), lambda x: paddle.dot(x[0, 0, 0], y[0, 0, 0]),
+        lambda x: paddle.broadcast_to(x[:, :1], [2, 3, 6, 6]), lambda x: x.astype("int32"),
+    )]  # fmt: skip
+
+
+def of_images(x: Any, y: Any) -> list[Any]:
+    return [f(x) for f in (
+        lambda x: F.pad(x, [1, 2, 0, 1], mode="reflect"),
+        lambda x: F.pad(x, [1, 1, 2, 0], mode="replicate"),
+        lambda x: F.pad(x, [0, 1, 1, 0], mode="circular"), lambda x: F.pixel_shuffle(x, 2),
+        lambda x: F.interpolate(x, [9, 4], mode="nearest"),
+        lambda x: F.interpolate(x, [9, 4], mode="nearest", align_corners=False),
+        lambda x: F.interpolate(x, [9, 4], mode="bilinear", align_corners=True),
+        lambda x: F.interpolate(x, [9, 4], mode="bilinear", align_mode=1),
+        lambda x: F.interpolate(x, [9, 4], mode="bicubic"),
+        lambda x: F.interpolate(x, scale_factor=[1.5, 2.0], mode="bilinear"),
+        lambda x: F.adaptive_avg_pool2d(x, [4, 2]),
+        lambda x: F.avg_pool2d(x, 3, 2, 1, exclusive=False),
+        lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+        lambda x: F.max_pool2d(x, 2, return_mask=True)[1],
+        lambda x: F.grid_sample(x, y[:, :3, :, :2], align_corners=False),
+    )]  # fmt: skip
+
+
 class Shapes(nn.Layer):
     def forward(self, x: Any) -> Any:
         b, t = paddle.shape(x)[0], paddle.shape(x)[1]
@@ -357,6 +442,8 @@ def write_all(root: Path) -> None:
     specs = [spec(None, 3), spec(1, dtype="int64", name="count")]
     exported(folder("looping"), Looping(), specs, x3, np.array([4]))
     exported(folder("lists"), Lists(), specs, x3, np.array([3]))
+    exported(folder("functions"), Functions(), [spec(2, 4, 6, 6), spec(2, 4, 6, 6, name="y")],
+             normal(2, 4, 6, 6), normal(2, 4, 6, 6))  # fmt: skip
     exported(folder("shapes"), Shapes(), [spec(None, None, 4)], normal(2, 3, 4))
     built(folder("arrays"), arrays_of_arrays, {"x": x3, "n": np.array([4])})
     built(folder("switching"), switching, {"x": x3, "at": np.array([1], np.int32)})

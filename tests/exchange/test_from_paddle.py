@@ -123,6 +123,15 @@ def test_shapes_of_inputs_can_be_said(tmp_path: Path) -> None:
         br.from_paddle(folder, shapes={"x": [1]})
 
 
+def test_a_feed_of_no_sensible_place_comes_first(tmp_path: Path) -> None:
+    p = Written()
+    p.feed("x", 1)
+    p.feed("y", 1)
+    p.attr(p.desc.blocks[0].ops[1].attrs[0], b"second")
+    p.fetch("x")
+    assert br.from_paddle(p.save(tmp_path))[0].feeds == ("x", "y")
+
+
 def test_all_that_cannot_be_read_is_said_at_once(tmp_path: Path) -> None:
     p = Written()
     x = p.feed("x", -1, 3)

@@ -20,7 +20,7 @@ from braces.errors import (
 )
 from braces.exchange.names import cleaned
 from braces.exchange.onnx_in.known import Array, Known
-from braces.exchange.paddle_in.description import ARRAY, Block, Variable
+from braces.exchange.paddle_in.description import ARRAY, Block, Operator, Variable
 from braces.exchange.paddle_in.dtypes import dtype_named
 from braces.exchange.paddle_in.files import Files, find_files
 from braces.exchange.paddle_in.reader import Reader
@@ -168,7 +168,7 @@ def _inputs(
 ) -> dict[str, Held]:
     """What the feeds of a program stand for, declared in their order."""
     feeds = [op for op in block.operators if op.type == "feed" and op.made()]
-    feeds.sort(key=lambda op: int(op.attrs.get("col", 0)))
+    feeds.sort(key=_column)
     names = [op.made()[0] for op in feeds]
     for name in shapes:
         if name not in names:
@@ -187,6 +187,12 @@ def _inputs(
             problems.append(Problem("feed", f"`{name:.80}`", error))
             found[name] = Missing
     return found
+
+
+def _column(op: Operator) -> int:
+    """Which of the inputs a feed is."""
+    found = op.attrs.get("col", 0)
+    return found if isinstance(found, int) else 0
 
 
 def _input(var: Variable, shape: Sequence[Any]) -> Held:
