@@ -222,7 +222,10 @@ def setitem_add(n: Node) -> str:
     pads = _pads(entries, type_.shape)
     if pads is not None:
         numbers = [at for at, one in enumerate(entries) if isinstance(one, int)]
-        return _added(n, unsqueezed(g, update, numbers), *pads)
+        whole = unsqueezed(g, update, numbers)
+        if not any(map(any, pads)):
+            return widths.same(g, "Add", n.input("x"), whole, dtype=type_.dtype)
+        return _added(n, whole, *pads)
     shape = [size for at, size in enumerate(n.type("update").shape) if at not in new]
     kept = [at for at, one in enumerate(entries) if not isinstance(one, int)]
     parts, rank = list[str](), len(kept)
@@ -237,8 +240,6 @@ def setitem_add(n: Node) -> str:
             own = kept.index(axis)
             line = unsqueezed(g, places, [at for at in range(rank) if at != own])
         parts.append(unsqueezed(g, expanded(g, line, shape[:rank], INT64), [rank]))
-    if not parts:
-        return widths.same(g, "Add", n.input("x"), update, dtype=type_.dtype)
     where = g.op("Concat", *parts, axis=rank)
     return g.op("ScatterND", n.input("x"), where, update, reduction="add")
 
