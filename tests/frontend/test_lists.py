@@ -185,3 +185,72 @@ def test_what_is_no_list_or_does_not_fit_is_refused_at_build() -> None:
                 wrong()
         with pytest.raises(br.ProgramError, match="trip to trip"):
             times(br.constant(3), (xs,), lambda i, ys: (br.list_stack(ys),))
+
+
+def check_gradient(build: Callable[[br.Var, br.Var], br.Var], start: Any, n: int) -> None:
+    """Gradients of both orders against differences of values, in both modes."""
+    with br.Program() as prog:
+        x, count = br.data("x", start.shape, dtype="f64"), br.data("n", [], dtype="int64")
+        y = build(x, count)
+        (grad,) = br.gradients([y], [x])
+        (second,) = br.gradients([br.sum(br.sin(grad))], [x])
+    found = both(prog, [grad, second], x=start, n=n)
+
+    def slope(which: br.Var) -> Any:
+        exe, steps = br.Executor(mode="interpret"), 1e-6 * np.eye(start.size)
+        ends = [
+            [exe.run(prog, br.Scope(), feed={"x": start + h, "n": n}, fetch=which)
+             for h in (step, -step)]
+            for step in steps
+        ]  # fmt: skip
+        return np.array([(up - down) / 2e-6 for up, down in ends])
+
+    near(found[0], slope(y), 1e-6, "first order")
+    near(found[1], slope(grad) @ np.cos(found[0]), 1e-5, "second order")
+
+
+def test_lists_that_begin_in_a_trip_have_derivatives() -> None:
+    def inner(x: br.Var, n: br.Var) -> br.Var:
+        def step(i: br.Var, total: br.Var) -> Any:
+            first = br.list_append(br.create_list([2], "f64"), total)
+            (made,) = times(
+                i + 1, (first,), lambda j, ys: (br.list_append(ys, br.sin(ys[j] * x)),)
+            )
+            return (made[-1] * made[0] + made[i],)
+
+        return br.sum(times(n, (x,), step)[0])
+
+    def replaced(x: br.Var, n: br.Var) -> br.Var:
+        first = br.list_append(br.create_list([2], "f64"), x)
+
+        def step(i: br.Var, xs: br.Var, total: br.Var) -> Any:
+            del i
+            product = total * xs[0]
+            return br.list_append(br.create_list([2], "f64"), product * x), product
+
+        xs, total = times(n, (first, x), step)
+        return br.sum(total) + br.sum(xs[0])
+
+    for build in (inner, replaced):
+        check_gradient(build, np.array([0.7, -1.2]), 3)
+
+
+def test_gradients_that_would_keep_lists_of_lists_are_refused() -> None:
+    with br.Program():
+        x, n = br.data("x", ["b"], dtype="f64"), br.data("n", [], dtype="int64")
+        xs = br.list_unstack(x)
+        loop = br.create_while(checkpoint_every=2)
+        with loop.block() as body:
+            i, ys = body.add_memory(init=br.constant(0)), body.add_memory(init=xs)
+            body.set_condition(i < n)
+            ys.update(br.list_set(ys, i, ys[i] * ys[i]))
+            i.update(i + 1)
+        with pytest.raises(br.GradientError, match="no list of lists is kept"):
+            br.gradients([loop.final(ys)[0]], [x])
+        choice = br.create_if_else(x > 0.0)
+        with choice.true_block() as above:
+            above.add_output(above.add_input(x) * xs[0])
+        choice.pass_through(x)
+        y = choice()
+        with pytest.raises(br.GradientError, match="with respect to a list"):
+            br.gradients([br.sum(y)], [x])

@@ -377,7 +377,7 @@ def list_pop_gradient(g: Backward) -> dict[str, Var]:
     assert isinstance(element, ListType)
     return {
         "list": push(
-            zero_list(g["rest"]) if rest is None else rest,
+            g.zeros("rest") if rest is None else rest,
             zeros_of(element.element) if value is None else value,
             str(g.attrs["history"]),
         )

@@ -200,12 +200,14 @@ class Backward:
         grads: Mapping[str, tuple[Var | None, ...]],
         attrs: Mapping[str, Any],
         wanted: frozenset[str],
+        zeros: Callable[[str], Var],
     ) -> None:
         self.inputs = inputs
         self.outputs = outputs
         self.grads = grads
         self.attrs = attrs
         self.wanted = wanted
+        self._zeros = zeros
 
     def __str__(self) -> str:
         return describe_operands(self.inputs)
@@ -220,6 +222,10 @@ class Backward:
         (found,) = next(iter(self.grads.values()))
         assert found is not None
         return found
+
+    def zeros(self, slot: str) -> Var:
+        """The cotangent of what nobody uses; of a list no more is kept than its length."""
+        return self._zeros(self[slot].name)
 
     def wants(self, slot: str) -> bool:
         """Whether the cotangent of any variable of this input slot is wanted."""

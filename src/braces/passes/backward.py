@@ -172,7 +172,12 @@ class Backprop:
         grads = {slot: tuple(self.grads.get(n) for n in ns) for slot, ns in op.outputs.items()}
         wanted = frozenset(n for n in op.reads() if n in self.active)
         view = Backward(
-            self._slots(op.inputs), self._slots(op.outputs), grads, op.attrs, wanted
+            self._slots(op.inputs),
+            self._slots(op.outputs),
+            grads,
+            op.attrs,
+            wanted,
+            partial(zeros_from, self.program, self.host),
         )
         rule, at = definition.gradient_rule, op.describe()
         read = partial(_read_cotangents, definition, op)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from braces.builder.table import SymbolTable
 from braces.define.decorator import OPS
 from braces.dtypes import ListType, TensorType
+from braces.errors import GradientError
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.views import view_of
 from braces.ir.walk import free_names, producers
@@ -193,7 +194,17 @@ class Lists:
         self._rests[history] = rest
 
     def rest_of(self, history: str) -> str:
-        """What is left of a history after its gradient."""
+        """What is left of a history after its gradient.
+
+        Raises:
+            GradientError: It is a list of the user's, as it was in each trip.
+        """
+        if history not in self._rests:
+            raise GradientError(
+                f"The gradient needs the list `{history}` again as it was in the middle of a "
+                "loop, and no list of lists is kept.",
+                fix="Leave out what runs it again: checkpoint_every=, recompute=.",
+            )
         return self._rests[history]
 
 

@@ -33,7 +33,8 @@ from dataclasses import dataclass, replace
 
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
-from braces.dtypes import TensorType
+from braces.dtypes import ListType, TensorType, Type
+from braces.errors import GradientError
 from braces.ir.inlining import inlined
 from braces.ir.records import Body
 from braces.ir.views import Operand, Output, PartitionView
@@ -77,6 +78,8 @@ def partition_gradient(d: Differentiation) -> None:
     sums = [c for c in view.captures if d.wants(c) and any(c in half.grads for half in halves)]
     if not rows and not sums:
         return
+    for name in sums:
+        _refuse_list(name, d.host.type_of(name))
     bodies = [
         _closed(d, half, [*(row.params[k] for row in rows), *sums])
         for k, half in enumerate(halves)
@@ -132,6 +135,15 @@ def _closed(d: Differentiation, half: _Half, names: Sequence[str]) -> Body:
         ]
     results = [grad.name for grad in grads]
     return d.eliminate(half.table.freeze(results), results)
+
+
+def _refuse_list(name: str, type_: Type) -> None:
+    if isinstance(type_, ListType):
+        raise GradientError(
+            "A row-wise branch has no gradient with respect to a list that it reads.",
+            given=f"{name}: {type_}",
+            fix="Read its values before the branch, and use those in it.",
+        )
 
 
 def _zeros(table: SymbolTable, name: str) -> Var:
