@@ -88,6 +88,28 @@ def test_a_while_that_never_ends_is_refused(tmp_path: Path) -> None:
         br.from_paddle(p.save(tmp_path))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_static_rnn_is_a_loop_over_its_first_axis(reverse: bool, tmp_path: Path) -> None:
+    p, x, start = Written(), normal(4, 2, 3), normal(2, 3)
+    p.feed("x", -1, 2, 3)
+    p.feed("start", 2, 3)
+    w = p.weight("w", normal(3, 3))
+    with p.block() as body:
+        p.op("matmul_v2", {"X": "before", "Y": w}, {"Out": "product"})
+        p.op("elementwise_add", {"X": "product", "Y": "x"}, {"Out": "sum"})
+        p.op("tanh", {"X": "sum"}, {"Out": "after"})
+        p.op("rnn_memory_helper", {"X": "after"}, {"Out": "rows"})
+    p.op("recurrent", {"inputs": "x", "initial_states": "start", "parameters": w},
+         {"outputs": "rows", "step_scopes": "scopes"}, sub_block=body, reverse=reverse,
+         ex_states=[b"before"], states=[b"after"])  # fmt: skip
+    p.fetch("rows")
+    (found,) = run(p.save(tmp_path), {"x": x, "start": start})
+    wanted, h = np.zeros_like(x), start
+    for t in reversed(range(4)) if reverse else range(4):
+        h = wanted[t] = np.tanh(h @ p.weights["w"] + x[t])
+    close(found, wanted)
+
+
 # ---- sequences -------------------------------------------------------------------------------
 
 
