@@ -170,6 +170,13 @@ def test_arrays_that_make_no_sense_are_refused(change: Any, word: str, tmp_path:
         br.from_paddle(folder)
 
 
+def test_arrays_that_are_not_there_are_missed(tmp_path: Path) -> None:
+    folder = mlp().save(tmp_path)
+    (folder / "net.pdiparams").unlink()
+    with pytest.raises(FileFormatError, match=r"`fc_0\.b_0`, and there is no net\.pdiparams"):
+        br.from_paddle(folder)
+
+
 def test_a_shape_that_no_file_holds_takes_no_memory(tmp_path: Path) -> None:
     p = Written()
     p.fetch(p.weight("w", np.ones((2, 2), "f4")))

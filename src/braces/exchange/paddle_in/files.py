@@ -91,6 +91,11 @@ class Files:
 
     @staticmethod
     def _together(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Array]]:
+        if not path.exists():
+            raise FileFormatError(
+                f"The program has arrays, as `{names[0]:.80}`, and there is no {path.name}.",
+                fix="Put the file that was saved with this program beside it.",
+            )
         check_regular(path)
         with path.open("rb") as file:
             stream = _Stream.of(file, path)
