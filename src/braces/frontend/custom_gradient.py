@@ -255,7 +255,7 @@ def create_custom_gradient(name: str = "custom") -> CustomGradient:
     The gradient takes the place of the operators' own wherever gradients are taken: in loops
     and branches, and of programs that are saved. It is made of operators, so it has gradients
     again; an output that it reads has this gradient there, too. Forward mode (`br.jvp`) takes
-    the transpose of a gradient that is linear in its cotangents, and refuses any other.
+    the transpose of a gradient that is seen to be linear in its cotangents, and refuses others.
 
     What moves an output must be an input: a parameter, say, that the block reads without
     `add_input` is refused, for its gradient would be missing without a word.

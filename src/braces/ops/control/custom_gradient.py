@@ -237,7 +237,8 @@ def _transposed(d: Pushing, view: CustomGradientView) -> tuple[list[Passed], Bod
     them, which does not read them.
 
     Raises:
-        GradientError: It reads them.
+        GradientError: It reads them, as that of a block which is not, or which has derivatives
+            of operators in it that are not known to be.
     """
     cotangents = {one.cotangent for one in view.passed}
     forward = d.program.current.within(d.op).thaw(view.body)
@@ -251,10 +252,11 @@ def _transposed(d: Pushing, view: CustomGradientView) -> tuple[list[Passed], Bod
     results = [found[one.cotangent].name for one in moving]
     body = d.eliminate(table.freeze(results), results)
     plan = plan_keeping(forward, free_names(body), set(forward.params), lambda op: True)
-    body = with_recomputed(body, forward, plan)
+    body = d.eliminate(with_recomputed(body, forward, plan), results)
     if not cotangents.isdisjoint(free_names(body)):
         raise GradientError(
-            "A gradient that is not linear in its cotangents has no forward mode.",
+            "Forward mode needs a gradient that is linear in its cotangents, and cannot see "
+            "that this one is.",
             at=d.op.describe(),
             fix="Use br.gradients, or write the gradient as a product with each cotangent.",
         )
