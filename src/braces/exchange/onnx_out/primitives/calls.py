@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from braces.dims import product
-from braces.dtypes import INT64
+from braces.dtypes import INT64, TensorType
 from braces.exchange.onnx_out import loops, widths
 from braces.exchange.onnx_out.equation import WORD, Equation, Rule
 from braces.exchange.onnx_out.graph import Graph
 from braces.exchange.onnx_out.loops import Trip
-from braces.exchange.onnx_out.primitives.shapes import counted, reshaped
+from braces.exchange.onnx_out.primitives.shapes import counted, reshaped, unsqueezed
 from braces.lazy import extend, jax, jnp, keys
 
 TURNS = (13, 15, 26, 6), (17, 29, 16, 24)
@@ -62,24 +62,45 @@ def platform(e: Equation) -> str:
 
 
 def while_loop(e: Equation, *values: str) -> list[str]:
-    """A loop with a condition."""
+    """A loop with a condition; one for each of several goes on while any holds.
+
+    Those that ended keep what they have.
+    """
     of_cond, of_body = e.params["cond_nconsts"], e.params["body_nconsts"]
     asked, read = values[:of_cond], values[of_cond : of_cond + of_body]
-    inits = values[of_cond + of_body :]
+    inits, closed = values[of_cond + of_body :], e.params["cond_jaxpr"]
+    several = len(closed.out_avals[0].shape)
+    types = [e.result(i) for i in range(len(inits))]
+
+    def running(g: Graph, carried: Sequence[str]) -> str:
+        return e.runner.run(g, closed.jaxpr, closed.consts, [*asked, *carried])[0]
 
     def goes_on(g: Graph, carried: Sequence[str]) -> str:
-        closed = e.params["cond_jaxpr"]
-        return e.runner.run(g, closed.jaxpr, closed.consts, [*asked, *carried])[0]
+        found = running(g, carried)
+        if not several:
+            return found
+        count = g.op("ReduceSum", g.cast(found, INT64), keepdims=0)
+        return g.op("Greater", count, g.constant(0, INT64))
 
     def step(g: Graph, index: str, carried: list[str]) -> Trip:
         del index
-        closed = e.params["body_jaxpr"]
-        made = e.runner.run(g, closed.jaxpr, closed.consts, [*read, *carried])
+        body = e.params["body_jaxpr"]
+        made = e.runner.run(g, body.jaxpr, body.consts, [*read, *carried])
+        if several:
+            mask = running(g, carried)
+            made = [
+                kept_where(g, mask, several, *pair)
+                for pair in zip(made, carried, types, strict=True)
+            ]
         return Trip(made, goes_on=goes_on(g, made))
 
-    types = [e.result(i) for i in range(len(inits))]
-    first = goes_on(e.g, inits)
-    return loops.loop(e.g, "while", inits, types, step, goes_on=first).carried
+    return loops.loop(e.g, "while", inits, types, step, goes_on=goes_on(e.g, inits)).carried
+
+
+def kept_where(g: Graph, mask: str, axes: int, new: str, old: str, type_: TensorType) -> str:
+    """What is new where a mask of the first axes holds, else what was there."""
+    wide = unsqueezed(g, mask, range(axes, type_.rank))
+    return widths.chosen(g, wide, new, old, type_.dtype)
 
 
 def scan(e: Equation, *values: str) -> list[str]:
