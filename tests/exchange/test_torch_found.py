@@ -136,6 +136,20 @@ def frequencies(x: Any) -> Any:
     )  # fmt: skip
 
 
+def factored(x: Any, b: Any) -> Any:
+    linalg, both = torch.linalg, x @ x.mT + 3 * torch.eye(3)
+    q, r = linalg.qr(x)
+    u, s, vh = linalg.svd(x, full_matrices=False)
+    values, vectors = linalg.eigh(both)
+    return (
+        linalg.det(x), linalg.slogdet(x), linalg.inv(x), linalg.solve(x, b),
+        linalg.solve(x, b[..., 0]), linalg.cholesky(both), linalg.svdvals(x), q @ r, values,
+        (u * s[..., None, :]) @ vh, (vectors * values[..., None, :]) @ vectors.mT,
+        linalg.solve_triangular(both.triu(), b, upper=True), linalg.eigvalsh(both),
+        linalg.solve_triangular(both.tril(), b.mT, upper=False, left=False),
+    )  # fmt: skip
+
+
 def single(x: Any) -> Any:
     zero = torch.tensor(0)
     return (
@@ -184,6 +198,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "counted": (counted, (draw(4, 5), torch.tensor(3))),
     "put": (put, (draw(4, 3), LINES, draw(4, 3)[:3])),
     "ordered": (ordered, (draw(4, 5), torch.tensor([-1.0, 0.0, 0.5]))),
+    "factored": (factored, (draw(2, 3, 3), draw(2, 3, 2))),
     "frequencies": (frequencies, (draw(4, 6),)),
     "single": (single, (torch.tensor(2.0),)),
     "grids": (read_between, (draw(1, 2, 4, 5), draw(1, 3, 3, 2))),

@@ -15,6 +15,7 @@ from braces.exchange.torch_in.rules.arithmetic import ARITHMETIC
 from braces.exchange.torch_in.rules.backward import BACKWARD
 from braces.exchange.torch_in.rules.bags import BAGS
 from braces.exchange.torch_in.rules.control import CONTROL
+from braces.exchange.torch_in.rules.factors import FACTORS
 from braces.exchange.torch_in.rules.finding import FINDING
 from braces.exchange.torch_in.rules.indexing import INDEXING
 from braces.exchange.torch_in.rules.layers import LAYERS
@@ -45,6 +46,7 @@ RULES: Mapping[str, Rule] = {
     **RECURRENT,
     **CONTROL,
     **SIZING,
+    **FACTORS,
     **PLANES,
     **ORDERING,
     **FINDING,

@@ -342,8 +342,7 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     **{name: whole(name) for name in ("ceil", "floor", "trunc")},
     **dict.fromkeys(
         ("alias", "alias_copy", "clone", "contiguous", "copy_to", "detach", "lift_fresh",
-         "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg", "item",
-         "_local_scalar_dense"), same,
+         "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg"), same,
     ),
     "detach": ops.stop_gradient,
     "acosh": area_cosine,

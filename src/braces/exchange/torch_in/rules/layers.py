@@ -9,7 +9,7 @@ from typing import Any
 from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dtypes import BOOL, is_float
-from braces.errors import ProgramError, ShapeError
+from braces.errors import ShapeError
 from braces.exchange.torch_in.convert import in_dtype
 from braces.frontend import functions as ops, random
 
@@ -99,33 +99,6 @@ def flash(
     return attention(q, k, v, attn_mask, rate, causal, scale=scale), None
 
 
-# ---- factors ---------------------------------------------------------------------------------
-
-
-def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tuple[Var, Var]:
-    """A triangular factor; that there is one is not looked at."""
-    lower = ops.cholesky(x)
-    good = ops.zeros_like(lower[..., 0, 0], dtype="int32")
-    return ops.matrix_transpose(lower) if upper else lower, good
-
-
-def solve_triangular(
-    a: Var, b: Var, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Var:
-    """What a triangle is to be multiplied with; from the right, both are transposed."""
-    if unitriangular:
-        raise ProgramError("A triangle with a diagonal of ones is not read.")
-    if left:
-        return ops.triangular_solve(a, b, lower=not upper)
-    a, b = (ops.matrix_transpose(x) for x in (a, b))
-    return ops.matrix_transpose(ops.triangular_solve(a, b, lower=upper))
-
-
-def determinant(x: Var) -> tuple[Var, None, None]:
-    """The determinant; factors only torch's own gradient reads."""
-    return ops.det(x), None, None
-
-
 LAYERS: Mapping[str, Callable[..., Any]] = {
     "addmm": addmm,
     "addmv": addmm,
@@ -134,9 +107,6 @@ LAYERS: Mapping[str, Callable[..., Any]] = {
     "bmm": ops.matmul,
     "dot": ops.matmul,
     "einsum": einsum,
-    "_linalg_det": determinant,
-    "linalg_cholesky_ex": cholesky,
-    "linalg_solve_triangular": solve_triangular,
     "linear": linear,
     "matmul": ops.matmul,
     "mm": ops.matmul,

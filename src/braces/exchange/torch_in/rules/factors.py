@@ -1,0 +1,97 @@
+"""Rules of linear algebra: factors of matrices, and equations.
+
+Where torch gives factors beside a result for its own gradient, or says whether there is one,
+there is nothing: an operator of ours has its gradient itself, and what is singular gives NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces.builder.var import Var
+from braces.dtypes import INT32
+from braces.errors import ProgramError
+from braces.frontend import functions as ops
+
+
+def _good(matrices: Var) -> Var:
+    """What torch says of matrices that have factors: a zero for each."""
+    return ops.zeros_like(matrices[..., 0, 0], dtype=INT32)
+
+
+def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tuple[Var, Var]:
+    """A triangular factor, and that there is one."""
+    lower = ops.cholesky(x)
+    return ops.matrix_transpose(lower) if upper else lower, _good(x)
+
+
+def solve_triangular(
+    a: Var, b: Var, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Var:
+    """What a triangle is to be multiplied with; from the right, both are transposed."""
+    if unitriangular:
+        raise ProgramError("A triangle with a diagonal of ones is not read.")
+    if left:
+        return ops.triangular_solve(a, b, lower=not upper)
+    a, b = (ops.matrix_transpose(x) for x in (a, b))
+    return ops.matrix_transpose(ops.triangular_solve(a, b, lower=upper))
+
+
+def solve(
+    a: Var, b: Var, *, left: bool = True, check_errors: bool = False
+) -> tuple[Var, None, None, Var]:
+    """What matrices are to be multiplied with; from the right, both are transposed."""
+    if b.ndim == a.ndim - 1:
+        made = ops.solve(a, ops.expand_dims(b, axis=-1))
+        return ops.squeeze(made, axis=-1), None, None, _good(a)
+    if left:
+        return ops.solve(a, b), None, None, _good(a)
+    turned = ops.solve(*(ops.matrix_transpose(x) for x in (a, b)))
+    return ops.matrix_transpose(turned), None, None, _good(a)
+
+
+def inverse(x: Var, *, check_errors: bool = False) -> tuple[Var, Var]:
+    """The inverse, and that there is one."""
+    return ops.inv(x), _good(x)
+
+
+def determinant(x: Var) -> tuple[Var, None, None]:
+    """The determinant."""
+    return ops.det(x), None, None
+
+
+def log_determinant(x: Var) -> tuple[Var, Var, None, None]:
+    """The sign and the logarithm of the determinant."""
+    return *ops.slogdet(x), None, None
+
+
+def qr(x: Var, mode: str = "reduced") -> tuple[Var | None, Var]:
+    """An orthogonal factor and a triangle; the triangle alone where that is asked for."""
+    q, r = ops.qr(x, mode="complete" if mode == "complete" else "reduced")
+    return None if mode == "r" else q, r
+
+
+def eigh(x: Var, triangle: str = "L", vectors: bool = True) -> tuple[Var, Var | None]:
+    """Eigenvalues of matrices, which are taken as symmetric, and their vectors."""
+    return ops.eigh(x) if vectors else (ops.eigvalsh(x), None)
+
+
+def svd(
+    x: Var, full: bool = False, vectors: bool = True, *, driver: str | None = None
+) -> tuple[Var | None, Var, Var | None]:
+    """Singular values, and their vectors of both sides."""
+    return ops.svd(x, full_matrices=full) if vectors else (None, ops.svdvals(x), None)
+
+
+FACTORS: Mapping[str, Callable[..., Any]] = {
+    "_linalg_det": determinant,
+    "_linalg_eigh": eigh,
+    "_linalg_slogdet": log_determinant,
+    "_linalg_solve_ex": solve,
+    "_linalg_svd": svd,
+    "linalg_cholesky_ex": cholesky,
+    "linalg_inv_ex": inverse,
+    "linalg_qr": qr,
+    "linalg_solve_triangular": solve_triangular,
+}
