@@ -235,6 +235,13 @@ def test_lists_that_begin_in_a_trip_have_derivatives() -> None:
         check_gradient(build, np.array([0.7, -1.2]), 3)
 
 
+def test_a_list_is_not_fetched(mode: str) -> None:
+    with br.Program() as prog:
+        xs = br.create_list([2])
+    with pytest.raises(br.ProgramError, match="lives within a run"):
+        br.Executor(mode=mode).run(prog, br.Scope(), fetch=xs)
+
+
 def test_gradients_that_would_keep_lists_of_lists_are_refused() -> None:
     with br.Program():
         x, n = br.data("x", ["b"], dtype="f64"), br.data("n", [], dtype="int64")

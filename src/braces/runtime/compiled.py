@@ -98,6 +98,7 @@ class CompiledPlan:
         names = (*plan.states, *plan.updates, *plan.updates.values())
         self.shared = [i for i, name in enumerate(plan.fetches) if name in names]
         self.states, self.updates = plan.states, tuple(plan.updates)
+        self.narrow = plan.narrow
         self.takes_turns = bool(plan.updates or self.shared)
         self.fetched, self.fed = len(plan.fetches), len(plan.feeds)
         self.told = self.fetched + len(self.updates)
@@ -134,22 +135,22 @@ class CompiledPlan:
                 "timeout_s ends compiled runs on a CPU only.",
                 fix='Leave it out, or use br.Executor(mode="interpret").',
             )
+        wanted, narrow = self.plan.wanted, self.narrow
         if not self.takes_turns:
             try:
-                return self._given_back(self._run(run))
+                results = self._run(run)
+                return given_back(wanted, results, narrow) if narrow else results
             except _TakenError:
                 pass  # a run that updates took over what this one was about to read
         turn = run.scope.turn
         with turn if run.watch.deadline is None else run.watch.turn(turn):
-            return self._given_back(self._run(run))
-
-    def _given_back(self, results: list[Any]) -> list[Any]:
-        return given_back(self.plan.wanted, results, self.plan.narrow)
+            results = self._run(run)
+        return given_back(wanted, results, narrow) if narrow else results
 
     def compile(self, run: Run) -> None:
         """Make the code that a run with these types needs first, where there is none yet."""
         with run.scope.turn:
-            run.read(self.states, self.plan.narrow)
+            run.read(self.states, self.narrow)
             self._executable(self.rounded, run)
 
     def _run(self, run: Run) -> list[Any]:
@@ -160,10 +161,10 @@ class CompiledPlan:
         form, watch = self.rounded, run.watch
         for _ in range(MOST_REPEATS):
             if self.takes_turns or not self.states:
-                run.read(self.states, self.plan.narrow)
+                run.read(self.states, self.narrow)
             else:  # as they were at one moment, between two commits
                 with run.scope.turn:
-                    run.read(self.states, self.plan.narrow)
+                    run.read(self.states, self.narrow)
             executable = self._executable(form, run)
             if watch.deadline is not None:
                 watch.check()
@@ -277,16 +278,17 @@ class CompiledPlan:
         good = run.watch.error is None and (not found or executable.holds(found))
         if good and not run.given:
             if self.updates:
-                self._commit(run, self.updates, made[first:end])
+                values = made[first:end]
+                if self.narrow:
+                    values = given_back(self.updates, values, self.narrow)
+                run.scope.put_all(self.updates, values)
         else:  # what failed hands back the values that it took over
             names = set(self.updates if good else self.plan.replaced).difference(run.given)
             pairs = zip(self.updates, made[first:end], strict=True)
             kept = {name: value for name, value in pairs if name in names}
-            self._commit(run, tuple(kept), list(kept.values()))
+            values = given_back(tuple(kept), list(kept.values()), self.narrow)
+            run.scope.put_all(kept, values)
         return made[:first], found, good
-
-    def _commit(self, run: Run, names: tuple[str, ...], values: list[Any]) -> None:
-        run.scope.put_all(names, given_back(names, values, self.plan.narrow))
 
     def _arguments(self, run: Run) -> list[Any]:
         """What is called with: values that are replaced, values that stay, and data."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from braces.define.axes import shape_of
-from braces.dtypes import DType
-from braces.errors import UnknownNameError, suggest
+from braces.dtypes import DType, ListType
+from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import dimensions
@@ -73,7 +73,8 @@ class Plan:
 
         Raises:
             UnknownNameError: A fetch does not exist.
-            ProgramError: A pass failed, or made something that is not this program.
+            ProgramError: A fetch is a list; a pass failed, or made something that is not this
+                program.
         """
         names = tuple(fetches)
         definition = definition.with_(main=with_shown(definition.main, names))
@@ -82,6 +83,12 @@ class Plan:
                 raise UnknownNameError(
                     f"There is no variable `{name}` to fetch in the main block.",
                     fix=suggest(name, definition.main.vars),
+                )
+            if isinstance(definition.main.vars[name].type, ListType):
+                raise ProgramError(
+                    f"`{name}` is a list, which lives within a run.",
+                    given=f"{name}: {definition.main.vars[name].type}",
+                    fix="Fetch its values as one array, br.list_stack(xs), or one, xs[i].",
                 )
         if passes[-1:] != (ELIMINATE,):
             passes = (*passes, ELIMINATE)

@@ -10,7 +10,6 @@ from numpy import ndarray
 
 from braces.builder.program import Builder
 from braces.builder.var import Var
-from braces.dtypes import is_narrow
 from braces.errors import FeedError
 from braces.lower.attributes import Sizes
 from braces.lower.carriers import taken_in
@@ -173,5 +172,7 @@ def converted(plan: Plan, feed: Any) -> dict[str, Any]:
         value = feed[name]
         if type(value) is not ndarray or value.dtype is not dtype:
             value = convert(plan.data[name], value)
-        feeds[name] = taken_in(value, dtype) if is_narrow(dtype) else value
+        feeds[name] = value
+    if plan.narrow:
+        feeds = {n: taken_in(x, dtypes[n]) if n in plan.narrow else x for n, x in feeds.items()}
     return {**feeds, **more} if more else feeds
