@@ -25,7 +25,7 @@ RULES: Mapping[str, Rule] = {
 CALLS_BACK = "which calls Python back"
 DEVICES = "which several devices compute together"
 DRAWN = "whose random bits are those of a machine"
-FACTORED = "a routine of LAPACK that has no derivative"
+FACTORED = "a routine of LAPACK that there is no operator for"
 FOREIGN = "which is code for one machine"
 REFERENCES = "of arrays that are changed in their place"
 SERIES = "a function that there is no operator for"
@@ -35,7 +35,8 @@ WHY: Mapping[str, str] = {
     ),
     **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "pmax", "pmin"), DEVICES),
     **dict.fromkeys(("ppermute", "psum", "reduce_scatter", "shard_map"), DEVICES),
-    **dict.fromkeys(("random_gamma", "rng_bit_generator", "rng_uniform"), DRAWN),
+    **dict.fromkeys(("rng_bit_generator", "rng_uniform"), DRAWN),
+    "random_gamma": "which draws until a number is taken",
     **dict.fromkeys(("cholesky_update", "eig", "geqp3", "geqrf", "hessenberg"), FACTORED),
     **dict.fromkeys(("householder_product", "ormqr", "schur", "tridiagonal"), FACTORED),
     **dict.fromkeys(("tridiagonal_solve",), FACTORED),

@@ -58,6 +58,13 @@ def from_jax(
     `params.layers.0.w`. A module that is called is such a container. What is no array is a
     part of the function. A key of random numbers is two words, `u32[2]`.
 
+    What is refused: calls back to Python, arrays that are changed in their place, what several
+    devices compute together, code for one machine, random bits of other generators than
+    threefry, draws of gamma's distribution, routines of LAPACK that there is no operator for
+    (eigenvalues of matrices that are not symmetric, Schur's form), matrices of complex numbers,
+    Bessel's functions and incomplete gamma and beta functions. `docs/jax_functions.md` has all
+    public functions of JAX that meet one of these.
+
     Args:
         function: Anything that JAX can trace: of Flax, Equinox, optax or by hand.
         *examples: Its arguments: arrays, `jax.ShapeDtypeStruct`, or containers of them.

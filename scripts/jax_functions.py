@@ -1,0 +1,58 @@
+"""Every public function of JAX's libraries of arrays, read by `br.from_jax` and run beside JAX.
+
+python scripts/jax_functions.py               all of them; writes docs/jax_functions.md
+python scripts/jax_functions.py jax.numpy     those of some modules; prints what differs
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+
+from jax_cases import MODULES, PAGE, calls, outcome, reason_of
+
+HEAD = """# Functions of JAX
+
+`python scripts/jax_functions.py` calls every public function of these modules that takes arrays
+once, reads the call by `br.from_jax`, runs it operator by operator, compares with JAX's own
+numbers, and writes this page. What JAX itself cannot trace does not count.
+
+| module | functions | give JAX's numbers |
+|---|--:|--:|
+"""
+
+
+def results(module: str) -> dict[str, str]:
+    """What is wrong with each function of a module; nothing where it gives JAX's numbers."""
+    return {name: outcome(call) for name, call in calls(module).items()}
+
+
+def page(found: dict[str, dict[str, str]]) -> str:
+    """The page."""
+    grouped, rows = defaultdict[str, list[str]](list), ""
+    for module, outcomes in found.items():
+        wrong = {name: why for name, why in outcomes.items() if why}
+        rows += f"| `{module}` | {len(outcomes)} | {len(outcomes) - len(wrong)} |\n"
+        for name, why in wrong.items():
+            grouped[reason_of(why)].append(f"`{module}.{name}`")
+    table = "".join(
+        f"| {why} | {', '.join(names)} |\n" for why, names in sorted(grouped.items())
+    )
+    return f"{HEAD}{rows}\nThese are refused:\n\n| why | which |\n|---|---|\n{table}"
+
+
+def main(modules: list[str]) -> int:
+    """Run what the arguments say."""
+    found = {module: results(module) for module in modules or MODULES}
+    if not modules:
+        PAGE.write_text(page(found), encoding="utf-8")
+    for module, outcomes in found.items():
+        wrong = {name: why for name, why in outcomes.items() if why}
+        print(f"{module}: {len(outcomes) - len(wrong)} of {len(outcomes)}")
+        for name, why in wrong.items():
+            print(f"    {name}: {reason_of(why)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
