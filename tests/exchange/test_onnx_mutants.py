@@ -112,3 +112,10 @@ def test_a_row_of_numbers_too_long_to_write_down_is_refused() -> None:
     found = model("() => (int64[N] y) { y = Range(first, last, step) }")
     found.graph.initializer.extend(ends)
     assert "counts further than" in refused(found)
+
+
+def test_more_sizes_than_fit_into_memory_are_refused() -> None:
+    found = model(
+        "(float[2] x, int64[1099511627776] k) => (float[M] y, int64[M] i) { y, i = TopK(x, k) }"
+    )
+    assert "too many" in refused(found)

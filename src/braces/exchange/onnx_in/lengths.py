@@ -67,8 +67,8 @@ class Lengths:
             return self._length(home, next(op.reads()))
         if op.type == "list_empty":
             return 0
-        if op.type == "list_unstack" and not op.inputs.get("count"):
-            return _first_axis(home, op.inputs["x"][0])
+        if op.type == "list_unstack" and len(reads := [*op.reads()]) == 1:  # as long as that
+            return _first_axis(home, reads[0])
         return self._of_construct(home, op, name)
 
     def _of_construct(self, home: _Scope, op: Op, name: str) -> Size:

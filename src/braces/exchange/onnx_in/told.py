@@ -16,6 +16,7 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, is_integer
 from braces.errors import ProgramError
+from braces.exchange.onnx_in.known import MOST_ELEMENTS
 from braces.exchange.onnx_in.node import Names, Node, operator_of
 from braces.frontend import found as finding
 
@@ -49,7 +50,7 @@ def parts(names: Names, name: str) -> list[Part]:
     """The numbers of a scalar or vector, one by one.
 
     Raises:
-        ProgramError: It has more axes, or nobody knows how many numbers.
+        ProgramError: It has more axes, nobody knows how many numbers, or they are too many.
     """
     known = names.runner.known(names, name)
     if known is not None:
@@ -67,9 +68,9 @@ def parts(names: Names, name: str) -> list[Part]:
         raise ProgramError(f"`{name:.80}` is of {var.dtype}, and sizes are integers.")
     if not var.ndim:
         return [Told(var)]
-    if var.ndim > 1 or isinstance(var.shape[0], Dim):
+    if var.ndim > 1 or isinstance(var.shape[0], Dim) or var.shape[0] > MOST_ELEMENTS:
         raise ProgramError(
-            f"`{name:.80}` says sizes, but not how many: {var.type}.",
+            f"`{name:.80}` says sizes, but not how many, or too many: {var.type}.",
             fix="Give the values of inputs that it follows from: inputs={'name': array}.",
         )
     return [Told(var, at) for at in range(var.shape[0])]
