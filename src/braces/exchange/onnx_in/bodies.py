@@ -9,8 +9,8 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dims import Dim, Shape
 from braces.dtypes import DType, ListType
+from braces.exchange.known import Known, Value
 from braces.exchange.onnx_in.checking import schema_of
-from braces.exchange.onnx_in.known import Known, Value
 from braces.exchange.onnx_in.node import STANDARD, Node
 from braces.lazy import onnx
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from braces.dtypes import SHORT_NAMES, DType
 from braces.errors import DTypeError, ProgramError
-from braces.exchange.onnx_in.known import Array
+from braces.exchange.known import Array
 from braces.lazy import onnx
 
 _OURS = frozenset(SHORT_NAMES.values())

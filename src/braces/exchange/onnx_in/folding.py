@@ -21,7 +21,7 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, INT64, DType, ListType, is_float
 from braces.exchange import sizes
-from braces.exchange.onnx_in.known import MOST_ELEMENTS, Array, Known, Value
+from braces.exchange.known import MOST_ELEMENTS, Array, Known, Value
 from braces.exchange.onnx_in.node import Node
 from braces.exchange.sizes import Number, Unknown
 

@@ -21,11 +21,11 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
+from braces.exchange.known import Array, Known, Value
 from braces.exchange.names import cleaned, dimension_name, free, give
 from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.dtypes import dtype_named
 from braces.exchange.onnx_in.external import take_in
-from braces.exchange.onnx_in.known import Array, Known, Value
 from braces.exchange.onnx_in.lists import is_list, stacked
 from braces.exchange.onnx_in.load import admit, load
 from braces.exchange.onnx_in.node import Names

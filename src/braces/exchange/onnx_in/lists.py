@@ -20,8 +20,8 @@ from braces.builder.var import Var, tensor_type
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import ListType, TensorType, Type, unifies
 from braces.errors import DTypeError, ProgramError
+from braces.exchange.known import Value
 from braces.exchange.onnx_in.dtypes import dtype_named
-from braces.exchange.onnx_in.known import Value
 from braces.exchange.onnx_in.node import Runner
 from braces.frontend import lists
 from braces.ir.views import LoopView

@@ -12,9 +12,9 @@ from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.dtypes import DType
 from braces.errors import ProgramError
+from braces.exchange.known import Known, Value
 from braces.exchange.onnx_in.checking import attributes_of
 from braces.exchange.onnx_in.dtypes import array_of, dtype_named
-from braces.exchange.onnx_in.known import Known, Value
 from braces.exchange.onnx_in.lengths import Lengths
 from braces.exchange.problems import Missing
 from braces.lazy import onnx

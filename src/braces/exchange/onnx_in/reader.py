@@ -15,27 +15,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import numpy as np
-
-from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
-from braces.dims import Dim, Size
+from braces.dims import Size
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError
+from braces.exchange.known import Array, Known, Value, written
 from braces.exchange.names import cleaned, rename_made
 from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.dtypes import array_of
 from braces.exchange.onnx_in.folding import fold
-from braces.exchange.onnx_in.known import Array, Known, Value
 from braces.exchange.onnx_in.lengths import Lengths
 from braces.exchange.onnx_in.node import Names, Node, Rule, operator_of
 from braces.exchange.onnx_in.rules import RULES
-from braces.exchange.persistables import LITTLE, persistable
+from braces.exchange.persistables import persistable
 from braces.exchange.problems import Missing, Problem
 from braces.exchange.sizes import Unknown
-from braces.ir.records import PARAMETER, STATE, Literal, Source
+from braces.ir.records import PARAMETER, STATE, Source
 
 T = TypeVar("T")
 MOST_NODES = 1 << 17
@@ -317,14 +314,7 @@ class Reader:
             return persistable(
                 self.program, self.parameters, value.weight, value.array, PARAMETER
             )
-        if value.plain:
-            array = value.numbers()
-            if array.size > LITTLE:
-                return persistable(self.program, self.parameters, "constant", array, STATE)
-            return one("constant", value=Literal.of(array))
-        sizes = [_size(item, value.dtype) for item in value.items()]
-        made = sizes[0] if not value.array.ndim else one("stack", *sizes)
-        return made if value.array.ndim < 2 else one("reshape", made, shape=value.array.shape)
+        return written(self.program, self.parameters, value)
 
     # ---- values that are known ---------------------------------------------------------------
 
@@ -410,9 +400,3 @@ def _sensible(proto: Any) -> Generator[None]:
             f"{operator_of(proto):.80} makes no sense: {type(error).__name__}, {error!s:.200}",
             fix="onnx.checker.check_model(model) may tell more.",
         ) from error
-
-
-def _size(item: Any, dtype: Any) -> Var:
-    if isinstance(item, Dim):
-        return one("size", value=item, dtype=dtype)
-    return one("constant", value=Literal.of(np.asarray(item, dtype)))

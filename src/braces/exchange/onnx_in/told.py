@@ -16,7 +16,7 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, is_integer
 from braces.errors import ProgramError
-from braces.exchange.onnx_in.known import MOST_ELEMENTS
+from braces.exchange.known import MOST_ELEMENTS
 from braces.exchange.onnx_in.node import Names, Node, operator_of
 from braces.frontend import found as finding
 

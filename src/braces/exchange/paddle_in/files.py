@@ -22,7 +22,7 @@ import numpy as np
 from braces.dtypes import HIGHEST_RANK
 from braces.errors import BracesError, FileFormatError, visible
 from braces.exchange.beside import place_beside
-from braces.exchange.onnx_in.known import Array
+from braces.exchange.known import Array
 from braces.exchange.paddle_in.description import (
     Block,
     Tensor,

@@ -19,8 +19,8 @@ from braces.dims import Dim
 from braces.dtypes import FLOAT32, INT64
 from braces.errors import BracesError
 from braces.exchange import sizes
+from braces.exchange.known import MOST_ELEMENTS, Array, Known
 from braces.exchange.onnx_in.folding import asking, counted, each_number, typed
-from braces.exchange.onnx_in.known import MOST_ELEMENTS, Array, Known
 from braces.exchange.paddle_in.node import Node, Results
 from braces.exchange.paddle_in.values import Held
 from braces.exchange.sizes import Number, Unknown

@@ -18,8 +18,8 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
+from braces.exchange.known import Array, Known
 from braces.exchange.names import cleaned
-from braces.exchange.onnx_in.known import Array, Known
 from braces.exchange.paddle_in.description import ARRAY, Block, Operator, Variable
 from braces.exchange.paddle_in.dtypes import dtype_named
 from braces.exchange.paddle_in.files import Files, find_files

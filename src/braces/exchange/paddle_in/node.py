@@ -12,7 +12,7 @@ from braces.builder.var import Var
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import DType
 from braces.errors import ProgramError
-from braces.exchange.onnx_in.known import Known
+from braces.exchange.known import Known
 from braces.exchange.paddle_in.description import Operator
 from braces.exchange.paddle_in.dtypes import dtype_named
 from braces.exchange.paddle_in.values import Names, Rows, Runner, Value

@@ -17,28 +17,25 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import numpy as np
-
-from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
-from braces.dims import Dim, product
+from braces.dims import product
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, suggest
+from braces.exchange.known import Array, Known, written
 from braces.exchange.names import cleaned, give, rename_made
-from braces.exchange.onnx_in.known import Array, Known
 from braces.exchange.paddle_in.description import Block, Operator
 from braces.exchange.paddle_in.folding import fold
 from braces.exchange.paddle_in.node import Node, Results
 from braces.exchange.paddle_in.rules import ALONG, EACH_ROW, OF_SEQUENCES, RULES
 from braces.exchange.paddle_in.rules.control import resolved
 from braces.exchange.paddle_in.values import Case, Held, Names, Rows, T, Value, is_list
-from braces.exchange.persistables import LITTLE, persistable
+from braces.exchange.persistables import persistable
 from braces.exchange.problems import Missing, Problem
 from braces.exchange.sizes import Unknown
 from braces.frontend import functions as ops
-from braces.ir.records import PARAMETER, STATE, Literal, Source
+from braces.ir.records import PARAMETER, STATE, Source
 
 MOST_OPERATORS = 1 << 17
 """What a program has at most, those of a block counted each time that it is read."""
@@ -254,15 +251,7 @@ class Reader:
     def _lift(self, value: Known) -> Var:
         if value.weight:
             return self._weight(value)
-        if value.plain:
-            array = value.numbers()
-            if array.size > LITTLE:
-                return persistable(self.program, self.parameters, "constant", array, STATE)
-            return one("constant", value=Literal.of(array))
-        sizes = [_size(item, value.dtype) for item in value.items()]
-        if not value.array.ndim:
-            return sizes[0]
-        return ops.reshape(ops.stack(sizes), value.array.shape)
+        return written(self.program, self.parameters, value)
 
     def _weight(self, value: Known) -> Var:
         name = value.weight
@@ -307,12 +296,6 @@ def _along_rows(node: Node) -> bool:
     """Whether an operator says that it goes along the first axis."""
     axes = [n for name in ("axis", "axes", "dim") for n in node.many(name)]
     return node.type not in ("transpose", "transpose2") and 0 in axes
-
-
-def _size(item: Any, dtype: Any) -> Var:
-    if isinstance(item, Dim):
-        return one("size", value=item, dtype=dtype)
-    return one("constant", value=Literal.of(np.asarray(item, dtype)))
 
 
 def _source(op: Operator) -> Source | None:

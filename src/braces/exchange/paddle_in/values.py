@@ -10,7 +10,7 @@ from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.dtypes import ListType
 from braces.errors import ProgramError
-from braces.exchange.onnx_in.known import Known
+from braces.exchange.known import Known
 from braces.exchange.paddle_in.description import Block, Variable
 from braces.exchange.problems import Missing
 from braces.frontend import functions as ops

@@ -12,7 +12,7 @@ import numpy as np
 from braces.builder.var import Var
 from braces.dtypes import BOOL, STORED, DType, is_float, is_narrow, is_stored
 from braces.exchange.alike import alike
-from braces.exchange.onnx_in.known import Known, Value
+from braces.exchange.known import Known, Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
 

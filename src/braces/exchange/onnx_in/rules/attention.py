@@ -15,7 +15,7 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.exchange import sizes
-from braces.exchange.onnx_in.known import Value
+from braces.exchange.known import Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.quantized import alone, product
 from braces.exchange.onnx_in.told import sizes_at

@@ -18,7 +18,7 @@ from braces.builder.table import SymbolTable
 from braces.builder.var import Var, tensor_type, visible_var
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type, unifies
-from braces.exchange.onnx_in.known import Known, Value
+from braces.exchange.known import Known, Value
 from braces.exchange.onnx_in.lists import common_type, is_list, is_sequence, settled, stacked
 from braces.exchange.onnx_in.node import Names, Node
 from braces.exchange.onnx_in.rules.rows import row_wise

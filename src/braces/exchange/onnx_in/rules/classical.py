@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from braces.builder.var import Var
-from braces.exchange.onnx_in.known import Array
+from braces.exchange.known import Array
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import number
 from braces.frontend import functions as ops

@@ -19,8 +19,8 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, TensorType, Type
 from braces.errors import ProgramError, ShapeError
+from braces.exchange.known import Known, Value
 from braces.exchange.onnx_in.dtypes import array_of
-from braces.exchange.onnx_in.known import Known, Value
 from braces.exchange.onnx_in.lists import (
     common_type,
     declared_element,

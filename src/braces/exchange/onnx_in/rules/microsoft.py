@@ -8,7 +8,7 @@ from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.exchange import sizes
-from braces.exchange.onnx_in.known import Value
+from braces.exchange.known import Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
 from braces.exchange.onnx_in.rules.layers import gemm, layer_norm, scaled

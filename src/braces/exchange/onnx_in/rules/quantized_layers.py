@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from braces.builder.var import Var
-from braces.exchange.onnx_in.known import Value
+from braces.exchange.known import Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
 from braces.exchange.onnx_in.rules.layers import scaled

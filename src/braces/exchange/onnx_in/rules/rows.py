@@ -20,7 +20,7 @@ from typing import Any
 from braces.builder.program import current_program
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import BOOL, TensorType
-from braces.exchange.onnx_in.known import Value
+from braces.exchange.known import Value
 from braces.exchange.onnx_in.node import STANDARD, Names, Node
 from braces.frontend import functions as ops
 from braces.frontend.construct import new_dim

@@ -13,7 +13,7 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import TensorType
-from braces.exchange.onnx_in.known import Known, Value
+from braces.exchange.known import Known, Value
 from braces.exchange.onnx_in.lists import (
     common_type,
     grown,

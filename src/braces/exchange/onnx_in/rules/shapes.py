@@ -16,8 +16,8 @@ from braces.dtypes import FLOAT32
 from braces.errors import ShapeError
 from braces.exchange import sizes
 from braces.exchange.alike import as_long
+from braces.exchange.known import MOST_ELEMENTS, Known, Value
 from braces.exchange.onnx_in.folding import counted, shape_of
-from braces.exchange.onnx_in.known import MOST_ELEMENTS, Known, Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.reductions import axes_of
 from braces.exchange.onnx_in.rules.told_shapes import (

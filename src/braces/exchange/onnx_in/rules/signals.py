@@ -11,7 +11,7 @@ from braces import dims
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import FLOAT32, FLOAT64
-from braces.exchange.onnx_in.known import Array, Known
+from braces.exchange.known import Array, Known
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops

@@ -12,7 +12,7 @@ import numpy as np
 from braces.builder.var import Var, tensor_type
 from braces.dims import product
 from braces.dtypes import INT64
-from braces.exchange.onnx_in.known import Known
+from braces.exchange.known import Known
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.exchange.onnx_in.rules.control import scalar
 from braces.exchange.paddle_in.description import ARRAYS

@@ -15,7 +15,7 @@ import numpy as np
 from braces.builder.var import Var
 from braces.dtypes import BOOL, ListType, Type
 from braces.errors import ProgramError
-from braces.exchange.onnx_in.known import Known
+from braces.exchange.known import Known
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.exchange.onnx_in.rules.control import scalar
 from braces.exchange.paddle_in.node import Node, Results, Rule

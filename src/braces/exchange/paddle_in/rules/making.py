@@ -12,8 +12,8 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT32, INT64
 from braces.exchange import sizes
+from braces.exchange.known import Known
 from braces.exchange.onnx_in.folding import counted
-from braces.exchange.onnx_in.known import Known
 from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.exchange.onnx_in.rules.shapes import LONGEST_RANGE
 from braces.exchange.paddle_in.folding import number_written, written

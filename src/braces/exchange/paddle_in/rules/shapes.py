@@ -10,7 +10,7 @@ import numpy as np
 from braces import dims
 from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.exchange.onnx_in.known import Known
+from braces.exchange.known import Known
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.rules.arrays import taken
 from braces.exchange.paddle_in.values import is_list

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from braces.builder.append import one
+from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType
-from braces.exchange.persistables import Array
+from braces.exchange.persistables import LITTLE, Array, persistable
+from braces.ir.records import STATE, Literal
 
 Value: TypeAlias = "Var | Known | list[Value] | None"
 """What a name of a model stands for: a list for a sequence, `None` for an optional without a
@@ -74,3 +77,26 @@ class Known:
     def items(self) -> list[Any]:
         """Numbers and sizes in order, as Python has them."""
         return self.array.ravel().tolist()
+
+
+def written(program: Builder, values: MutableMapping[str, Array], value: Known) -> Var:
+    """A known value as a variable: a constant, a state where it is large, or sizes in a row.
+
+    `values` gains what the state holds.
+    """
+    if value.plain:
+        array = value.numbers()
+        if array.size > LITTLE:
+            return persistable(program, values, "constant", array, STATE)
+        return one("constant", value=Literal.of(array))
+    sizes = [_number(item, value.dtype) for item in value.items()]
+    if not value.array.ndim:
+        return sizes[0]
+    made = one("stack", *sizes)
+    return made if value.array.ndim == 1 else one("reshape", made, shape=value.array.shape)
+
+
+def _number(item: Any, dtype: DType) -> Var:
+    if isinstance(item, Dim):
+        return one("size", value=item, dtype=dtype)
+    return one("constant", value=Literal.of(np.asarray(item, dtype)))
