@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-import pytest
-
 import braces as br
 from braces.lower.bundles import Between, Piece
 from braces.target import CPU, TARGETS
-
-SHARE = 6
-"""One test of so many runs in `make check`, the others in `make thorough`."""
-
-
-def shared(given: Iterable[Any]) -> list[Any]:
-    """Parameters of a test, most of them for `make thorough`."""
-    thorough = pytest.mark.thorough
-    return [
-        one if i % SHARE == 0 else pytest.param(one, marks=thorough)
-        for i, one in enumerate(given)
-    ]
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 from battery import CASES
 from checking import derive, direction
 from tests.exported import check_back, check_exported
+from tests.sharing import shared
 
 import braces as br
 
@@ -24,10 +25,7 @@ def test_constructs_and_their_derivatives_give_the_same_elsewhere(
     check_exported(program, feeds, fetch, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.thorough] * bool(i % 16)) for i, n in enumerate(CASES)],
-)
+@pytest.mark.parametrize("name", shared(CASES, 16))
 def test_constructs_and_their_derivatives_come_back(name: str, tmp_path: Path) -> None:
     program, feeds, fetch = first_order(name)
     check_back(program, feeds, fetch, tmp_path)

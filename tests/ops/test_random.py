@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from cases import MODES, REFERENCES, Case, build, cases
 from references import is_float
+from tests.sharing import thorough
 
 import braces as br
 from braces.builder.append import apply, call
@@ -274,6 +275,7 @@ def drawing(mode: str, outer: bool, inner: bool) -> Any:
     return run
 
 
+@pytest.mark.parametrize("mode", ["compile", thorough("interpret")])
 def test_all_trips_at_once_draw_the_bits_of_each(mode: str) -> None:
     alone, by_outer, by_inner, whole = (
         drawing(mode, *told)

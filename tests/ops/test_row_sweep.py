@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import Case, cases, number
+from tests.sharing import thorough
 
 import braces as br
 from braces.builder.append import apply
@@ -267,6 +268,12 @@ class Sheet:
 ITEMS = items()
 SWEPT = [i for i in ITEMS if i.case.op not in ALWAYS and str(i) not in MIXING]
 FAMILIES = sorted({item.family for item in SWEPT})
+WAYS = [
+    way if way[1] == ("named", "fixed")[i % 2] else thorough(way)
+    for i, family in enumerate(FAMILIES)
+    for way in ((kind, batch, family) for kind, batch in MODES)
+]
+"""Each family in a branch and in a step, `make check` with a name or with a number in turn."""
 
 
 # ---- the sweep -------------------------------------------------------------------------------
@@ -290,11 +297,9 @@ def alone(chosen: Sequence[Item]) -> dict[str, np.ndarray]:
     return Sheet("plain", int(MASK.sum()), chosen).run("compile", values)
 
 
-@pytest.mark.parametrize("batch", ["named", "fixed"])
-@pytest.mark.parametrize("kind", ["branch", "step"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("kind", "batch", "family"), WAYS)
 def test_some_rows_give_what_they_give_alone(
-    family: str, kind: str, batch: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, batch: str, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = replace(TARGETS["cpu"], shares=(), little=0)  # fewer copies to compile
     monkeypatch.setitem(TARGETS, "cpu", few)
