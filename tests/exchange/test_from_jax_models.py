@@ -120,6 +120,15 @@ def test_convolutions_and_pools(mode: str) -> None:
     hold(convolved, params, drawn(2, 4, 4, 2), sizes={"x": ["batch", *[None] * 3]}, mode=mode)
 
 
+def test_a_step_that_asks_jax_for_gradients_of_pools(mode: str) -> None:
+    def step(p: Any, x: Any) -> Any:
+        grads = jax.grad(lambda q: jnp.sum(convolved(q, x) ** 2))(p)
+        return jax.tree.map(lambda value, grad: value - 0.1 * grad, p, grads)["w"]
+
+    params = {"w": drawn(3, 3, 2, 3), "out": drawn(12, 2)}
+    hold(step, params, drawn(2, 4, 4, 2), mode=mode)
+
+
 def test_an_adaptive_solver_and_its_gradient_which_jax_has_not(mode: str) -> None:
     params, start = {"w": drawn(3, 3)}, np.ones(3, "f")
     prog = hold(solved, params, start, mode=mode, gradient=False)

@@ -56,6 +56,12 @@ def running(x: Any) -> Any:
     return lax.scan(step, jnp.zeros(x.shape[0]), x.T, reverse=True)
 
 
+def slid(x: Any) -> Any:
+    """The largest of overlapping windows, beyond the ends too, less the smallest."""
+    largest = lax.reduce_window(x, -np.float32(np.inf), lax.max, (1, 2), (1, 1), "SAME")
+    return largest - lax.reduce_window(x, np.float32(np.inf), lax.min, (1, 3), (1, 1), "SAME")
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "signs": (lambda x: (jnp.abs(x), -x, jnp.sign(x), jnp.floor(x), jnp.ceil(x)), (X,)),
     "sums": (lambda x, y: (x + y, x - y, x * y, x / y, 2.0 * x - 1.0), (X, Y)),
@@ -152,6 +158,14 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             lax.reduce_window(x, np.float32(0), lax.add, (1, 1), (1, 1), "SAME"),
         ),
         (X,),
+    ),
+    "selected": (
+        lambda x, y: (
+            jax.grad(lambda v: (slid(v) * y).sum())(jnp.round(x)),  # where some are equal
+            jax.jvp(slid, (x,), (y,)),
+            jax.grad(lambda v: (jax.grad(lambda w: (slid(w * w) * y).sum())(v) * y).sum())(x),
+        ),
+        (X, Y),
     ),
     "special": (
         lambda x, y: (

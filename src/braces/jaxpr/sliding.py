@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +20,8 @@ from braces.dims import Size, product
 from braces.jaxpr.arithmetic import in_dtype
 from braces.jaxpr.equation import Equation, Rule, Value
 from braces.jaxpr.shapes import reshaped
+from braces.passes.backward import gradients
+from braces.passes.forward import jvp
 
 LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 Edges = Sequence[tuple[Any, Any, int]]
@@ -182,10 +185,40 @@ def _pooled(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
     return in_dtype(one(f"avg_pool{rank}d", x, **attrs) * math.prod(window), e.dtype)
 
 
+# ---- what is selected of windows -------------------------------------------------------------
+
+
+def selected_add(e: Equation, source: Value, operand: Value) -> Var:
+    """Numbers added to what was the largest, or the smallest, of each window: a gradient."""
+    x, made = _selecting(e, operand)
+    (grad,) = gradients(made, x, e.lift(source))
+    return x if grad is None else grad
+
+
+def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
+    """What stands where the largest, or the smallest, of each window is: a tangent."""
+    x, made = _selecting(e, operand)
+    (tangent,) = jvp(made, x, e.lift(tangents))
+    return made if tangent is None else tangent
+
+
+def _selecting(e: Equation, operand: Value) -> tuple[Var, Var]:
+    """What windows slide over, and the pool that selects of each what the equation does."""
+    x = one("identity", e.lift(operand))  # a variable of its own, to ask derivatives of
+    kind = {"ge": "max", "le": "min"}.get(e.params["select_prim"].name)
+    if kind is None:
+        e.refuse(f"that select by {e.params['select_prim'].name}")
+    ones = (1,) * x.ndim
+    params = {"base_dilation": ones, "window_dilation": ones, **e.params}
+    return x, pool(kind, replace(e, eqn=e.eqn.replace(params=params)), x)
+
+
 SLIDING: Mapping[str, Rule] = {
     "conv_general_dilated": convolution,
     "pad": pad,
     "reduce_window_max": partial(pool, "max"),
     "reduce_window_min": partial(pool, "min"),
     "reduce_window_sum": partial(pool, "sum"),
+    "select_and_gather_add": selected_gather,
+    "select_and_scatter_add": selected_add,
 }
