@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.sharing import thorough
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -28,7 +29,9 @@ from benchmarks.suite import BENCHMARKS
 pytestmark = pytest.mark.unoptimized
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    "name", [thorough(name) if name in ("growth", "compiling") else name for name in BENCHMARKS]
+)  # which measure otherwise what others do
 def test_the_sides_of_a_benchmark_agree_and_run(name: str) -> None:
     for case in BENCHMARKS[name].cases(True):
         compared = {c.ours for c in case.comparisons} | {c.other for c in case.comparisons}

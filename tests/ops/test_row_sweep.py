@@ -269,11 +269,11 @@ ITEMS = items()
 SWEPT = [i for i in ITEMS if i.case.op not in ALWAYS and str(i) not in MIXING]
 FAMILIES = sorted({item.family for item in SWEPT})
 WAYS = [
-    way if way[1] == ("named", "fixed")[i % 2] else thorough(way)
+    way if at == i % len(MODES) else thorough(way)
     for i, family in enumerate(FAMILIES)
-    for way in ((kind, batch, family) for kind, batch in MODES)
+    for at, way in enumerate((kind, batch, family) for kind, batch in MODES)
 ]
-"""Each family in a branch and in a step, `make check` with a name or with a number in turn."""
+"""Each family in a branch and a step, with a name and a number: in `make check` one in turn."""
 
 
 # ---- the sweep -------------------------------------------------------------------------------

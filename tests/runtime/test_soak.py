@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sharing import thorough
 
 import braces as br
 
@@ -24,7 +25,9 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(("mode", "runs"), [("compile", 40_000), ("interpret", 1_500)])
+@pytest.mark.parametrize(
+    ("mode", "runs"), [("compile", 40_000), thorough(("interpret", 1_500))]
+)
 def test_memory_stays_flat(mode: str, runs: int) -> None:
     found = SOAK["soak"](runs, 0, mode, 10)
     assert SOAK["growth"](found) < 20.0, found
