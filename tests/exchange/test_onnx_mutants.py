@@ -119,3 +119,12 @@ def test_more_sizes_than_fit_into_memory_are_refused() -> None:
         "(float[2] x, int64[1099511627776] k) => (float[M] y, int64[M] i) { y, i = TopK(x, k) }"
     )
     assert "too many" in refused(found)
+
+
+def test_long_axes_of_nothing_are_not_computed_while_reading() -> None:
+    zeros = helper.make_tensor("nothing", TensorProto.INT64, [0, 1 << 40], [])
+    found = model("() => (int64[1, M] y) { y = ReduceSum <keepdims = 1> (nothing, axis) }")
+    axis = helper.make_tensor("axis", TensorProto.INT64, [1], [0])
+    found.graph.initializer.extend([zeros, axis])
+    prog, _ = br.from_onnx(found)
+    assert str(prog.var("y").type) == "i64[1,1099511627776]"

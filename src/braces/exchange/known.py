@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,8 +66,11 @@ class Known:
 
     @property
     def small(self) -> bool:
-        """Whether it may be computed with while the model is read."""
-        return self.array.size <= MOST_ELEMENTS
+        """Whether it may be computed with while the model is read.
+
+        An array of nothing may have long axes, which a reduction along the others would leave.
+        """
+        return prod(max(1, size) for size in self.array.shape) <= MOST_ELEMENTS
 
     def numbers(self) -> Array:
         """The numbers, which it must have only."""
