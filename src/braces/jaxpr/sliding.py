@@ -192,14 +192,14 @@ def selected_add(e: Equation, source: Value, operand: Value) -> Var:
     """Numbers added to what was the largest, or the smallest, of each window: a gradient."""
     x, made = _selecting(e, operand)
     (grad,) = gradients(made, x, e.lift(source))
-    return x if grad is None else grad
+    return one("zeros_like", x) if grad is None else grad
 
 
 def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
     """What stands where the largest, or the smallest, of each window is: a tangent."""
     x, made = _selecting(e, operand)
     (tangent,) = jvp(made, x, e.lift(tangents))
-    return made if tangent is None else tangent
+    return one("zeros_like", made) if tangent is None else tangent
 
 
 def _selecting(e: Equation, operand: Value) -> tuple[Var, Var]:
