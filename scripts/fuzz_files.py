@@ -330,13 +330,21 @@ def report(outcome: Outcome, done: int) -> int:
     return 1 if outcome.findings else 0
 
 
-def main() -> int:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=20_000, help="how many cases")
+def command_line(doc: str | None, count: int, limit_s: float) -> argparse.ArgumentParser:
+    """What every fuzzer takes."""
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=count, help="how many cases")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=3.0, help="seconds of CPU for a case")
+    parser.add_argument(
+        "--limit", type=float, default=limit_s, help="seconds of CPU for a case"
+    )
+    return parser
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = command_line(__doc__, count=20_000, limit_s=3.0)
     parser.add_argument("--write-seeds", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.write_seeds:

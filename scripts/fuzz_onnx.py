@@ -10,7 +10,6 @@ status 0 where nothing was found, else 1.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -119,12 +118,7 @@ def reading(folder: str) -> Any:
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=5_000, help="how many cases")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=10.0, help="seconds of CPU for a case")
-    options = parser.parse_args()
+    options = f.command_line(__doc__, count=5_000, limit_s=10.0).parse_args()
     outcome = fuzz(options.first, options.count, options.seed, options.limit)
     return f.report(outcome, options.first + options.count)
 

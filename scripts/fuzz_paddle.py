@@ -11,7 +11,6 @@ Exit status 0 where nothing was found, else 1.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
@@ -78,11 +77,7 @@ def fuzz(first: int, count: int, seed: int, limit_s: float, models: Path | None)
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--count", type=int, default=5_000, help="how many cases")
-    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=10.0, help="seconds of CPU for a case")
+    parser = f.command_line(__doc__, count=5_000, limit_s=10.0)
     parser.add_argument("--models", type=Path, help="a folder of folders with programs")
     options = parser.parse_args()
     outcome = fuzz(options.first, options.count, options.seed, options.limit, options.models)

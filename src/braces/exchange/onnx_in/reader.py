@@ -21,6 +21,7 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError
+from braces.exchange.attempts import Lifted, attempt, sensible
 from braces.exchange.known import Array, Known, Value, written
 from braces.exchange.names import cleaned, rename_made
 from braces.exchange.onnx_in import bodies
@@ -31,7 +32,6 @@ from braces.exchange.onnx_in.node import Names, Node, Rule, operator_of
 from braces.exchange.onnx_in.rules import RULES
 from braces.exchange.persistables import persistable
 from braces.exchange.problems import Missing, Problem
-from braces.exchange.sizes import Unknown
 from braces.ir.records import PARAMETER, STATE, Source
 
 T = TypeVar("T")
@@ -55,21 +55,6 @@ class NeedsValue(Exception):
 
 class Endless(ProgramError):
     """Functions that call themselves, or so many that reading them would take forever."""
-
-
-@dataclass(frozen=True)
-class Lifted:
-    """A known value that has become a variable.
-
-    Attributes:
-        value: The value.
-        table: The block in which it is one.
-        var: The variable.
-    """
-
-    value: Known
-    table: SymbolTable
-    var: Var
 
 
 @dataclass(eq=False)
@@ -98,7 +83,7 @@ class Reader:
     problems: list[Problem] = field(default_factory=list)
     sizes: dict[tuple[str, int | None, int], Size] = field(default_factory=dict)
     lengths: Lengths = field(default_factory=Lengths)
-    _lifted: dict[tuple[int, int], Lifted] = field(default_factory=dict)
+    _lifted: dict[tuple[int, int], Lifted[Known]] = field(default_factory=dict)
     trying: int = 0
     _count: int = 0
     _work: int = 0
@@ -139,15 +124,8 @@ class Reader:
         """Where an exception leaves, nothing was built."""
         lengths = self.lengths
         held = self.parameters, self._lifted, self.sizes, lengths.atoms, lengths.named
-        marks = [len(kept) for kept in held]
-        try:
-            with self.program.transaction():
-                yield
-        except (BracesError, Missing):
-            for kept, mark in zip(held, marks, strict=True):
-                while len(kept) > mark:
-                    kept.popitem()
-            raise
+        with attempt(self.program, *held):
+            yield
 
     def tried(self, read: Callable[[], T]) -> T | None:
         """What is read; `None`, and nothing was built or noted, where that cannot be."""
@@ -386,17 +364,7 @@ def _sensible(proto: Any) -> Generator[None]:
     open, a permutation of other axes, say, a rule trips over. Models that are right never come
     here: ONNX's own suite holds that.
     """
-    try:
+    sizes = "Fix sizes that it follows from, sizes={'N': 1}."
+    otherwise = "onnx.checker.check_model(model) may tell more."
+    with sensible(operator_of(proto), sizes, otherwise):
         yield
-    except BracesError:
-        raise
-    except Unknown:
-        raise ProgramError(
-            f"{operator_of(proto):.80} computes with what is no size.",
-            fix="Fix sizes that it follows from, sizes={'N': 1}.",
-        ) from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ProgramError(
-            f"{operator_of(proto):.80} makes no sense: {type(error).__name__}, {error!s:.200}",
-            fix="onnx.checker.check_model(model) may tell more.",
-        ) from error

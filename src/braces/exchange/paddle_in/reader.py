@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
 from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, suggest
+from braces.exchange.attempts import Lifted, attempt, sensible
 from braces.exchange.known import Array, Known, written
 from braces.exchange.names import cleaned, give, rename_made
 from braces.exchange.paddle_in.description import Block, Operator
@@ -33,7 +33,6 @@ from braces.exchange.paddle_in.rules.control import resolved
 from braces.exchange.paddle_in.values import Case, Held, Names, Rows, T, Value, is_list
 from braces.exchange.persistables import persistable
 from braces.exchange.problems import Missing, Problem
-from braces.exchange.sizes import Unknown
 from braces.frontend import functions as ops
 from braces.ir.records import PARAMETER, STATE, Source
 
@@ -48,15 +47,6 @@ _FOREIGN = re.compile(r"<|[/\\](site|dist)-packages[/\\]")
 
 class Endless(ProgramError):
     """So many operators, or so deep, that reading them would take forever."""
-
-
-@dataclass(frozen=True, eq=False)
-class Lifted:
-    """A value that has become a variable, and the block in which it is one."""
-
-    value: Known | Case
-    table: SymbolTable
-    var: Var
 
 
 @dataclass(eq=False)
@@ -87,7 +77,7 @@ class Reader:
     problems: list[Problem] = field(default_factory=list)
     chosen: dict[tuple[int, ...], tuple[Var, Sequence[Value]]] = field(default_factory=dict)
     fetched: dict[int, tuple[str, Value]] = field(default_factory=dict)
-    _lifted: dict[tuple[int, int], Lifted] = field(default_factory=dict)
+    _lifted: dict[tuple[int, int], Lifted[Known | Case]] = field(default_factory=dict)
     _count: int = 0
     _depth: int = 0
 
@@ -130,19 +120,9 @@ class Reader:
             return
         node.names.values.update(made)
 
-    @contextmanager
-    def _attempt(self) -> Generator[None]:
+    def _attempt(self) -> AbstractContextManager[None]:
         """Where an exception leaves, nothing was built."""
-        held: tuple[dict[Any, Any], ...] = (self.parameters, self._lifted, self.chosen)
-        marks = [len(kept) for kept in held]
-        try:
-            with self.program.transaction():
-                yield
-        except (BracesError, Missing):
-            for kept, mark in zip(held, marks, strict=True):
-                while len(kept) > mark:
-                    kept.popitem()
-            raise
+        return attempt(self.program, self.parameters, self._lifted, self.chosen)
 
     def tried(self, build: Callable[[], T]) -> T:
         """What is found by building something, of which nothing is left."""
@@ -315,16 +295,6 @@ def _sensible(node: Node) -> Generator[None]:
     Attributes are what the file says, of any type and value; rules take them as Paddle writes
     them, and trip over others.
     """
-    try:
+    sizes = "Say the shapes of inputs: shapes={'x': [1, 3, 224, 224]}."
+    with sensible(node.type, sizes, kind=ShapeError):
         yield
-    except BracesError:
-        raise
-    except Unknown:
-        raise ShapeError(
-            f"{node.type:.80} computes with what is no size.",
-            fix="Say the shapes of inputs: shapes={'x': [1, 3, 224, 224]}.",
-        ) from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ProgramError(
-            f"{node.type:.80} makes no sense: {type(error).__name__}, {error!s:.200}"
-        ) from error
