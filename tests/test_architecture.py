@@ -85,7 +85,7 @@ def lint_imports(cwd: Path, source: Path) -> subprocess.CompletedProcess[str]:
 def plant(root: Path, modules: dict[str, str]) -> None:
     """Write a package `braces` of stubs, under the project's own contracts."""
     (root / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for name, text in {"errors": "", "lazy": "", **modules}.items():
+    for name, text in {"errors": "", "lazy": "", "exchange/names": "", **modules}.items():
         path = root / "src/braces" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -116,6 +116,9 @@ def test_the_contracts_accept_the_layers(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+NODE = "from braces.exchange.onnx_in import node"
+
+
 @pytest.mark.parametrize(
     ("importer", "line", "found"),
     [
@@ -124,12 +127,20 @@ def test_the_contracts_accept_the_layers(tmp_path: Path) -> None:
         ("passes/prune", "from braces.lazy import jax", "braces.lazy"),
         ("cli/main", "def main():\n    import jax", "jax"),
         ("storage/model", "import google.protobuf", "google"),
+        *(
+            (
+                f"exchange/{importer}",
+                "from braces.exchange.onnx_in import node",
+                "braces.exchange.onnx_in.node",
+            )
+            for importer in ("paddle_in/reader", "onnx_out/writer", "shaping")
+        ),
     ],
 )
 def test_the_contracts_report_a_planted_import(
     tmp_path: Path, importer: str, line: str, found: str
 ) -> None:
-    plant(tmp_path, {"runtime/executor": "", importer: line})
+    plant(tmp_path, {"runtime/executor": "", "exchange/onnx_in/node": "", importer: line})
     done = lint_imports(tmp_path, tmp_path / "src")
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"braces.{importer.replace('/', '.')} -> {found}" in done.stdout

@@ -164,3 +164,19 @@ def run_memories(
 def zeros(like: Var, batch: Size, size: int) -> Var:
     """A memory that starts with zeros, in the dtype of the weights."""
     return ops.broadcast_to(ops.zeros_like(like[0, 0]), (batch, size))
+
+
+def cells_of(
+    order: str, functions: Sequence[Function], weights: Sequence[Var], biased: bool, count: int
+) -> list[Cell]:
+    """The cells of all layers and directions, from weights one after the other."""
+    each, made = len(weights) // count, list[Cell]()
+    for at in range(0, len(weights), each):
+        w, r, *rest = weights[at : at + each]
+        rows = w.shape[0]
+        assert isinstance(rows, int), "weights have numbers as sizes"
+        biases = (rest[0], rest[1]) if biased else None
+        projection = rest[-1] if len(rest) % 2 else None
+        cell = Cell(order, w, r, biases, functions, rows // len(order), projection=projection)
+        made.append(cell)
+    return made

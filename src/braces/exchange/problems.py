@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn, Protocol
 
 from braces.errors import BracesError, ProgramError
 
 
 class Missing(Exception):
     """A value that is not there, since what makes it could not be read; that is said there."""
+
+
+class Refusing(Protocol):
+    """A node or operator, as what several systems share sees it."""
+
+    def refuse(self, why: str, fix: str | None = None) -> NoReturn:
+        """Say that it cannot be read."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Shapes, slices and margins as models say them: by numbers, sizes, and what a run tells."""
+"""Shapes, axes, slices, ranges and margins as models say them.
+
+They say them by numbers, by sizes, and by what a run tells.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,16 @@ from typing import Any
 from braces import dims
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import INT64, is_float
+from braces.dims import Dim, Size
+from braces.dtypes import INT64, DType, is_float
+from braces.errors import ProgramError, ShapeError
 from braces.exchange import sizes
+from braces.exchange.folding import counted
+from braces.exchange.numbers import in_dtype, number
+from braces.exchange.problems import Refusing
+from braces.exchange.sizes import Number
 from braces.frontend import found as finding, functions as ops
+from braces.ir.records import Literal
 
 FAR = 10**9
 """Bounds of slices from here on mean the end of the axis; no file holds a longer one."""
@@ -46,6 +55,80 @@ def _without_rest(have: Size, wanted: Sequence[Size]) -> list[Size]:
     return [dims.call("floordiv", have, others) if n == -1 else n for n in wanted]
 
 
+def filled(shape: Sequence[Size], value: Any, dtype: DType) -> Var:
+    """One number everywhere."""
+    return ops.broadcast_to(one("constant", value=Literal.of(number(value, dtype))), shape)
+
+
+# ---- axes ------------------------------------------------------------------------------------
+
+
+def flatten(x: Var, start: int = 0, end: int = -1) -> Var:
+    """Several axes as one."""
+    if not x.ndim:
+        return ops.reshape(x, (1,))
+    first, last = start % x.ndim, end % x.ndim
+    middle = dims.product(x.shape[first : last + 1])
+    return ops.reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
+
+
+def permute(x: Var, axes: Sequence[int]) -> Var:
+    """The axes in another order."""
+    return ops.transpose(x, axes=tuple(axis % x.ndim for axis in axes)) if x.ndim else x
+
+
+def squeeze(x: Var, axes: Sequence[int] | int | None = None) -> Var:
+    """Without axes of size 1; axes of another size stay."""
+    given = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    single = [axis % x.ndim for axis in given if x.ndim and is_one(x.shape[axis])]
+    return ops.squeeze(x, axis=single) if single else x
+
+
+def is_one(size: Size) -> bool:
+    """Whether a size is 1 in every run."""
+    return isinstance(size, int) and size == 1
+
+
+def expand(x: Var, wanted: Sequence[Size], **options: Any) -> Var:
+    """Repeated along axes of size 1 and along new leading axes."""
+    own: list[Size] = [*[1] * (len(wanted) - x.ndim), *x.shape]
+    shape = [m if n == -1 or not is_one(m) else n for m, n in zip(own, wanted, strict=True)]
+    return ops.broadcast_to(x, shape)
+
+
+def not_empty(xs: Sequence[Var]) -> list[Var]:
+    """What is joined of some arrays: those of one axis without an element do not count."""
+    return [x for x in xs if x.shape != (0,)] or list(xs[:1])
+
+
+def flip(x: Var, axes: Sequence[int]) -> Var:
+    """The order along axes reversed."""
+    return ops.flip(x, axis=tuple(axes)) if axes else x
+
+
+def roll(x: Var, shifts: Sequence[int] | int, axes: Sequence[int] | int = ()) -> Var:
+    """Shifted along axes; over all numbers where no axis is said."""
+    if isinstance(axes, int) or axes:
+        if isinstance(axes, int) or isinstance(shifts, int):
+            return ops.roll(x, shifts, axis=axes)
+        return ops.roll(x, tuple(shifts), axis=tuple(axes))
+    flat = ops.reshape(x, (dims.product(x.shape),))
+    shift = shifts if isinstance(shifts, int) else shifts[0]
+    return ops.reshape(ops.roll(flat, shift, axis=0), x.shape)
+
+
+def pixel_shuffle(x: Var, block: int) -> Var:
+    """Channels as blocks of the plane."""
+    n, c, h, w = x.shape
+    deep = dims.divide_exactly(c, block * block)
+    if deep is None:
+        raise ShapeError(f"{c} channels cannot be split into blocks of {block} by {block}.")
+    apart = ops.reshape(x, (n, deep, block, block, h, w))
+    return ops.reshape(
+        ops.transpose(apart, (0, 1, 4, 2, 5, 3)), (n, deep, h * block, w * block)
+    )
+
+
 # ---- slices ----------------------------------------------------------------------------------
 
 
@@ -74,6 +157,57 @@ def cut_told(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -
 def _bound(number: Var, size: Var) -> Var:
     """A bound from the front, where it is negative and counts from the end."""
     return ops.where(number < 0, number + size, number)
+
+
+def at_axis(axis: int, part: Any) -> tuple[Any, ...]:
+    """An index of one axis, counted from the front."""
+    return *[slice(None)] * axis, part
+
+
+def part_of(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Var:
+    """A part of an axis, with bounds that are cut off at its ends."""
+    at, low = axis % x.ndim, 0 if start is None else start
+    high = FAR if end is None else end
+    if isinstance(low, Var) or isinstance(high, Var):
+        return cut_told(x, at, low, high, step)
+    if isinstance(low, int) and isinstance(high, int):
+        last = None if high >= FAR else high
+        whole = not low and last is None and step == 1
+        return x if whole else x[at_axis(at, slice(low, last, step))]
+    size = x.shape[at]
+    first, last = clipped(size, low), clipped(size, high)
+    if (first, last) == (0, size) and step == 1:
+        return x
+    if step != 1:
+        raise ProgramError("A slice with a step and bounds from symbolic sizes is not read.")
+    return one("window", x, start=first, size=sizes.minus(last, first), axis=at)
+
+
+def select(x: Var, axis: int, at: Any) -> Var:
+    """What stands at one place of an axis."""
+    if isinstance(at, Var | Dim):
+        place = at if isinstance(at, Var) else one("size", value=at)
+        return ops.take(x, place, axis=axis)
+    return x[at_axis(axis % x.ndim, at)]
+
+
+# ---- ranges ----------------------------------------------------------------------------------
+
+LONGEST_RANGE = 1 << 24
+"""The longest row of numbers from one to another that is written into a program."""
+
+
+def numbers_between(node: Refusing, bounds: Sequence[Number], dtype: DType) -> Var:
+    """Numbers from one to before another: known ones, or from sizes by a step of one."""
+    start, stop, step = bounds
+    if not sizes.symbolic(*bounds):
+        if step and abs(stop - start) / abs(step) > LONGEST_RANGE:
+            node.refuse(f"counts further than {LONGEST_RANGE}")
+        return one("constant", value=Literal.of(counted(*bounds).astype(dtype)))
+    if step != 1:
+        node.refuse("has a step and bounds that follow from a symbolic size")
+    made = in_dtype(one("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype)
+    return made if start == 0 else made + in_dtype(number_of(start), dtype)
 
 
 def steps_between(start: Var, limit: Var, delta: Var) -> Var:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from itertools import starmap
-from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -19,8 +17,9 @@ import numpy as np
 from braces import dims
 from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.dtypes import BOOL, INT64, DType, ListType, is_float
+from braces.dtypes import BOOL, INT64, ListType, is_float
 from braces.exchange import sizes
+from braces.exchange.folding import asking, check_size, counted, each_number, typed
 from braces.exchange.known import MOST_ELEMENTS, Array, Known, Value
 from braces.exchange.onnx_in.node import Node
 from braces.exchange.sizes import Number, Unknown
@@ -36,7 +35,7 @@ def fold(node: Node, inputs: Sequence[Known | None]) -> tuple[Known, ...]:
     if rule is None or not all(value is None or value.small for value in inputs):
         return ()
     if node.type == "Div" and any(value and is_float(value.dtype) for value in inputs):
-        rule = each_number(_quotient)
+        rule = _of_arrays(each_number(_quotient))
     arrays = [None if value is None else value.array for value in inputs]
     try:
         with np.errstate(all="ignore"):
@@ -50,15 +49,6 @@ def fold(node: Node, inputs: Sequence[Known | None]) -> tuple[Known, ...]:
         return ()
     outputs = made if isinstance(made, list) else [made]
     return tuple(Known(typed(np.asarray(one), first.dtype), first.dtype) for one in outputs)
-
-
-def typed(array: Array, dtype: DType) -> Array:
-    """Numbers in their dtype; objects where there is a size among them."""
-    if array.dtype == dtype:
-        return array
-    if sizes.symbolic(*array.flat):
-        return array
-    return np.array(array.tolist(), dtype).reshape(array.shape)
 
 
 def shape_of(value: Value) -> tuple[Size, ...]:
@@ -77,26 +67,12 @@ def shape_of(value: Value) -> tuple[Size, ...]:
 # ---- number by number ------------------------------------------------------------------------
 
 
-def each_number(compute: Callable[..., Number]) -> Callable[..., Array]:
-    """A function of numbers and sizes, for each of an array."""
+def _of_arrays(compute: Callable[..., Array | Known]) -> Fold:
+    """What asks nothing else of a node than its inputs."""
 
-    def folded(node: Node, *arrays: Array) -> Array:
-        spread = np.broadcast_arrays(*arrays)
-        _check_size(spread[0].shape)
-        objects = [array.astype(object).ravel().tolist() for array in spread]
-        made = np.empty(spread[0].size, object)
-        made[:] = list(starmap(compute, zip(*objects, strict=True)))
-        return made.reshape(spread[0].shape)
-
-    return folded
-
-
-def asking(compute: Callable[..., bool]) -> Callable[..., Known]:
-    """A comparison of numbers and sizes, for each of an array."""
-    each = each_number(compute)
-
-    def folded(node: Node, *arrays: Array) -> Known:
-        return Known(np.asarray(each(node, *arrays), np.bool_), BOOL)
+    def folded(node: Node, *arrays: Array) -> Array | Known:
+        del node
+        return compute(*arrays)
 
     return folded
 
@@ -113,14 +89,14 @@ def _quotient(x: Number, y: Number) -> Number:
 
 def _in_turn(compute: Callable[[Number, Number], Number]) -> Fold:
     """A function of two, over any number of arrays."""
-    return each_number(lambda *values: reduce(compute, values))
+    return _of_arrays(each_number(lambda *values: reduce(compute, values)))
 
 
 def _cast(node: Node, x: Array) -> Known:
     dtype = node.dtype_attr("to")
     if not sizes.symbolic(*x.flat):
         return Known(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
-    made = each_number(sizes.nonzero)(node, x) if dtype == BOOL else x
+    made = each_number(sizes.nonzero)(x) if dtype == BOOL else x
     return Known(typed(np.asarray(made), dtype), dtype)
 
 
@@ -133,11 +109,6 @@ def _where(node: Node, condition: Array, x: Array, y: Array) -> Known:
 
 
 # ---- shapes ----------------------------------------------------------------------------------
-
-
-def _check_size(shape: Sequence[int]) -> None:
-    if prod(shape) > MOST_ELEMENTS:
-        raise Unknown
 
 
 def whole_numbers(array: Array) -> list[int]:
@@ -169,7 +140,7 @@ def _squeeze(node: Node, x: Array, axes: Array | None = None) -> Array:
 
 def _gather(node: Node, x: Array, indices: Array) -> Array:
     places = np.array(whole_numbers(indices), np.int64).reshape(indices.shape)
-    _check_size((*x.shape, *places.shape))
+    check_size((*x.shape, *places.shape))
     return np.take(x, places, axis=node.attr("axis", 0))
 
 
@@ -215,20 +186,20 @@ def _reshape(node: Node, x: Array, shape: Array | None = None) -> Array:
 
 def _expand(node: Node, x: Array, shape: Array) -> Array:
     wanted = np.broadcast_shapes(x.shape, tuple(whole_numbers(shape)))
-    _check_size(wanted)
+    check_size(wanted)
     return np.broadcast_to(x, wanted)
 
 
 def _tile(node: Node, x: Array, repeats: Array) -> Array:
     times_ = whole_numbers(repeats)
-    _check_size([n * k for n, k in zip(x.shape, times_, strict=True)])
+    check_size([n * k for n, k in zip(x.shape, times_, strict=True)])
     return np.tile(x, times_)
 
 
 def _constant_of_shape(node: Node, shape: Array) -> Known:
     value = node.tensor("value") or Known.of(np.zeros(1, np.float32))
     wanted = whole_numbers(shape)
-    _check_size(wanted)
+    check_size(wanted)
     return Known(np.full(wanted, value.array.ravel()[0], value.dtype), value.dtype)
 
 
@@ -237,12 +208,6 @@ def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
     if sizes.symbolic(*bounds) or (bounds[1] - bounds[0]) / bounds[2] > MOST_ELEMENTS:
         raise Unknown
     return counted(*bounds)
-
-
-def counted(first: Number, last: Number, step: Number) -> Array:
-    """Numbers from one to another."""
-    arange: Callable[..., Array] = np.arange
-    return arange(first, last, step)
 
 
 def _reduce(compute: Callable[[Number, Number], Number], *first: int) -> Fold:
@@ -273,12 +238,12 @@ def _identity(node: Node, x: Array) -> Array:
 
 
 FOLDS: Mapping[str, Fold] = {
-    **{name: each_number(compute) for name, compute in {
+    **{name: _of_arrays(each_number(compute)) for name, compute in {
         "Abs": sizes.absolute, "Add": sizes.plus, "Ceil": sizes.up, "Div": sizes.over,
         "Floor": sizes.down, "Mod": sizes.rest, "Mul": sizes.times, "Neg": sizes.negative,
         "Sub": sizes.minus,
     }.items()},
-    **{name: asking(compute) for name, compute in {
+    **{name: _of_arrays(asking(compute)) for name, compute in {
         "And": sizes.both, "Equal": sizes.same, "Greater": sizes.above,
         "GreaterOrEqual": sizes.at_least, "Less": sizes.below, "LessOrEqual": sizes.at_most,
         "Not": sizes.untrue, "Or": sizes.either, "Xor": sizes.one_only,

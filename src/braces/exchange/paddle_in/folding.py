@@ -19,8 +19,8 @@ from braces.dims import Dim
 from braces.dtypes import FLOAT32, INT64
 from braces.errors import BracesError
 from braces.exchange import sizes
+from braces.exchange.folding import asking, counted, each_number, typed
 from braces.exchange.known import MOST_ELEMENTS, Array, Known
-from braces.exchange.onnx_in.folding import asking, counted, each_number, typed
 from braces.exchange.paddle_in.node import Node, Results
 from braces.exchange.paddle_in.values import Held
 from braces.exchange.sizes import Number, Unknown
@@ -86,14 +86,14 @@ def spread(y: Array, rank: int, axis: int) -> Array:
 def _pair(compute: Callable[[Number, Number], Number]) -> Fold:
     def folded(node: Node) -> Array:
         x, y = _array(node, "X"), _array(node, "Y")
-        return each_number(compute)(None, x, spread(y, x.ndim, node.attr("axis", -1)))
+        return each_number(compute)(x, spread(y, x.ndim, node.attr("axis", -1)))
 
     return folded
 
 
 def _compared(compute: Callable[..., bool]) -> Fold:
     return lambda node: asking(compute)(
-        None, *(_array(node, slot) for slot in ("X", "Y") if node.has(slot))
+        *(_array(node, slot) for slot in ("X", "Y") if node.has(slot))
     )
 
 
@@ -116,7 +116,7 @@ def _scale(node: Node) -> Array:
             return sizes.plus(sizes.times(item, a), b)
         return sizes.times(sizes.plus(item, b), a)
 
-    return each_number(scaled)(None, x)
+    return each_number(scaled)(x)
 
 
 def _cast(node: Node) -> Known:
@@ -128,7 +128,7 @@ def _cast(node: Node) -> Known:
 
 def _increment(node: Node) -> Array:
     step = sizes.whole(float(node.attr("step", 1.0)))
-    return each_number(partial(sizes.plus, step))(None, _array(node, "X"))
+    return each_number(partial(sizes.plus, step))(_array(node, "X"))
 
 
 # ---- shapes ----------------------------------------------------------------------------------

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.var import Var
 from braces.dtypes import DType, dtype_of
 from braces.exchange.persistables import Array
-from braces.frontend import functions as ops
 from braces.ir.records import Source
 
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
@@ -56,13 +54,6 @@ def source_of(node: Any) -> Source | None:
     inside = f"{os.sep}torch{os.sep}"
     own = [frame for frame in frames if inside not in frame[0]] or frames
     return Source(own[-1][0], int(own[-1][1])) if own else None
-
-
-def in_dtype(x: Var, dtype: DType) -> Var:
-    """The same numbers in another dtype."""
-    if x.dtype == dtype:
-        return x
-    return ops.not_equal(x, ops.zeros_like(x)) if dtype.kind == "b" else ops.cast(x, dtype)
 
 
 # ---- where something stands ------------------------------------------------------------------

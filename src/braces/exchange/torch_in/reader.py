@@ -22,13 +22,13 @@ from braces.builder.var import Var
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, suggest
 from braces.exchange.names import cleaned, rename_made
+from braces.exchange.numbers import in_dtype
 from braces.exchange.persistables import LITTLE, Array, persistable
 from braces.exchange.problems import Missing, Problem
 from braces.exchange.sizes import Unknown
 from braces.exchange.torch_in.convert import (
     array_from,
     dtype_from,
-    in_dtype,
     is_torch,
     module_of,
     source_of,

@@ -7,12 +7,23 @@ from functools import partial, reduce
 from typing import Any
 
 import ml_dtypes
-import numpy as np
 
 from braces.builder.var import Var
-from braces.dtypes import BOOL, STORED, DType, is_float, is_narrow, is_stored
+from braces.dtypes import STORED, DType, is_float, is_narrow, is_stored
 from braces.exchange.alike import alike
 from braces.exchange.known import Known, Value
+from braces.exchange.numbers import (
+    area_cosine,
+    area_sine,
+    area_tangent,
+    celu,
+    in_dtype,
+    number,
+    remainder_towards_zero,
+    shrink,
+    thresholded,
+    whole_quotient,
+)
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
 
@@ -39,20 +50,6 @@ def same(op_type: str, node: Node) -> Var:
     return ops.function_of(op_type)(*alike(node.vars()))
 
 
-def in_dtype(x: Var, dtype: DType) -> Var:
-    """The same numbers in another dtype."""
-    if x.dtype == dtype:
-        return x
-    if dtype == BOOL and not is_stored(x.dtype):
-        return ops.not_equal(x, ops.zeros_like(x))
-    return ops.cast(x, dtype)
-
-
-def number(x: Any, dtype: DType) -> Any:
-    """A number beside variables, in their dtype."""
-    return np.asarray(x).astype(dtype)
-
-
 def folded(op_type: str, node: Node) -> Var:
     """One operator after the other, over all inputs."""
     return reduce(ops.function_of(op_type), alike(node.vars()))
@@ -68,18 +65,14 @@ def divide(node: Node) -> Var:
     x, y = alike(node.vars())
     if is_float(x.dtype):
         return ops.divide(x, y)
-    below = ops.floor_divide(x, y)
-    if x.dtype.kind == "u":
-        return below
-    up = (below * y != x) & ((x < 0) != (y < 0))
-    return below + ops.cast(up, x.dtype)
+    return whole_quotient(x, y)
 
 
 def modulo(node: Node) -> Var:
     """What is left of a division, with the sign of the divisor, or of what is divided."""
     x, y = alike(node.vars())
     if node.flag("fmod"):
-        return ops.sign(x) * ops.remainder(ops.abs(x), ops.abs(y))
+        return remainder_towards_zero(x, y)
     return ops.remainder(x, y)
 
 
@@ -158,6 +151,11 @@ def is_infinite(node: Node) -> Var:
     return found
 
 
+def on(function: Callable[[Var], Var]) -> Rule:
+    """The rule of a function of the first input."""
+    return lambda node: function(node.var(0))
+
+
 def with_numbers(function: Callable[..., Var], **defaults: float) -> Callable[[Node], Var]:
     """The rule of an activation with numbers as attributes."""
 
@@ -165,11 +163,6 @@ def with_numbers(function: Callable[..., Var], **defaults: float) -> Callable[[N
         return function(node.var(0), *(node.attr(k, v) for k, v in defaults.items()))
 
     return activated
-
-
-def celu(x: Var, alpha: float) -> Var:
-    """ELU whose slope is continuous: max(x, 0) + min(alpha (exp(x / alpha) - 1), 0)."""
-    return ops.maximum(x, 0) + ops.minimum(alpha * ops.expm1(x / alpha), 0)
 
 
 def selu(x: Var, alpha: float, gamma: float) -> Var:
@@ -180,17 +173,6 @@ def selu(x: Var, alpha: float, gamma: float) -> Var:
 def hard_sigmoid(x: Var, alpha: float, beta: float) -> Var:
     """A line between 0 and 1."""
     return ops.clip(x * alpha + beta, min=0.0, max=1.0)
-
-
-def thresholded(x: Var, alpha: float) -> Var:
-    """Numbers above a threshold, else 0."""
-    return ops.where(x > alpha, x, ops.zeros_like(x))
-
-
-def shrink(x: Var, bound: float, bias: float) -> Var:
-    """Numbers beyond a bound, moved towards zero; 0 between."""
-    beyond = ops.where(x > bound, x - bias, ops.zeros_like(x))
-    return ops.where(x < -bound, x + bias, beyond)
 
 
 def shrunk(node: Node) -> Var:
@@ -222,30 +204,11 @@ def gelu(node: Node) -> Var:
     return ops.gelu(node.var(0), approximate=node.attr("approximate", "none") == "tanh")
 
 
-def area_sine(node: Node) -> Var:
-    """The inverse of sinh: the sign of x times log(|x| + sqrt(x² + 1))."""
-    x = node.var(0)
-    size = ops.abs(x)
-    return ops.sign(x) * ops.log1p(size + size * size / (1 + ops.sqrt(size * size + 1)))
-
-
-def area_cosine(node: Node) -> Var:
-    """The inverse of cosh: log(x + sqrt((x - 1) (x + 1)))."""
-    x = node.var(0)
-    return ops.log(x + ops.sqrt((x - 1) * (x + 1)))
-
-
-def area_tangent(node: Node) -> Var:
-    """The inverse of tanh: (log(1 + x) - log(1 - x)) / 2."""
-    x = node.var(0)
-    return 0.5 * (ops.log1p(x) - ops.log1p(-x))
-
-
 ARITHMETIC: Mapping[str, Rule] = {
     **{name: partial(same, op_type) for name, op_type in SAME.items()},
-    "Acosh": area_cosine,
-    "Asinh": area_sine,
-    "Atanh": area_tangent,
+    "Acosh": on(area_cosine),
+    "Asinh": on(area_sine),
+    "Atanh": on(area_tangent),
     "Cast": cast,
     "CastLike": cast_like,
     "Celu": with_numbers(celu, alpha=1.0),

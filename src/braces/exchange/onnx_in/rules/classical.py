@@ -15,8 +15,8 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.exchange.known import Array
+from braces.exchange.numbers import number
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import number
 from braces.frontend import functions as ops
 
 DOMAIN = "ai.onnx.ml"

@@ -20,6 +20,7 @@ from braces.dims import Dim, Size
 from braces.dtypes import INT64, TensorType, Type
 from braces.errors import ProgramError, ShapeError
 from braces.exchange.known import Known, Value
+from braces.exchange.numbers import scalar
 from braces.exchange.onnx_in.dtypes import array_of
 from braces.exchange.onnx_in.lists import (
     common_type,
@@ -43,11 +44,6 @@ LONGEST_UNROLLED = 256
 """Loops that carry sequences are written out, trip by trip, up to so many trips."""
 MOST_UNROLLED = 2048
 """So many nodes at most are written for them."""
-
-
-def scalar(x: Var) -> Var:
-    """The one number of an array."""
-    return ops.reshape(x, ()) if x.ndim else x
 
 
 # ---- loops -----------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from typing import Any
 
 from braces.builder.var import Var
 from braces.dtypes import FLOAT32, INT32
+from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops, random
 
 

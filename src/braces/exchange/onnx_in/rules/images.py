@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from braces import dims
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.dtypes import DType, is_integer
+from braces.dtypes import DType
+from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.exchange.resizing import brought, larger
 from braces.frontend import functions as ops
 
-WHOLE_PARTS = 64
-"""Symbolic sizes are multiplied by factors that are so many parts of a whole at most."""
 OLD = {"coordinates": "asymmetric", "nearest_mode": "floor"}
 """How positions are told where a model cannot say it."""
 
 # ---- sizes -----------------------------------------------------------------------------------
-
-
-def larger(node: Node, size: Size, scale: float) -> Size:
-    """A size times a factor, rounded down."""
-    if not isinstance(size, Dim):
-        return int(size * scale)
-    exact = Fraction(scale)
-    if exact.denominator > WHOLE_PARTS:
-        node.refuse(f"multiplies the symbolic size {size} by {scale}", "Fix it: sizes=.")
-    return dims.call("floordiv", size * exact.numerator, exact.denominator)
 
 
 def of_one_ratio(node: Node, sizes: Sequence[Size], wanted: Sequence[Size], policy: str) -> Any:
@@ -51,32 +36,6 @@ def by_scales(
     """An array with axes so many times as long."""
     sizes = [larger(node, x.shape[a], scale) for a, scale in zip(axes, scales, strict=True)]
     return brought(x, axes, sizes, scales, **options)
-
-
-def brought(
-    x: Var,
-    axes: Sequence[int],
-    sizes: Sequence[Size],
-    scales: Sequence[float] | None,
-    **options: Any,
-) -> Var:
-    """An array with axes of other sizes, in its own dtype."""
-    shape = list(x.shape)
-    for axis, size in zip(axes, sizes, strict=True):
-        shape[axis] = size
-    if scales is not None:
-        factors = dict(zip(axes, scales, strict=True))
-        options["scales"] = tuple(factors.get(a, 1.0) for a in range(x.ndim))
-    made = ops.resize(x, shape, **options)
-    return rounded(made, x) if made.dtype != x.dtype else made
-
-
-def rounded(made: Var, like: Var) -> Var:
-    """Numbers in the dtype of others; the nearest integers, as far as it holds them."""
-    if is_integer(like.dtype):
-        info = np.iinfo(like.dtype)
-        made = ops.clip(ops.round(made), min=float(info.min), max=float(info.max))
-    return in_dtype(made, like.dtype)
 
 
 # ---- resize ----------------------------------------------------------------------------------

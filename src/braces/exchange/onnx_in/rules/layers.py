@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from braces.builder.append import call
 from braces.builder.var import Var
+from braces.exchange.numbers import in_dtype, scaled
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops
 
 
@@ -23,15 +23,6 @@ def gemm(node: Node) -> Var:
     b = ops.transpose(b) if node.flag("transB") else b
     made = scaled(ops.matmul(a, b), node.attr("alpha", 1.0))
     return made if c is None else made + scaled(c, node.attr("beta", 1.0))
-
-
-def scaled(x: Var, factor: float) -> Var:
-    """A multiple, or the array itself where that is what it is."""
-    if factor == 1.0:
-        return x
-    return x * (
-        factor if x.dtype.kind == "f" or not float(factor).is_integer() else int(factor)
-    )
 
 
 def einsum(node: Node) -> Var:

@@ -9,9 +9,10 @@ from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.exchange import sizes
 from braces.exchange.known import Value
+from braces.exchange.numbers import scaled
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
-from braces.exchange.onnx_in.rules.layers import gemm, layer_norm, scaled
+from braces.exchange.onnx_in.rules.layers import gemm, layer_norm
 from braces.exchange.onnx_in.rules.windows import conv
 from braces.frontend import functions as ops
 

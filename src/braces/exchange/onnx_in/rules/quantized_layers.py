@@ -7,9 +7,9 @@ from functools import partial
 
 from braces.builder.var import Var
 from braces.exchange.known import Value
+from braces.exchange.numbers import scaled
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
-from braces.exchange.onnx_in.rules.layers import scaled
 from braces.exchange.onnx_in.rules.quantized import (
     alone,
     along,

@@ -12,8 +12,8 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import BOOL, INT64, DType, is_float
+from braces.exchange.numbers import in_dtype, number
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype, number
 from braces.frontend import functions as ops
 
 Reduction = Callable[..., Var]

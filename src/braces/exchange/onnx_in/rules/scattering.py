@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64
+from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops
 
 REDUCTIONS = {"none": "set", "mul": "mul", "min": "min", "max": "max"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -11,13 +11,13 @@ import numpy as np
 from braces import dims
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.dims import Dim, Size
+from braces.dims import Size
 from braces.dtypes import FLOAT32
 from braces.errors import ShapeError
 from braces.exchange import sizes
 from braces.exchange.alike import as_long
 from braces.exchange.known import MOST_ELEMENTS, Known, Value
-from braces.exchange.onnx_in.folding import counted, shape_of
+from braces.exchange.onnx_in.folding import shape_of
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.reductions import axes_of
 from braces.exchange.onnx_in.rules.told_shapes import (
@@ -26,12 +26,17 @@ from braces.exchange.onnx_in.rules.told_shapes import (
     shape_told,
 )
 from braces.exchange.onnx_in.told import Part, Told, parts, sizes_at, told
-from braces.exchange.shaping import FAR, clipped, cut_told, in_shape, padded
+from braces.exchange.shaping import (
+    FAR,
+    clipped,
+    cut_told,
+    filled,
+    in_shape,
+    numbers_between,
+    padded,
+    pixel_shuffle,
+)
 from braces.frontend import functions as ops
-from braces.ir.records import Literal
-
-LONGEST_RANGE = 1 << 24
-"""The longest row of numbers from one to another that is written into a program."""
 
 
 def constant(node: Node) -> Known:
@@ -196,12 +201,7 @@ def constant_of_shape(node: Node) -> Value:
     numbers = [n for n in wanted if isinstance(n, int)]
     if len(numbers) == len(wanted) and prod(numbers) <= MOST_ELEMENTS:
         return Known(np.full(numbers, value, given.dtype), given.dtype)
-    return filled(wanted, value)
-
-
-def filled(shape: Sequence[Size], value: Any) -> Var:
-    """One number everywhere, of its own dtype."""
-    return ops.broadcast_to(one("constant", value=Literal.of(np.asarray(value))), shape)
+    return filled(wanted, value, given.dtype)
 
 
 def range_(node: Node) -> Var:
@@ -209,17 +209,8 @@ def range_(node: Node) -> Var:
     bounds = [node.maybe_known(at) for at in range(3)]
     if None in bounds:
         return counted_told(node, [None if b is None else b.items()[0] for b in bounds])
-    start, limit, delta = (bound.items()[0] for bound in bounds if bound is not None)
-    dtype = node.var(0).dtype
-    if not any(isinstance(v, Dim) for v in (start, limit, delta)):
-        if delta and abs(limit - start) / abs(delta) > LONGEST_RANGE:
-            node.refuse(f"counts further than {LONGEST_RANGE}")
-        numbers = counted(start, limit, delta).astype(dtype)
-        return one("constant", value=Literal.of(numbers))
-    if delta != 1:
-        node.refuse("has a step and bounds that follow from a symbolic size")
-    count = sizes.largest(sizes.minus(limit, start), 0)
-    return ops.cast(one("arange", stop=count), dtype) + node.var(0)
+    known = [bound for bound in bounds if bound is not None]
+    return numbers_between(node, [bound.items()[0] for bound in known], known[0].dtype)
 
 
 def eye_like(node: Node) -> Var:
@@ -252,15 +243,14 @@ def _fill(node: Node) -> Any:
 def depth_to_space(node: Node) -> Var:
     """Blocks of channels side by side in the plane."""
     x, b = node.var(0), node.attr("blocksize")
+    if node.attr("mode", "DCR") != "DCR":
+        return pixel_shuffle(x, b)
     n, c, h, w = x.shape
     deep = dims.divide_exactly(c, b * b)
     if deep is None:
         raise ShapeError(f"{c} channels cannot be split into blocks of {b} by {b}.")
-    if node.attr("mode", "DCR") == "DCR":
-        split_, order = (n, b, b, deep, h, w), (0, 3, 4, 1, 5, 2)
-    else:
-        split_, order = (n, deep, b, b, h, w), (0, 1, 4, 2, 5, 3)
-    return ops.reshape(ops.transpose(ops.reshape(x, split_), order), (n, deep, h * b, w * b))
+    apart = ops.reshape(x, (n, b, b, deep, h, w))
+    return ops.reshape(ops.transpose(apart, (0, 3, 4, 1, 5, 2)), (n, deep, h * b, w * b))
 
 
 def space_to_depth(node: Node) -> Var:

@@ -12,8 +12,8 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.exchange.known import Array, Known
+from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops
 
 LENGTH, AXIS_IS_INPUT = "The length of a transform", 20

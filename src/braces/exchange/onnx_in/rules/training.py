@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeAlias
 
 from braces.builder.var import Var
+from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
 from braces.frontend import functions as ops
 from braces.passes.backward import gradients
 

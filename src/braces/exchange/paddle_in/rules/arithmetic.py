@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from braces.builder.var import Var
 from braces.dtypes import BOOL, INT64, is_float
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype, shrink, thresholded
+from braces.exchange import numbers
+from braces.exchange.numbers import in_dtype, shrink, thresholded
 from braces.exchange.paddle_in.node import Node, Rule
-from braces.exchange.torch_in.rules import activations, arithmetic
 from braces.frontend import functions as ops
 
 Function = Callable[..., Var]
@@ -52,7 +52,7 @@ def divide(x: Var, y: Var) -> Var:
     """A quotient; that of integers is cut off towards zero."""
     if is_float(x.dtype) or is_float(y.dtype):
         return ops.divide(x, y)
-    return arithmetic.div(x, y, rounding_mode="trunc")
+    return numbers.whole_quotient(x, y)
 
 
 def scale(node: Node) -> Var:
@@ -97,8 +97,12 @@ def total(node: Node) -> Var:
 
 def power(node: Node) -> Var:
     """A power of one exponent."""
-    known = node.number("factor", "FactorTensor", 1.0)
-    return arithmetic.power(node.var("X"), known)
+    x, exponent = node.var("X"), node.number("factor", "FactorTensor", 1.0)
+    made = numbers.small_power(x, exponent)
+    if made is not None:
+        return made
+    wide = numbers.as_float(x) if isinstance(exponent, float) else x
+    return ops.pow(wide, numbers.number(exponent, wide.dtype))
 
 
 def clip(node: Node) -> Var:
@@ -166,14 +170,12 @@ def selu(node: Node) -> Var:
         node.attr("alpha", 1.6732632423543772),
         node.attr("scale", 1.0507009873554805),
     )
-    return activations.elu(node.var("X"), alpha, factor)
+    return numbers.elu(node.var("X"), alpha, factor)
 
 
 def softplus(node: Node) -> Var:
     """A smooth positive part, linear beyond a threshold."""
-    return activations.softplus(
-        node.var("X"), node.attr("beta", 1.0), node.attr("threshold", 20.0)
-    )
+    return numbers.softplus(node.var("X"), node.attr("beta", 1.0), node.attr("threshold", 20.0))
 
 
 def prelu(node: Node) -> Var:
@@ -234,20 +236,20 @@ ARITHMETIC: Mapping[str, Rule] = {
         "less_than": "less", "not_equal": "not_equal", "maximum": "maximum",
         "minimum": "minimum", "atan2": "arctan2",
     }.items()},
-    **{f"bitwise_{word}": pair(arithmetic.bitwise(f"bitwise_{word}", f"logical_{word}"))
+    **{f"bitwise_{word}": pair(partial(numbers.bitwise, word))
        for word in ("and", "or", "xor")},
     **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
     "acos": on(ops.arccos),
     "asin": on(ops.arcsin),
     "atan": on(ops.arctan),
-    "bitwise_not": on(arithmetic.inverted),
+    "bitwise_not": on(numbers.inverted),
     "brelu": hard_tanh,
     "cast": cast,
-    "celu": with_number(activations.celu, "alpha", 1.0),
+    "celu": with_number(numbers.celu, "alpha", 1.0),
     "clip": clip,
     "elementwise_div": pair(divide),
-    "elementwise_floordiv": pair(arithmetic.floor_divide),
-    "elu": with_number(activations.elu, "alpha", 1.0),
+    "elementwise_floordiv": pair(ops.floor_divide),
+    "elu": with_number(numbers.elu, "alpha", 1.0),
     "gelu": lambda node: ops.gelu(
         node.var("X"), approximate=bool(node.attr("approximate", False))
     ),
@@ -257,8 +259,8 @@ ARITHMETIC: Mapping[str, Rule] = {
     "increment": increment,
     "isfinite": lambda node: ops.logical_not(any_not_finite(node.var("X"))),
     "leaky_relu": with_number(ops.leaky_relu, "alpha", 0.02),
-    "log10": on(arithmetic.log10),
-    "logsigmoid": on(activations.log_sigmoid),
+    "log10": on(numbers.log10),
+    "logsigmoid": on(numbers.log_sigmoid),
     "pow": power,
     "prelu": prelu,
     "relu6": relu6,

@@ -13,8 +13,7 @@ from braces.builder.var import Var, tensor_type
 from braces.dims import product
 from braces.dtypes import INT64
 from braces.exchange.known import Known
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
-from braces.exchange.onnx_in.rules.control import scalar
+from braces.exchange.numbers import in_dtype, scalar
 from braces.exchange.paddle_in.description import ARRAYS
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.values import Names

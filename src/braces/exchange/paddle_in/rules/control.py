@@ -16,8 +16,7 @@ from braces.builder.var import Var
 from braces.dtypes import BOOL, ListType, Type
 from braces.errors import ProgramError
 from braces.exchange.known import Known
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
-from braces.exchange.onnx_in.rules.control import scalar
+from braces.exchange.numbers import in_dtype, scalar
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.rules.arrays import begun, unwritten
 from braces.exchange.paddle_in.values import Case, Held, Names, Value

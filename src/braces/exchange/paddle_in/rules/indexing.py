@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from braces.builder.var import Var
 from braces.dtypes import INT64
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Rule
 from braces.frontend import found as finding, functions as ops
 

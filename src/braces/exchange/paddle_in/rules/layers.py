@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from braces.builder.append import call
 from braces.builder.var import Var
 from braces.dims import product
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
-from braces.exchange.onnx_in.rules.layers import scaled
+from braces.exchange.numbers import in_dtype, scaled
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.frontend import functions as ops
 

@@ -11,15 +11,12 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT32, INT64
-from braces.exchange import sizes
 from braces.exchange.known import Known
-from braces.exchange.onnx_in.folding import counted
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
-from braces.exchange.onnx_in.rules.shapes import LONGEST_RANGE
+from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.folding import number_written, written
 from braces.exchange.paddle_in.node import Node, Rule
 from braces.exchange.paddle_in.values import Value
-from braces.exchange.torch_in.rules.making import filled
+from braces.exchange.shaping import filled, numbers_between
 from braces.frontend import found as finding, functions as ops, random
 from braces.ir.records import Literal
 
@@ -36,7 +33,7 @@ def fill_constant(node: Node) -> Var:
     if node.has("ValueTensor"):
         value = in_dtype(ops.reshape(node.var("ValueTensor"), ()), dtype)
         return ops.broadcast_to(value, tuple(shape))
-    return filled(shape, _value(node), dtype=dtype)
+    return filled(shape, _value(node), dtype)
 
 
 def fill_like_batch(node: Node) -> Var:
@@ -44,13 +41,13 @@ def fill_like_batch(node: Node) -> Var:
     shape: list[Size] = [int(n) for n in node.attr("shape")]
     given = node.shape("Input")
     shape[node.attr("output_dim_idx", 0)] = given[node.attr("input_dim_idx", 0)]
-    return filled(shape, _value(node), dtype=node.dtype("dtype", FLOAT32))
+    return filled(shape, _value(node), node.dtype("dtype", FLOAT32))
 
 
 def fill_like(node: Node) -> Var:
     """One number everywhere, in the shape of another array."""
     x = node.var("X")
-    return filled(x.shape, node.attr("value", 0.0), dtype=node.dtype("dtype", x.dtype))
+    return filled(x.shape, node.attr("value", 0.0), node.dtype("dtype", x.dtype))
 
 
 def assign(node: Node) -> Value:
@@ -69,15 +66,7 @@ def range_(node: Node) -> Var:
     dtype = _dtype(node)
     if any(isinstance(bound, Var) for bound in bounds):
         return _told(bounds, dtype)
-    start, stop, step = bounds
-    if not sizes.symbolic(*bounds):
-        if step and abs(stop - start) / abs(step) > LONGEST_RANGE:
-            node.refuse(f"counts further than {LONGEST_RANGE}")
-        return one("constant", value=Literal.of(counted(*bounds).astype(dtype)))
-    if step != 1:
-        node.refuse("has a step and bounds that follow from a symbolic size")
-    count = sizes.largest(sizes.minus(stop, start), 0)
-    return in_dtype(one("arange", stop=count), dtype) + _var(start, dtype)
+    return numbers_between(node, bounds, dtype)
 
 
 def _dtype(node: Node) -> Any:

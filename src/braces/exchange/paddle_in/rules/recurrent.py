@@ -16,6 +16,7 @@ from braces.exchange.cells import (
     Cell,
     Function,
     Step,
+    cells_of,
     gru_step,
     lstm_step,
     rnn_step,
@@ -23,10 +24,9 @@ from braces.exchange.cells import (
     run_memories,
     zeros,
 )
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.values import Rows
-from braces.exchange.torch_in.rules.recurrent import cells_of
 from braces.frontend import functions as ops, random
 
 ACTIVATIONS: Mapping[str, Function] = {

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
 
 import numpy as np
 
 from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import BOOL, INT64
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.exchange.axes import norm, sort, topk
+from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
-from braces.exchange.torch_in.rules import ordering, reductions
 from braces.frontend import functions as ops
 
 Function = Callable[..., Var]
@@ -60,7 +59,7 @@ def place(op_type: str) -> Rule:
 def top_k(node: Node) -> Results:
     """The largest or smallest numbers of an axis, and where they are."""
     x = node.var("X")
-    found, at = ordering.topk(
+    found, at = topk(
         x, int(node.number("k", "K", 1)), node.axis("axis", x.ndim), node.attr("largest", True)
     )
     return {"Out": found, "Indices": at}
@@ -69,7 +68,7 @@ def top_k(node: Node) -> Results:
 def argsort(node: Node) -> Results:
     """Numbers in order, and where each one was."""
     x = node.var("X")
-    found, at = reductions.sort(x, node.axis("axis", x.ndim), node.attr("descending", False))
+    found, at = sort(x, node.axis("axis", x.ndim), node.attr("descending", False))
     return {"Out": found, "Indices": at}
 
 
@@ -92,12 +91,10 @@ def p_norm(node: Node) -> Var:
     """The p-norm along one axis, or of all numbers."""
     x, order = node.var("X"), node.attr("porder", 2.0)
     axis = None if node.attr("asvector", False) else node.attr("axis", -1)
-    size, keepdims = ops.abs(x), bool(node.attr("keepdim", False))
+    keepdims = bool(node.attr("keepdim", False))
     if order == 0:
         return ops.sum(in_dtype(ops.not_equal(x, 0.0), x.dtype), axis=axis, keepdims=keepdims)
-    if order == -inf:
-        return ops.min(size, axis=axis, keepdims=keepdims)
-    return reductions.norm(x, order, axis, keepdims)
+    return norm(x, order, axis, keepdims)
 
 
 def normalized(node: Node) -> Var:

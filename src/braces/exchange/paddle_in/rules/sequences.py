@@ -9,7 +9,7 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
+from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.values import Rows
 from braces.frontend import found as finding, functions as ops

@@ -10,12 +10,21 @@ import numpy as np
 from braces import dims
 from braces.builder.var import Var
 from braces.dims import Dim, Size
+from braces.exchange import shaping
 from braces.exchange.known import Known
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.rules.arrays import taken
 from braces.exchange.paddle_in.values import is_list
-from braces.exchange.shaping import cut_told, in_shape, padded
-from braces.exchange.torch_in.rules import shapes
+from braces.exchange.shaping import (
+    at_axis,
+    cut_told,
+    in_shape,
+    not_empty,
+    padded,
+    part_of,
+    permute,
+    select,
+)
 from braces.frontend import functions as ops
 
 
@@ -28,7 +37,7 @@ def reshape(node: Node) -> Var:
 
 def transpose(node: Node) -> Var:
     """The axes in another order."""
-    return shapes.permute(node.var("X"), node.attr("axis"))
+    return permute(node.var("X"), node.attr("axis"))
 
 
 def squeeze(node: Node) -> Var:
@@ -38,7 +47,7 @@ def squeeze(node: Node) -> Var:
     if any(isinstance(x.shape[axis], Dim) for axis in axes):
         shape = [1 if at in axes and isinstance(n, Dim) else n for at, n in enumerate(x.shape)]
         x = ops.ensure_shape(x, shape)
-    return shapes.squeeze(x, sorted(axes) or None)
+    return shaping.squeeze(x, sorted(axes) or None)
 
 
 def unsqueeze(node: Node) -> Var:
@@ -57,14 +66,16 @@ def flatten_matrix(node: Node) -> Var:
 
 def flatten(node: Node) -> Var:
     """Several axes as one."""
-    return shapes.flatten(node.var("X"), node.attr("start_axis", 1), node.attr("stop_axis", -1))
+    return shaping.flatten(
+        node.var("X"), node.attr("start_axis", 1), node.attr("stop_axis", -1)
+    )
 
 
 def concat(node: Node) -> Var:
     """One after the other along an axis."""
     xs = node.vars("X")
     axis = int(node.number("axis", "AxisTensor", 0))
-    return xs[0] if len(xs) == 1 else shapes.cat(xs, axis)
+    return xs[0] if len(xs) == 1 else ops.concat(not_empty(xs), axis=axis)
 
 
 def split(node: Node) -> Results:
@@ -85,7 +96,7 @@ def split(node: Node) -> Results:
 
 def stack(node: Node) -> Var:
     """Arrays beside each other."""
-    return shapes.stack(node.vars("X"), node.attr("axis", 0))
+    return ops.stack(node.vars("X"), axis=node.attr("axis", 0))
 
 
 def unstack(node: Node) -> Results:
@@ -106,7 +117,7 @@ def slice_(node: Node) -> Var:
     found = sorted(zip(axes, starts, ends, steps, strict=True), key=lambda part: -part[0])
     for axis, start, end, step in found:
         if axis in single:
-            x = shapes.select(x, axis, start)
+            x = select(x, axis, start)
         elif isinstance(start, Var) or isinstance(end, Var):
             x = _told(x, axis, start, end, step)
         else:
@@ -116,8 +127,8 @@ def slice_(node: Node) -> Var:
 
 def _fixed(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
     if isinstance(step, int) and step < 0 and isinstance(start, int) and isinstance(end, int):
-        return x[shapes.at_axis(axis, slice(*_backwards(x.shape[axis], start, end), step))]
-    return shapes.slice_(x, axis, start, end, step)
+        return x[at_axis(axis, slice(*_backwards(x.shape[axis], start, end), step))]
+    return part_of(x, axis, start, end, step)
 
 
 def _backwards(whole: Size, start: int, end: int) -> tuple[int | None, int | None]:
@@ -136,7 +147,7 @@ def expand(node: Node) -> Var:
     """Copies along axes of size 1, and along new ones; -1 keeps a size."""
     x = node.var("X")
     given = node.sizes("shape", "Shape", "expand_shapes_tensor")
-    return shapes.expand(x, given)
+    return shaping.expand(x, given)
 
 
 def expand_as(node: Node) -> Var:
@@ -145,7 +156,7 @@ def expand_as(node: Node) -> Var:
     for slot in ("Y", "target_tensor"):
         if node.has(slot):
             return ops.broadcast_to(x, node.shape(slot))
-    return shapes.expand(x, node.attr("target_shape"))
+    return shaping.expand(x, node.attr("target_shape"))
 
 
 def tile(node: Node) -> Var:
@@ -161,13 +172,13 @@ def tile(node: Node) -> Var:
 def flip(node: Node) -> Var:
     """The order along axes reversed."""
     axes = node.attr("axis")
-    return shapes.flip(node.var("X"), [axes] if isinstance(axes, int) else axes)
+    return shaping.flip(node.var("X"), [axes] if isinstance(axes, int) else axes)
 
 
 def roll(node: Node) -> Var:
     """Shifted along axes; over all numbers where no axis is said."""
     shifts = [int(str(n)) for n in node.sizes("shifts", "ShiftsTensor")]
-    return shapes.roll(node.var("X"), shifts, list(node.attr("axis") or ()))
+    return shaping.roll(node.var("X"), shifts, list(node.attr("axis") or ()))
 
 
 PADS = {"constant": "constant", "edge": "edge", "reflect": "reflect", "replicate": "edge",
@@ -200,7 +211,7 @@ def pad_space(node: Node) -> Var:
 
 def pixel_shuffle(node: Node) -> Var:
     """Channels as blocks of the plane."""
-    return shapes.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
+    return shaping.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
 
 
 def triangle(node: Node) -> Var:

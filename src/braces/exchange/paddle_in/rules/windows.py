@@ -11,10 +11,10 @@ from braces.builder.var import Var
 from braces.define.kinds import Padding
 from braces.dims import Size
 from braces.dtypes import dtype_of
-from braces.exchange.onnx_in.rules.arithmetic import in_dtype
-from braces.exchange.onnx_in.rules.images import brought, larger
+from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
-from braces.exchange.torch_in.rules.windows import adaptive
+from braces.exchange.resizing import brought, larger
+from braces.exchange.windows import adaptive
 from braces.frontend import functions as ops
 
 INT32 = dtype_of("int32")
@@ -156,18 +156,13 @@ def _resized(node: Node, mode: str, rank: int, x: Var) -> Var:
     if told:
         wanted, factors = node.sizes("", "OutSize", "SizeTensor"), None
     elif factors is not None:
-        wanted = [_larger(node, x.shape[a], f) for a, f in zip(axes, factors, strict=True)]
+        wanted = [larger(node, x.shape[a], f) for a, f in zip(axes, factors, strict=True)]
     else:
         wanted = [node.attr(name) for name in SIZES[-rank:]]
     corners = bool(node.attr("align_corners", True))
     return brought(
         x, axes, wanted, None if corners else factors, **_options(node, mode, corners)
     )
-
-
-def _larger(node: Node, size: Size, factor: float) -> Size:
-    from_onnx: Any = node
-    return larger(from_onnx, size, factor)
 
 
 def _factors(node: Node, rank: int) -> list[float] | None:

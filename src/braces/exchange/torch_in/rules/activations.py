@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.builder.var import Var
+from braces.exchange.numbers import celu, elu, log_sigmoid, softplus
 from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.frontend import functions as ops
 
@@ -13,24 +14,6 @@ from braces.frontend import functions as ops
 def gelu(x: Var, *, approximate: str = "none") -> Var:
     """X Phi(x), or what tanh makes of it."""
     return ops.gelu(x, approximate=approximate == "tanh")
-
-
-def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Var:
-    """The identity, bent smoothly for negative numbers."""
-    below = alpha * ops.expm1(ops.minimum(x, 0) * input_scale)
-    return scale * ops.where(x > 0, x, below)
-
-
-def celu(x: Var, alpha: float = 1.0) -> Var:
-    """ELU whose slope is continuous."""
-    return elu(x, alpha, 1.0, 1.0 / alpha)
-
-
-def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0) -> Var:
-    """A smooth positive part, linear beyond a threshold."""
-    scaled = x * beta
-    soft = ops.softplus(ops.minimum(scaled, threshold)) / beta
-    return ops.where(scaled > threshold, x, soft)
 
 
 def prelu(x: Var, slope: Var) -> Var:
@@ -53,11 +36,6 @@ def hard_swish(x: Var) -> Var:
 def hard_tanh(x: Var, low: float = -1.0, high: float = 1.0) -> Var:
     """The identity between two numbers."""
     return ops.clip(x, min=low, max=high)
-
-
-def log_sigmoid(x: Var) -> Var:
-    """The logarithm of the sigmoid."""
-    return -ops.softplus(-x)
 
 
 def threshold(x: Var, bound: float, value: float) -> Var:

@@ -14,8 +14,19 @@ from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
 from braces.errors import ProgramError
+from braces.exchange.numbers import (
+    area_cosine,
+    area_sine,
+    area_tangent,
+    as_float,
+    in_dtype,
+    inverted,
+    log10,
+    remainder_towards_zero,
+    small_power,
+    whole_quotient,
+)
 from braces.exchange.shaping import number_of
-from braces.exchange.torch_in.convert import in_dtype
 from braces.exchange.torch_in.symbols import Asked
 from braces.frontend import functions as ops
 from braces.ir.records import Literal
@@ -71,11 +82,6 @@ def operand(value: Any, dtype: DType) -> Any:
     return np.asarray(value).astype(dtype)
 
 
-def as_float(x: Var) -> Var:
-    """The numbers themselves, where they are floats, else as float32."""
-    return x if is_float(x.dtype) else in_dtype(x, FLOAT32)
-
-
 # ---- rules -----------------------------------------------------------------------------------
 
 
@@ -90,9 +96,14 @@ def binary(op_type: str, logical: str = "") -> Callable[..., Var]:
     return computed
 
 
+def on_floats(function: Callable[[Var], Var]) -> Callable[[Var], Var]:
+    """The rule of a function of one array of floats."""
+    return lambda x: function(as_float(x))
+
+
 def unary(op_type: str) -> Callable[[Var], Var]:
     """An operator of one array of floats."""
-    return lambda x: ops.function_of(op_type)(as_float(x))
+    return on_floats(ops.function_of(op_type))
 
 
 add_, subtract, multiply = binary("add", "logical_or"), binary("subtract"), binary("multiply")
@@ -120,9 +131,7 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Var:
     if rounding_mode == "floor":
         return floor_divide(x, y)
     if rounding_mode == "trunc" and not is_float(dtype):
-        low, given = floor_divide(x, y), (operand(x, dtype), operand(y, dtype))
-        up = ops.not_equal(low * given[1], given[0]) & (low < 0)
-        return low + in_dtype(up, dtype)
+        return whole_quotient(scalar_or(x, dtype), scalar_or(y, dtype))
     wide = dtype if is_float(dtype) else FLOAT32
     made = ops.divide(operand(x, wide), operand(y, wide))
     return made if rounding_mode is None else ops.trunc(made)
@@ -134,17 +143,14 @@ floor_divide, remainder = binary("floor_divide"), binary("remainder")
 def fmod(x: Any, y: Any) -> Var:
     """What is left of a division, with the sign of what is divided."""
     dtype = common(x, y)
-    a, b = operand(x, dtype), operand(y, dtype)
-    return ops.sign(a) * ops.remainder(ops.abs(a), ops.abs(b))
+    return remainder_towards_zero(scalar_or(x, dtype), scalar_or(y, dtype))
 
 
 def power(x: Any, y: Any) -> Var:
     """A power; of small whole exponents, products."""
-    if isinstance(x, Var) and isinstance(y, int | float) and y in (1, 2, 0.5, -1):
-        x = x if float(y).is_integer() and y > 0 else as_float(x)
-        made = {1: ops.identity, 2: ops.square, 0.5: ops.sqrt, -1: ops.reciprocal}
-        return made[y](x)
-    return binary("pow")(x, y)
+    known = isinstance(x, Var) and isinstance(y, int | float)
+    made = small_power(x, y) if known else None
+    return binary("pow")(x, y) if made is None else made
 
 
 def where(condition: Var, x: Any, y: Any) -> Var:
@@ -164,11 +170,6 @@ def clamp(x: Var, low: Any = None, high: Any = None) -> Var:
 def bitwise(op_type: str, logical: str) -> Callable[..., Var]:
     """An operator on bits; on bools the one of truth values."""
     return binary(op_type, logical)
-
-
-def inverted(x: Var) -> Var:
-    """All bits the other way, or truth values."""
-    return ops.logical_not(x) if x.dtype == BOOL else ops.bitwise_invert(x)
 
 
 def logical(op_type: str) -> Callable[..., Var]:
@@ -202,25 +203,6 @@ def to_copy(x: Var, *, dtype: Any = None) -> Var:
 def same(x: Var, *rest: Any, **options: Any) -> Var:
     """The array itself: a copy, a view of it, or another order in memory."""
     return x
-
-
-def area_sine(x: Var) -> Var:
-    """The inverse of sinh."""
-    x = as_float(x)
-    size = ops.abs(x)
-    return ops.sign(x) * ops.log1p(size + size * size / (1 + ops.sqrt(size * size + 1)))
-
-
-def area_cosine(x: Var) -> Var:
-    """The inverse of cosh."""
-    x = as_float(x)
-    return ops.log(x + ops.sqrt((x - 1) * (x + 1)))
-
-
-def area_tangent(x: Var) -> Var:
-    """The inverse of tanh."""
-    x = as_float(x)
-    return 0.5 * (ops.log1p(x) - ops.log1p(-x))
 
 
 def lerp(x: Var, y: Var, weight: Any) -> Var:
@@ -265,11 +247,6 @@ def erfc(x: Var) -> Var:
 def exp2(x: Var) -> Var:
     """A power of two."""
     return ops.exp(as_float(x) * math.log(2.0))
-
-
-def log10(x: Var) -> Var:
-    """The logarithm to base 10."""
-    return ops.log(as_float(x)) / math.log(10.0)
 
 
 def to_device(x: Var, device: str, *rest: Any) -> Var:
@@ -345,12 +322,12 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
          "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg"), same,
     ),
     "detach": ops.stop_gradient,
-    "acosh": area_cosine,
+    "acosh": on_floats(area_cosine),
     "add": add,
     "addcdiv": addcdiv,
     "addcmul": addcmul,
-    "asinh": area_sine,
-    "atanh": area_tangent,
+    "asinh": on_floats(area_sine),
+    "atanh": on_floats(area_tangent),
     "bitwise_not": inverted,
     "clamp": clamp,
     "clamp_max": clamp_max,

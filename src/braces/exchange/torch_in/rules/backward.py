@@ -13,9 +13,10 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import INT64
-from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.numbers import in_dtype
 from braces.exchange.torch_in.rules.making import filled
-from braces.exchange.torch_in.rules.windows import adaptive, avg_pool, convolution, max_pool
+from braces.exchange.torch_in.rules.windows import avg_pool, convolution, max_pool
+from braces.exchange.windows import adaptive
 from braces.frontend import functions as ops
 from braces.passes.backward import gradients
 

@@ -13,8 +13,8 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import INT64
+from braces.exchange.numbers import in_dtype
 from braces.exchange.shaping import number_of
-from braces.exchange.torch_in.convert import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.exchange.torch_in.rules.making import filled
 from braces.exchange.torch_in.rules.planes import constant, numbers

@@ -8,7 +8,7 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dtypes import BOOL
 from braces.errors import ProgramError
-from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.numbers import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.exchange.torch_in.rules.making import scalar
 from braces.frontend import functions as ops

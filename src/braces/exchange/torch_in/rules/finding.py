@@ -12,8 +12,8 @@ from braces.dims import Dim, Size
 from braces.dtypes import BOOL, INT64
 from braces.errors import ProgramError
 from braces.exchange import sizes
+from braces.exchange.numbers import in_dtype
 from braces.exchange.shaping import number_of
-from braces.exchange.torch_in.convert import in_dtype
 from braces.exchange.torch_in.rules.making import filled
 from braces.exchange.torch_in.rules.shapes import broadcast_tensors
 from braces.frontend import found, functions as ops

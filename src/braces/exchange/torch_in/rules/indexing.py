@@ -16,7 +16,7 @@ from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.dtypes import BOOL, INT64, is_float, is_integer
 from braces.errors import ProgramError
-from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.numbers import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.exchange.torch_in.rules.finding import places_of, ranks_in
 from braces.exchange.torch_in.rules.making import filled

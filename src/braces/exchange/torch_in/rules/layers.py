@@ -8,17 +8,10 @@ from typing import Any
 
 from braces.builder.append import call, one
 from braces.builder.var import Var
-from braces.dtypes import BOOL, is_float
+from braces.dtypes import BOOL
 from braces.errors import ShapeError
-from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.numbers import in_dtype, scaled
 from braces.frontend import functions as ops, random
-
-
-def scaled(x: Var, factor: float) -> Var:
-    """A multiple."""
-    if factor == 1:
-        return x
-    return x * (factor if is_float(x.dtype) else int(factor))
 
 
 def linear(x: Var, w: Var, b: Var | None = None) -> Var:

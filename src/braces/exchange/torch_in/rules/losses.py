@@ -8,7 +8,7 @@ from typing import Any
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64, is_float
-from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.numbers import in_dtype
 from braces.frontend import functions as ops
 
 MEAN = 1

@@ -13,8 +13,8 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType
 from braces.exchange import sizes
+from braces.exchange.numbers import in_dtype
 from braces.exchange.shaping import steps_between
-from braces.exchange.torch_in.convert import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import common, operand, scalar_or
 from braces.frontend import found, functions as ops, random
 from braces.ir.records import Literal

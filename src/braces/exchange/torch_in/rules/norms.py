@@ -9,7 +9,7 @@ from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.dtypes import FLOAT32, INT64, DType
-from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.numbers import in_dtype
 from braces.frontend import functions as ops
 
 

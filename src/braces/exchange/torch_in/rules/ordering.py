@@ -10,12 +10,10 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import INT64
-from braces.errors import ProgramError
+from braces.exchange.axes import sort, topk
+from braces.exchange.numbers import as_float
 from braces.exchange.shaping import number_of
-from braces.exchange.torch_in.convert import in_dtype
-from braces.exchange.torch_in.rules.arithmetic import as_float
 from braces.exchange.torch_in.rules.making import filled
-from braces.exchange.torch_in.rules.reductions import sort
 from braces.frontend import functions as ops
 
 
@@ -66,22 +64,6 @@ def median_along(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
 def median(x: Var) -> Var:
     """The number in the middle of all, the lower of two."""
     return median_along(ops.reshape(x, (dims.product(x.shape),)), 0)[0]
-
-
-def topk(
-    x: Var, k: Any, axis: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Var, Var]:
-    """The largest or smallest numbers of an axis, in order, and where they are."""
-    if not x.ndim:
-        return x, ops.zeros_like(x, dtype=INT64)
-    if not isinstance(k, int | Dim):
-        raise ProgramError("topk of a number that a run computes is not read.")
-    if largest and isinstance(k, int):
-        values, at = ops.topk(x, k=k, axis=axis)
-        return values, in_dtype(at, INT64)
-    order = ops.argsort(x, axis=axis, descending=largest)
-    at = one("window", order, start=0, size=k, axis=axis % x.ndim)
-    return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
 
 
 ORDERING: Mapping[str, Callable[..., Any]] = {

@@ -13,8 +13,8 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import INT64
 from braces.errors import ShapeError
+from braces.exchange.numbers import in_dtype
 from braces.exchange.persistables import Array
-from braces.exchange.torch_in.convert import in_dtype
 from braces.exchange.torch_in.rules.windows import Ints, batched, both_ends, each
 from braces.frontend import functions as ops, random
 from braces.ir.records import Literal

@@ -11,6 +11,7 @@ from braces.exchange.cells import (
     Cell,
     Function,
     Step,
+    cells_of,
     gru_step,
     lstm_step,
     rnn_step,
@@ -43,22 +44,6 @@ def layers(
     if single:
         return (ops.squeeze(x, axis=1), *(ops.squeeze(last, axis=1) for last in lasts))
     return (ops.swapaxes(x, 0, 1) if batch_first else x, *lasts)
-
-
-def cells_of(
-    order: str, functions: Sequence[Function], weights: Sequence[Var], biased: bool, count: int
-) -> list[Cell]:
-    """The cells of all layers and directions, from weights one after the other."""
-    each, made = len(weights) // count, list[Cell]()
-    for at in range(0, len(weights), each):
-        w, r, *rest = weights[at : at + each]
-        rows = w.shape[0]
-        assert isinstance(rows, int), "weights have numbers as sizes"
-        biases = (rest[0], rest[1]) if biased else None
-        projection = rest[-1] if len(rest) % 2 else None
-        cell = Cell(order, w, r, biases, functions, rows // len(order), projection=projection)
-        made.append(cell)
-    return made
 
 
 def _layer(

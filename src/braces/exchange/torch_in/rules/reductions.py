@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.builder.var import Var
 from braces.dtypes import BOOL, INT64, is_float
-from braces.exchange.torch_in.convert import in_dtype
-from braces.exchange.torch_in.rules.arithmetic import as_float, operand
+from braces.exchange.axes import Axes, along, norm, sort
+from braces.exchange.numbers import as_float, in_dtype
 from braces.frontend import functions as ops
-
-Axes = Sequence[int] | int | None
-
-
-def along(axes: Axes) -> Any:
-    """Axes as our operators take them: no axes mean all of them."""
-    if isinstance(axes, int) or axes is None:
-        return axes
-    return tuple(axes) or None
 
 
 def reduced(op_type: str) -> Callable[..., Var]:
@@ -147,33 +137,6 @@ def softmax(op_type: str) -> Callable[..., Var]:
         return ops.function_of(op_type)(x, axis=axis) if x.ndim else ops.exp(x - x)
 
     return computed
-
-
-def norm(
-    x: Var, p: Any = 2, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None
-) -> Var:
-    """The p-norm."""
-    x = x if dtype is None else in_dtype(x, dtype)
-    axis = along(axes)
-    if p is None or p == 2:
-        return ops.norm(x, axis=axis, keepdims=keepdims)
-    size = ops.abs(x)
-    if p in (inf, -inf):
-        return (ops.max if p > 0 else ops.min)(size, axis=axis, keepdims=keepdims)
-    if p == 1:
-        return ops.sum(size, axis=axis, keepdims=keepdims)
-    if p == 0:
-        return ops.sum(in_dtype(size > 0, size.dtype), axis=axis, keepdims=keepdims)
-    total = ops.sum(ops.pow(size, operand(p, x.dtype)), axis=axis, keepdims=keepdims)
-    return ops.pow(total, operand(1.0 / p, x.dtype))
-
-
-def sort(x: Var, axis: int = -1, descending: bool = False) -> tuple[Var, Var]:
-    """Numbers in order, and where each one was."""
-    if not x.ndim:
-        return x, ops.zeros_like(x, dtype=INT64)
-    at = ops.argsort(x, axis=axis, descending=descending)
-    return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
 
 
 def sort_stable(

@@ -11,26 +11,29 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import ProgramError, ShapeError
 from braces.exchange import sizes
-from braces.exchange.shaping import FAR, clipped, cut_told, in_shape, padded
-from braces.exchange.torch_in.convert import in_dtype
+from braces.exchange.numbers import in_dtype
+from braces.exchange.shaping import (
+    FAR,
+    at_axis,
+    clipped,
+    expand,
+    flatten,
+    flip,
+    in_shape,
+    is_one,
+    not_empty,
+    padded,
+    part_of,
+    permute,
+    pixel_shuffle,
+    roll,
+    select,
+    squeeze,
+)
 from braces.exchange.torch_in.rules.arithmetic import common
 from braces.frontend import functions as ops
 
 Sizes = Sequence[Size]
-
-
-def at_axis(axis: int, part: Any) -> tuple[Any, ...]:
-    """An index of one axis, counted from the front."""
-    return *[slice(None)] * axis, part
-
-
-def flatten(x: Var, start: int = 0, end: int = -1) -> Var:
-    """Several axes as one."""
-    if not x.ndim:
-        return ops.reshape(x, (1,))
-    first, last = start % x.ndim, end % x.ndim
-    middle = dims.product(x.shape[first : last + 1])
-    return ops.reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
 
 
 def unflatten(x: Var, axis: int, parts: Sizes) -> Var:
@@ -46,25 +49,9 @@ def _without_rest(whole: Size, parts: Sizes) -> list[Size]:
     return [rest if size == -1 and rest is not None else size for size in parts]
 
 
-def permute(x: Var, axes: Sequence[int]) -> Var:
-    """The axes in another order."""
-    return ops.transpose(x, axes=tuple(axis % x.ndim for axis in axes)) if x.ndim else x
-
-
 def transpose(x: Var, first: int, second: int) -> Var:
     """Two axes exchanged."""
     return ops.swapaxes(x, first, second) if x.ndim else x
-
-
-def squeeze(x: Var, axes: Sequence[int] | int | None = None) -> Var:
-    """Without axes of size 1; axes of another size stay."""
-    given = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
-    single = [axis % x.ndim for axis in given if x.ndim and _is_one(x.shape[axis])]
-    return ops.squeeze(x, axis=single) if single else x
-
-
-def _is_one(size: Size) -> bool:
-    return isinstance(size, int) and size == 1
 
 
 def unsqueeze(x: Var, axis: int) -> Var:
@@ -72,24 +59,17 @@ def unsqueeze(x: Var, axis: int) -> Var:
     return ops.expand_dims(x, axis=axis)
 
 
-def expand(x: Var, wanted: Sizes, **options: Any) -> Var:
-    """Repeated along axes of size 1 and along new leading axes."""
-    own: list[Size] = [*[1] * (len(wanted) - x.ndim), *x.shape]
-    shape = [m if n == -1 or not _is_one(m) else n for m, n in zip(own, wanted, strict=True)]
-    return ops.broadcast_to(x, shape)
-
-
 def broadcast_tensors(xs: Sequence[Var]) -> list[Var]:
     """Arrays in the shape that they have together."""
     rank = max(x.ndim for x in xs)
     own = [[*[1] * (rank - x.ndim), *x.shape] for x in xs]
-    shape = [next((n for n in found if not _is_one(n)), 1) for found in zip(*own, strict=True)]
+    shape = [next((n for n in found if not is_one(n)), 1) for found in zip(*own, strict=True)]
     return [ops.broadcast_to(x, shape) for x in xs]
 
 
 def cat(xs: Sequence[Var], axis: int = 0) -> Var:
     """Arrays one after another, in their common dtype; empty ones of one axis do not count."""
-    kept = [x for x in xs if x.shape != (0,)] or list(xs[:1])
+    kept = not_empty(xs)
     dtype = common(*kept)
     return ops.concat([in_dtype(x, dtype) for x in kept], axis=axis)
 
@@ -123,25 +103,6 @@ def chunk(x: Var, count: int, axis: int = 0) -> list[Var]:
     if part is None:
         raise ShapeError(f"An axis of {whole} cannot be split into {count} equal parts.")
     return list(ops.split(x, sections=(part,) * count, axis=axis))
-
-
-def slice_(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Var:
-    """A part of an axis, with bounds that are cut off at its ends."""
-    at, low = axis % x.ndim, 0 if start is None else start
-    high = FAR if end is None else end
-    if isinstance(low, Var) or isinstance(high, Var):
-        return cut_told(x, at, low, high, step)
-    if isinstance(low, int) and isinstance(high, int):
-        last = None if high >= FAR else high
-        whole = not low and last is None and step == 1
-        return x if whole else x[at_axis(at, slice(low, last, step))]
-    size = x.shape[at]
-    first, last = clipped(size, low), clipped(size, high)
-    if (first, last) == (0, size) and step == 1:
-        return x
-    if step != 1:
-        raise ProgramError("A slice with a step and bounds from symbolic sizes is not read.")
-    return one("window", x, start=first, size=sizes.minus(last, first), axis=at)
 
 
 def slice_scatter(
@@ -180,14 +141,6 @@ def _between(x: Var, part: Var, at: int, low: Size, high: Size) -> Var:
 
 def _along(x: Var, at: int, size: Size) -> list[Size]:
     return [*x.shape[:at], size, *x.shape[at + 1 :]]
-
-
-def select(x: Var, axis: int, at: Any) -> Var:
-    """What stands at one place of an axis."""
-    if isinstance(at, Var | Dim):
-        place = at if isinstance(at, Var) else one("size", value=at)
-        return ops.take(x, place, axis=axis)
-    return x[at_axis(axis % x.ndim, at)]
 
 
 def select_scatter(x: Var, source: Var, axis: int, at: int) -> Var:
@@ -235,17 +188,6 @@ def padding_like(mode: str) -> Callable[..., Var]:
     return computed
 
 
-def roll(x: Var, shifts: Sequence[int] | int, axes: Sequence[int] | int = ()) -> Var:
-    """Shifted along axes; over all numbers where no axis is said."""
-    if isinstance(axes, int) or axes:
-        if isinstance(axes, int) or isinstance(shifts, int):
-            return ops.roll(x, shifts, axis=axes)
-        return ops.roll(x, tuple(shifts), axis=tuple(axes))
-    flat = ops.reshape(x, (dims.product(x.shape),))
-    shift = shifts if isinstance(shifts, int) else shifts[0]
-    return ops.reshape(ops.roll(flat, shift, axis=0), x.shape)
-
-
 def diagonal(x: Var, k: int = 0, first: int = 0, second: int = 1) -> Var:
     """The diagonal of two axes, as the last one."""
     moved = ops.moveaxis(x, (first, second), (-2, -1))
@@ -259,18 +201,6 @@ def diagonal(x: Var, k: int = 0, first: int = 0, second: int = 1) -> Var:
         begin, begin + (count - 1) * (columns + 1) + 1 if count else begin, columns + 1
     )
     return flat[(..., index)]
-
-
-def pixel_shuffle(x: Var, factor: int) -> Var:
-    """Channels as blocks of the plane."""
-    n, c, h, w = x.shape
-    deep = dims.divide_exactly(c, factor * factor)
-    if deep is None:
-        raise ShapeError(f"{c} channels are no blocks of {factor} by {factor}.")
-    apart = ops.reshape(x, (n, deep, factor, factor, h, w))
-    return ops.reshape(
-        ops.transpose(apart, (0, 1, 4, 2, 5, 3)), (n, deep, h * factor, w * factor)
-    )
 
 
 def with_diagonal(op_type: str) -> Callable[..., Var]:
@@ -287,11 +217,6 @@ def as_other(rule: Callable[..., Var]) -> Callable[[Var, Var], Var]:
     return lambda x, other: rule(x, other.shape)
 
 
-def flip(x: Var, axes: Sequence[int]) -> Var:
-    """The order along axes reversed."""
-    return ops.flip(x, axis=tuple(axes)) if axes else x
-
-
 def hstack(xs: Sequence[Var]) -> Var:
     """Arrays one after another along the second axis, or the only one."""
     return cat(xs, 0 if xs[0].ndim == 1 else 1)
@@ -304,7 +229,7 @@ def movedim(x: Var, source: Any, to: Any) -> Var:
 
 def narrow(x: Var, axis: int, start: Size, size: Size) -> Var:
     """So many elements of an axis."""
-    return slice_(x, axis, start, sizes.plus(start, size))
+    return part_of(x, axis, start, sizes.plus(start, size))
 
 
 def matrix_transpose(x: Var) -> Var:
@@ -346,8 +271,8 @@ SHAPES: Mapping[str, Callable[..., Any]] = {
     "select": select,
     "select_copy": select,
     "select_scatter": select_scatter,
-    "slice": slice_,
-    "slice_copy": slice_,
+    "slice": part_of,
+    "slice_copy": part_of,
     "slice_scatter": slice_scatter,
     "split": split,
     "split_copy": split,
