@@ -309,7 +309,8 @@ def create_rnn(
             refused.
         steps: The number of steps, needed where there is no input.
         checkpoint_every: Keep memories at every so many steps only, and run the steps between
-            them again for the gradient: less memory for one more forward computation.
+            them again for the gradient: less memory for one more forward computation. A
+            memory that is a list is kept as it is there, value by value.
 
     Example:
         >>> import braces as br

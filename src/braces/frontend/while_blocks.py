@@ -177,7 +177,8 @@ def create_while(*, max_trips: int | None = None, checkpoint_every: int | None =
     Args:
         max_trips: A guard: more trips than this are an error, and the scope stays as it was.
         checkpoint_every: Keep memories at every so many trips only, and run the trips between
-            them again for the gradient: less memory for one more forward computation.
+            them again for the gradient: less memory for one more forward computation. A
+            memory that is a list is kept as it is there, value by value.
 
     Example:
         >>> import braces as br

@@ -2,7 +2,8 @@
 
 Compiled, a list is a buffer, and what loops carry and branches give is of one size. Two lists
 meet where one stands for the other: as a memory before and after a trip, as what the cases of a
-branch give, as both operands of a sum.
+branch give, as both operands of a sum. One that is put behind another, or taken off it, does
+not meet that.
 
     a: list<f32[]> = list_empty() {…, history="first"}     a: … = list_empty() {…, "first"}
     b: list<f32[]> = list_empty() {…, history="second"}    b: … = list_empty() {…, "first"}
@@ -26,6 +27,7 @@ from braces.ir.records import Body, Op, VarInfo
 from braces.ir.walk import all_bodies, map_bodies, rename_slots
 from braces.ops.control.links import links_of
 from braces.ops.list_items import BEGIN, GROWING
+from braces.ops.list_joins import APART
 
 Node: TypeAlias = "tuple[str, str]"
 """The path of a block and the name of a list in it; or `HISTORY` and the name of a history."""
@@ -80,20 +82,18 @@ class _Meetings:
 
     def _note(self, op: Op, here: Chain) -> None:
         """All lists of an operator meet; it may begin a history, or give a longer list."""
-        taken, made = (
-            [_node(here, name) for name in names if _is_list(here, name)]
-            for names in (op.reads(), op.binds())
-        )
+        (taken, made), apart = _lists_of(op, here), _apart_of(op, here)
         lists = [*taken, *made]
         roles = OPS.get(op.type).roles
         if "Capacity" in roles:
             self._histories.append(str(op.attrs[roles["History"]]))
-            lists.append((HISTORY, self._histories[-1]))
+            (apart or lists).append((HISTORY, self._histories[-1]))
         elif op.type in GROWING:
             self._grown += lists
         elif made and not taken:
             self._rows.update(dict.fromkeys(made, _rows_of(here, next(op.reads()))))
         self._meet(lists)
+        self._meet(apart)
 
     def _meet(self, nodes: Sequence[Node]) -> None:
         for node in nodes[1:]:
@@ -184,6 +184,26 @@ def _rows_of(chain: Chain, name: str) -> Size:
 
 def _node(chain: Chain, name: str) -> Node:
     return _place(chain, name)[0], name
+
+
+def _lists_of(op: Op, here: Chain) -> tuple[list[Node], list[Node]]:
+    """The lists that an operator reads and gives, without what is apart from the others."""
+    apart = APART.get(op.type)
+    taken, made = (
+        [name for slot, names in slots.items() if slot != apart for name in names]
+        for slots in (op.inputs, op.outputs)
+    )
+    return _nodes(here, taken), _nodes(here, made)
+
+
+def _apart_of(op: Op, here: Chain) -> list[Node]:
+    """The list that an operator puts behind another one, or takes off it."""
+    slot = APART.get(op.type, "")
+    return _nodes(here, (*op.inputs.get(slot, ()), *op.outputs.get(slot, ())))
+
+
+def _nodes(here: Chain, names: Iterable[str]) -> list[Node]:
+    return [_node(here, name) for name in names if _is_list(here, name)]
 
 
 def _is_list(chain: Chain, name: str) -> bool:

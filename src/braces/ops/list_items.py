@@ -27,7 +27,7 @@ from braces.ops.rules import AddInto, Backward, zeros_of
 
 OUTSIDE = "A place is outside of the list."
 BEGIN = "list_begin"
-GROWING = frozenset(("list_push", "list_insert", "list_resize"))
+GROWING = frozenset(("list_push", "list_insert", "list_resize", "list_extend"))
 """The operators that give a list which may be longer than the one that they are given."""
 LONGEST = 2**31 - 1
 
@@ -365,8 +365,8 @@ def length_outside(list: Tensor, length: Indices) -> Tensor:
 # ---- tangents --------------------------------------------------------------------------------
 
 
-def _linear(definition: KernelOp) -> None:
-    """Say that an operator is linear in its list and in what it puts there."""
+def linear(definition: KernelOp) -> None:
+    """Say that an operator is linear in its lists and in what it puts there."""
 
     def rule(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
         operands = {
@@ -374,7 +374,8 @@ def _linear(definition: KernelOp) -> None:
             for slot, given in values.items()
             if definition.input(slot)
         }
-        return {"out": apply(definition.type, operands, attrs)["out"]}
+        made = apply(definition.type, operands, attrs)
+        return {slot: found for slot, found in made.items() if differentiable(found[0].type)}
 
     definition.jvp(rule)
 
@@ -387,4 +388,4 @@ def _still(var: Var) -> Var:
 for _definition in (
     list_get, list_add_at, list_set, list_insert, list_erase, list_resize, list_begin,
 ):  # fmt: skip
-    _linear(_definition)
+    linear(_definition)

@@ -103,6 +103,35 @@ def zeros(n: Node) -> str:
     return _repeated(n, count, lambda inner, index: filled(inner, 0, element), element)
 
 
+def extended(n: Node) -> str:
+    """A sequence with the values of another one behind its own."""
+    sequence, element = n.input("values"), _element(n)
+
+    def step(g: Graph, index: str, carried: list[str]) -> Trip:
+        return Trip([g.op("SequenceInsert", carried[0], g.op("SequenceAt", sequence, index))])
+
+    inits, count = [n.input("list")], n.g.op("SequenceLength", sequence)
+    return loops.loop(n.g, n.label, inits, [ListType(element)], step, count=count).carried[0]
+
+
+def divided(n: Node) -> tuple[str, str]:
+    """The last values of a sequence, so many of them, and the sequence before them."""
+    sequence, element = n.input("list"), _element(n)
+    count, last = _told(n, "count"), n.g.constant(-1, INT64)
+    begin = n.g.op("Sub", n.g.op("SequenceLength", sequence), count)
+
+    def value(g: Graph, index: str) -> str:
+        return g.op("SequenceAt", sequence, g.op("Add", begin, index))
+
+    def shorter(g: Graph, index: str, carried: list[str]) -> Trip:
+        del index
+        return Trip([g.op("SequenceErase", carried[0], last)])
+
+    values = _repeated(n, count, value, element)
+    types = [ListType(element)]
+    return values, loops.loop(n.g, n.label, [sequence], types, shorter, count=count).carried[0]
+
+
 def added(n: Node) -> str:
     """The sums of values at the same place."""
     dtype = _element(n).dtype
@@ -180,6 +209,7 @@ LISTS: Mapping[str, Rule] = {
     "list_add_at": added_at,
     "list_empty": empty,
     "list_erase": erased,
+    "list_extend": extended,
     "list_filled": repeated,
     "list_get": taken,
     "list_insert": inserted,
@@ -188,6 +218,7 @@ LISTS: Mapping[str, Rule] = {
     "list_push": push,
     "list_resize": resized,
     "list_set": replaced,
+    "list_split": divided,
     "list_stack": stacked,
     "list_unstack": unstacked,
     "list_zeros": zeros,

@@ -68,6 +68,7 @@ from braces.ops.control.keeping import (
 )
 from braces.ops.identity import FENCE
 from braces.ops.lists import EMPTY
+from braces.ops.rows_of_lists import length_of
 from braces.ops.rules import zeros_of
 
 View = TypeVar("View", SwitchView, BlockView)
@@ -149,7 +150,7 @@ def _differentiate(
     if not given:
         return
     bodies = [_closed(d, half, given) for half in halves]
-    if isinstance(view, BlockView) and not _keeps(d, view, bodies[0], forwards[0]):
+    if isinstance(view, BlockView) and view.recompute:
         gates = {grad.name for grad in grads.values()}
         _append_backward(d, view, [_run_again(d, bodies[0], forwards[0], gates)], [], given)
         return
@@ -164,17 +165,6 @@ def _differentiate(
         for k, (body, plan) in enumerate(fixed)
     ]
     _append_backward(d, view, cases, lists, given)
-
-
-def _keeps(d: Differentiation, view: BlockView, body: Body, forward: SymbolTable) -> bool:
-    """Whether the gradient gets what it reads from the forward block, run just once.
-
-    Lists are handed out where they grew from one that the gradient of a loop made, no others.
-    """
-    read = free_names(d.eliminate(body, body.results))
-    return not view.recompute and all(
-        d.lists.knows(name) for name in plan_keeping(forward, read, set()).lists
-    )
 
 
 def _apart(view: CasesView, grad: Var) -> Var:
@@ -198,8 +188,10 @@ def _run_again(
     if not gates or not fenced:
         return body
     table = d.program.current.within(d.op)
-    gate = visible_var(d.program, table, gates[0])
+    given = [visible_var(d.program, table, name) for name in gates]
+    arrays = [gate for gate in given if not isinstance(gate.type, ListType)]
     with d.program.building(table):
+        gate = arrays[0] if arrays else length_of(given[0])
         names = {name: call(FENCE, gate, d.var(name)).name for name in fenced}
     body = rename_body(body, names)
     return body.with_(vars={**table.vars, **body.vars}, ops=(*table.ops, *body.ops))
@@ -326,6 +318,13 @@ def _keep(
             d.lists.started(outer.name, start)
             more.append(view.output(outer.name, {case: name}, start))
             lists.append(_KeptOfCase(case, name, outer.name))
+        for name in plan.whole:
+            type_ = forward.type_of(name)
+            assert isinstance(type_, ListType)
+            start = d.empty_list(type_.element, d.host.names.unique("history"))
+            outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), type_)
+            more.append(view.output(outer.name, {case: name}, start))
+            values.append(_KeptOfCase(case, name, outer.name))
     contents = tuple(table.freeze() for table in forwards)
     d.replace(replace(view, contents=contents, outputs=(*view.outputs, *more)).to_op())
     return values, lists

@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 from braces.builder.table import SymbolTable
 from braces.define.decorator import OPS
 from braces.dtypes import ListType, TensorType
-from braces.errors import GradientError
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.views import view_of
 from braces.ir.walk import free_names, producers
@@ -39,12 +38,14 @@ class Keeping:
     Attributes:
         values: Arrays to keep.
         lists: Histories of loops inside the block, to hand through.
+        whole: Lists of users, to keep value by value.
         there: What is at hand, or made by `recomputed`.
         recomputed: Operators to run again, in order.
     """
 
     values: list[str] = field(default_factory=list[str])
     lists: list[str] = field(default_factory=list[str])
+    whole: list[str] = field(default_factory=list[str])
     there: set[str] = field(default_factory=set[str])
     recomputed: list[Op] = field(default_factory=list[Op])
 
@@ -109,6 +110,8 @@ def fixpoint_keep(
     while True:
         body = eliminate(backward, [*backward.results, *rests])
         plan = plan_keeping(forward, free_names(body), at_hand)
+        plan.whole = [name for name in plan.lists if not lists.knows(name)]
+        plan.lists = [name for name in plan.lists if lists.knows(name)]
         asked = [lists.rest_of(name) for name in plan.lists]
         if asked == rests:
             return Body(body.params, backward.results, body.vars, body.ops), plan
@@ -194,17 +197,7 @@ class Lists:
         self._rests[history] = rest
 
     def rest_of(self, history: str) -> str:
-        """What is left of a history after its gradient.
-
-        Raises:
-            GradientError: It is a list of the user's, as it was in each trip.
-        """
-        if history not in self._rests:
-            raise GradientError(
-                f"The gradient needs the list `{history}` again as it was in the middle of a "
-                "loop, and no list of lists is kept.",
-                fix="Leave out what runs it again: checkpoint_every=, recompute=.",
-            )
+        """What is left of a history after its gradient."""
         return self._rests[history]
 
 

@@ -20,6 +20,11 @@ of the push is a pop. A list that a loop inside the body keeps is begun outside 
 loop instead, and is one more memory of it: the inner trips of all outer trips lie in one list,
 and both loops backward pop them in the opposite order.
 
+A list of the user's, as it was in a trip, is kept value by value: on one list behind those of
+the trips before it, while how many they are is kept like any number.
+
+    all2 = list_extend(all, xs, n)      ->      xs, all = list_split(all2, n)
+
 What a memory is after a trip is what it was before the next. Where the gradient reads both, the
 earlier one is kept alone: the backward loop, which comes from the later one, carries it on as a
 memory that begins with the last value.
@@ -27,19 +32,29 @@ memory that begins with the last value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from braces.builder.table import SymbolTable
+from braces.builder.var import var_of
+from braces.define.decorator import OPS
 from braces.define.inference import Context
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type
 from braces.ir.records import ARGUMENT, VALUE, Body, Op, VarInfo
 from braces.ir.views import LoopView, Memory, Row, Slice
 from braces.ops.control.derivatives import Differentiation
-from braces.ops.control.keeping import KeptList, fixpoint_keep, take_list, with_recomputed
+from braces.ops.control.keeping import (
+    KeptList,
+    fixpoint_keep,
+    history_of,
+    take_list,
+    with_recomputed,
+)
 from braces.ops.control.loop_types import trip_count
+from braces.ops.list_joins import SPLIT, extend
 from braces.ops.lists import INDEX_TYPE, POP, PUSH
+from braces.ops.rows_of_lists import length_of
 
 
 def counted_length(d: Differentiation, view: LoopView) -> Size | None:
@@ -58,6 +73,7 @@ class _KeptOfLoop:
         rows: Stacked by a counted loop, sliced by its gradient.
         slices: What the loop slices itself.
         pushed: Lists that a loop whose trips only the run knows fills, and its gradient pops.
+        whole: Lists that take in the values of lists, each with what tells how many.
         passed: Histories of loops inside the body.
         following: What memories are after the trip, by the name. It is what the memory was
             before the next trip, so the backward loop, which comes from there, has it.
@@ -66,13 +82,14 @@ class _KeptOfLoop:
     rows: Sequence[str]
     slices: Sequence[Slice]
     pushed: Sequence[KeptList]
+    whole: Mapping[str, KeptList]
     passed: Sequence[KeptList]
     following: Sequence[Memory]
 
     @property
     def lists(self) -> tuple[KeptList, ...]:
         """All that the loop carries as a list."""
-        return (*self.pushed, *self.passed)
+        return (*self.pushed, *self.whole.values(), *self.passed)
 
 
 def keep(
@@ -99,10 +116,13 @@ def keep(
     body, plan = fixpoint_keep(body, forward, at_hand, d.lists, d.eliminate)
     following = _following(view, plan.values)
     values = [name for name in plan.values if name not in {m.next for m in following}]
+    whole = dict(_extend(d, forward, name) for name in plan.whole)
+    values += whole
     kept = _KeptOfLoop(
         rows=values if view.counted else (),
         slices=[one for one in view.slices if one.param in plan.there],
         pushed=() if view.counted else [_push(d, view, forward, name) for name in values],
+        whole=whole,
         passed=[_pass(d, forward, name) for name in plan.lists],
         following=following,
     )
@@ -155,6 +175,21 @@ def _push(d: Differentiation, view: LoopView, forward: SymbolTable, name: str) -
     )
     source = names.unique(f"{name}_kept")
     return KeptList(param, result, source, element, view.recorded, value=name)
+
+
+def _extend(d: Differentiation, forward: SymbolTable, name: str) -> tuple[str, KeptList]:
+    """Let the forward body put the values of a list behind others; and how many they are."""
+    type_, names = forward.type_of(name), forward.names
+    assert isinstance(type_, ListType)
+    info = forward.new_var(names.unique(f"{name}_kept"), type_, ARGUMENT)
+    with d.program.building(forward):
+        values = var_of(d.program, forward, name)
+        count = length_of(values)
+        result = extend(var_of(d.program, forward, info.name), values, count)
+    source = names.unique(f"{name}_kept")
+    history = d.host.names.unique("history")
+    kept = KeptList(info.name, result.name, source, type_.element, history, value=name)
+    return count.name, kept
 
 
 # ---- both loops ------------------------------------------------------------------------------
@@ -211,6 +246,7 @@ def _append_backward(
     """
     name, infos, pops = backward.origin.name, dict(backward.content.vars), list[Op]()
     rests = [_pop(d, forward, one, infos, pops) for one in kept.pushed]
+    rests += [_split(d, forward, n, one, infos, pops) for n, one in kept.whole.items()]
     rests += [d.lists.rest_of(one.source) for one in kept.passed]
     infos |= _infos((one.source, ListType(one.element)) for one in kept.passed)
     read = (*kept.rows, *(s.param for s in kept.slices), *(m.next for m in kept.following))
@@ -246,13 +282,40 @@ def _pop(
     pops: list[Op],
 ) -> str:
     """The operator that pops a value under its own name; returns the name of the rest."""
-    rest, type_ = forward.names.unique(kept.source), ListType(kept.element)
-    infos |= _infos([(kept.source, type_)])
-    infos |= {rest: VarInfo(rest, type_), kept.value: VarInfo(kept.value, kept.element)}
+    rest = _taking(forward, kept, kept.element, infos)
     outputs = {"value": (kept.value,), "rest": (rest,)}
     name = forward.names.unique(POP)
     attrs = {"history": kept.history}
     pops.append(Op(POP, name, {"list": (kept.source,)}, outputs, attrs, d.op.source))
+    return rest
+
+
+def _split(
+    d: Differentiation,
+    forward: SymbolTable,
+    count: str,
+    kept: KeptList,
+    infos: dict[str, VarInfo],
+    pops: list[Op],
+) -> str:
+    """The operator that takes a list off others; returns the name of the rest."""
+    rest = _taking(forward, kept, ListType(kept.element), infos)
+    inputs = {"list": (kept.source,), "count": (count,)}
+    outputs = {"values": (kept.value,), "rest": (rest,)}
+    history = history_of(forward, kept.value) or d.host.names.unique("history")
+    attrs = OPS.get(SPLIT).bind_attrs({"history": history})
+    name = forward.names.unique(SPLIT)
+    pops.append(Op(SPLIT, name, inputs, outputs, attrs, d.op.source))
+    return rest
+
+
+def _taking(
+    forward: SymbolTable, kept: KeptList, value: Type, infos: dict[str, VarInfo]
+) -> str:
+    """Declare a list, what is taken off it, and the rest, whose name it returns."""
+    rest, type_ = forward.names.unique(kept.source), ListType(kept.element)
+    infos |= _infos([(kept.source, type_)])
+    infos |= {rest: VarInfo(rest, type_), kept.value: VarInfo(kept.value, value)}
     return rest
 
 
