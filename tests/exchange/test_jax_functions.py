@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
-from jax_cases import MODULES, call_of, calls, listed_as_refused, outcome
+from jax_cases import MODULES, call_of, calls, functions, listed_as_refused, outcome
 
 SHARE = {
     "jax.numpy": ("bitwise_count", "intersect1d", "nanquantile", "polyfit", "searchsorted"),
@@ -21,6 +23,12 @@ def test_functions_give_what_jax_gives(module: str) -> None:
         call = call_of(module, name)
         assert call is not None
         assert outcome(call) == "", name
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_page_lists_functions_of_modules(module: str) -> None:
+    known = functions(importlib.import_module(module))
+    assert listed_as_refused(module) <= set(known)
 
 
 @pytest.mark.thorough
