@@ -21,16 +21,11 @@ HEAD = """# Operators of PyTorch
 
 Written by `python scripts/aten.py`.
 
-torch {version} tags {total} operators as the core of aten, of which `br.from_torch` reads
-{passed}. The others are about how numbers lie in memory, which programs do not say:
-
-| refused | what to do |
-|---|---|
-{rows}
-
-There are rules for {rules} operators of aten in all, so layers, losses and recurrent layers are
-read as they stand. What has no rule is first taken apart by torch's own decompositions.
-"""
+torch {version} tags {total} operators as the core of aten. `br.from_torch` reads {passed} of
+them. There are rules for {rules} operators of aten in all, so layers, losses and recurrent
+layers are read as they stand. What has no rule is first taken apart by torch's own
+decompositions.
+{refused}"""
 
 
 def names_of(torch: Any) -> set[str]:
@@ -52,6 +47,12 @@ def core_of(torch: Any) -> list[str]:
     return sorted(found)
 
 
+def table_of(refused: list[str]) -> str:
+    """Operators that are not read; nothing where there are none."""
+    rows = "".join(f"| `{name}` | {way_out(name)} |\n" for name in refused)
+    return f"\n| refused | what to do |\n|---|---|\n{rows}" if rows else ""
+
+
 def page(torch: Any) -> str:
     """The page as it should be."""
     core = core_of(torch)
@@ -61,7 +62,7 @@ def page(torch: Any) -> str:
         version=torch.__version__.partition("+")[0],
         total=len(core),
         passed=len(core) - len(refused),
-        rows="\n".join(f"| `{name}` | {way_out(name)} |" for name in refused),
+        refused=table_of(refused),
         rules=len(own),
     )
 

@@ -33,7 +33,9 @@ from braces.exchange.torch_in.convert import (
     module_of,
     source_of,
 )
+from braces.exchange.torch_in.memory import Memory, memory_of
 from braces.exchange.torch_in.rules import REFUSED, RULES
+from braces.exchange.torch_in.rules.memory import MEMORY
 from braces.exchange.torch_in.symbols import Symbols
 from braces.frontend import functions as ops
 from braces.ir.records import STATE, Literal
@@ -162,6 +164,8 @@ class Reader:
             raise ProgramError(f"There is no rule for `{name}`.", fix=way_out(name))
         shapes = _shapes_among(node.target)
         args = [self._argument(values, arg, at in shapes) for at, arg in enumerate(node.args)]
+        if name.rpartition(".")[0] in MEMORY:
+            args[0] = self._memory(values, node)
         kwargs = {
             key: self._argument(values, arg, key in shapes)
             for key, arg in node.kwargs.items()
@@ -206,6 +210,10 @@ class Reader:
         if any(a != b for a, b in zip(own, sizes, strict=True)):
             made = ops.ensure_shape(made, sizes)
         return in_dtype(made, dtype_from(said.dtype))
+
+    def _memory(self, values: Mapping[Any, Value], node: Any) -> Memory:
+        """What the first argument of a node lies in."""
+        return memory_of(node, self.symbols.size, lambda other: self._resolved(values, other))
 
     def _argument(self, values: Mapping[Any, Value], arg: Any, shape: bool) -> Value:
         """An argument as rules have it; of a shape, numbers that a run tells are sizes."""

@@ -21,6 +21,7 @@ from braces.exchange.torch_in.rules.indexing import INDEXING
 from braces.exchange.torch_in.rules.layers import LAYERS
 from braces.exchange.torch_in.rules.losses import LOSSES
 from braces.exchange.torch_in.rules.making import MAKING
+from braces.exchange.torch_in.rules.memory import MEMORY
 from braces.exchange.torch_in.rules.norms import NORMS
 from braces.exchange.torch_in.rules.ordering import ORDERING
 from braces.exchange.torch_in.rules.planes import PLANES
@@ -39,6 +40,7 @@ RULES: Mapping[str, Rule] = {
     **SHAPES,
     **INDEXING,
     **MAKING,
+    **MEMORY,
     **LAYERS,
     **NORMS,
     **WINDOWS,
@@ -57,17 +59,7 @@ RULES: Mapping[str, Rule] = {
 
 LAYOUT = "How numbers lie in memory is no matter of programs: use reshape, and views of torch."
 REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "as_strided",
-            "resize_",
-            "set_",
-            "sym_is_contiguous",
-            "sym_storage_offset",
-            "sym_stride",
-        ),
-        LAYOUT,
-    ),
+    "set_": LAYOUT,
     "embedding_renorm": "Leave out max_norm: it writes into weights while they are read.",
 }
 """What to do about operators of torch that cannot be read."""
