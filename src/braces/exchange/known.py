@@ -48,7 +48,7 @@ class Known:
             kept = np.dtype(dtype)
         else:
             kept = INT64 if array.dtype == object else array.dtype
-        return Known(array, kept)
+        return Known(array if array.dtype == object else array.astype(kept, copy=False), kept)
 
     @staticmethod
     def sizes(shape: Sequence[Size]) -> Known:

@@ -57,6 +57,23 @@ def schema_of(type_: str, version: int, domain: str) -> Any:
         return None
 
 
+@functools.cache
+def followed(type_: str, version: int, domain: str) -> tuple[int, ...]:
+    """For each output of an operator the input whose dtype it has; -1 where ONNX says none."""
+    schema = schema_of(type_, version, domain)
+    if schema is None:
+        return ()
+    inputs = [one.type_str for one in schema.inputs]
+    single = [
+        one.option != onnx.defs.OpSchema.FormalParameterOption.Variadic
+        for one in schema.outputs
+    ]
+    return tuple(
+        inputs.index(one.type_str) if alone and one.type_str in inputs else -1
+        for one, alone in zip(schema.outputs, single, strict=True)
+    )
+
+
 def attributes_of(proto: Any, version: int) -> Mapping[str, Any]:
     """The attributes of a node by name, as Python has them.
 

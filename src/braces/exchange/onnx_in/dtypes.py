@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from braces.errors import DTypeError, ProgramError
 from braces.exchange.known import Array
 from braces.lazy import onnx
 
+LARGEST_DENSE = 1 << 28
+"""The most bytes that a sparse array of a model has when it is written out."""
 _OURS = frozenset(SHORT_NAMES.values())
 
 
@@ -54,3 +57,25 @@ def array_of(tensor: Any) -> Array:
             f"The tensor `{tensor.name:.80}` does not hold the numbers of its shape,"
             f" [{shape:.80}]."
         ) from None
+
+
+def dense(sparse: Any) -> Array:
+    """The array of a sparse tensor of a model: its numbers at their places, 0 elsewhere.
+
+    Raises:
+        DTypeError: There is no such dtype in Braces.
+        ProgramError: Its places are not in its shape, or it is larger than arrays of models.
+    """
+    values, places = array_of(sparse.values), array_of(sparse.indices)
+    shape = tuple(sparse.dims)
+    if min(shape, default=0) < 0 or prod(shape) * values.itemsize > LARGEST_DENSE:
+        raise ProgramError(f"The sparse tensor `{sparse.values.name:.80}` is too large.")
+    made = np.zeros(shape, values.dtype)
+    try:
+        at = np.unravel_index(places, shape) if places.ndim == 1 else tuple(places.T)
+        made[at] = values
+    except (ValueError, TypeError, IndexError):
+        raise ProgramError(
+            f"The sparse tensor `{sparse.values.name:.80}` has places that it has not."
+        ) from None
+    return made

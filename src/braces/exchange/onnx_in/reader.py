@@ -19,13 +19,15 @@ from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
 from braces.dims import Size
-from braces.dtypes import is_float
+from braces.dtypes import DType, ListType, is_float
 from braces.errors import BracesError, ProgramError
 from braces.exchange.attempts import Lifted, attempt, sensible
 from braces.exchange.known import Array, Known, Value, written
 from braces.exchange.names import cleaned, rename_made
+from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in import bodies
-from braces.exchange.onnx_in.dtypes import array_of
+from braces.exchange.onnx_in.checking import followed
+from braces.exchange.onnx_in.dtypes import array_of, dense
 from braces.exchange.onnx_in.folding import fold
 from braces.exchange.onnx_in.lengths import Lengths
 from braces.exchange.onnx_in.node import Names, Node, Rule, operator_of
@@ -177,7 +179,7 @@ class Reader:
     def _by_body(self, node: Node) -> Sequence[Value]:
         body = bodies.schema_body(node)
         assert body is not None, "what has a body has one"
-        return self.call(node, body)
+        return _in_declared_dtypes(node, self.call(node, body))
 
     def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
         table = self.program.current
@@ -186,8 +188,9 @@ class Reader:
         called = cleaned(first or node.proto.name)
         with table.naming(f"{node.names.path}{called}/"):
             made = rule(node)
-        if isinstance(made, tuple):
-            return made
+            if isinstance(made, tuple):
+                return _in_declared_dtypes(node, made)
+            (made,) = _in_declared_dtypes(node, (made,))
         if isinstance(made, Var) and first:
             made = rename_made(table, before, made, self.path_of(node.names, first))
         return (made,)
@@ -253,23 +256,26 @@ class Reader:
 
     def initializers(self, names: Names, graph: Any) -> None:
         """Make what a graph brings along known by name."""
-        if graph.sparse_initializer:
-            raise ProgramError("Sparse initializers cannot be read.", fix="Write them dense.")
         for tensor in graph.initializer:
-            try:
-                array = array_of(tensor)
-            except BracesError as error:
-                self.problems.append(Problem("initializer", f"`{tensor.name}`", error))
-                names.values[tensor.name] = Missing
-                continue
-            trained = array.ndim > 0 and is_float(array.dtype)
-            weight = self.path_of(names, tensor.name)
-            if names.outer is None and tensor.name in self.updates:
-                kind = PARAMETER if trained else STATE
-                made = persistable(self.program, self.parameters, weight, array, kind)
-                names.values[tensor.name] = made
-            else:
-                names.values[tensor.name] = Known(array, array.dtype, weight if trained else "")
+            self._initializer(names, tensor.name, lambda tensor=tensor: array_of(tensor))
+        for sparse in graph.sparse_initializer:
+            self._initializer(names, sparse.values.name, lambda sparse=sparse: dense(sparse))
+
+    def _initializer(self, names: Names, name: str, read: Callable[[], Array]) -> None:
+        try:
+            array = read()
+        except BracesError as error:
+            self.problems.append(Problem("initializer", f"`{name}`", error))
+            names.values[name] = Missing
+            return
+        trained = array.ndim > 0 and is_float(array.dtype)
+        weight = self.path_of(names, name)
+        if names.outer is None and name in self.updates:
+            kind = PARAMETER if trained else STATE
+            made = persistable(self.program, self.parameters, weight, array, kind)
+            names.values[name] = made
+        else:
+            names.values[name] = Known(array, array.dtype, weight if trained else "")
 
     # ---- values ------------------------------------------------------------------------------
 
@@ -346,6 +352,26 @@ class Reader:
                 return ()
             inputs.append(value)
         return fold(node, inputs)
+
+
+def _in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
+    """What a node gives, each array in the dtype of the input that ONNX says it has."""
+    places = followed(node.proto.op_type, node.version, node.proto.domain)
+    return [
+        in_dtype(value, dtype)
+        if isinstance(value, Var) and (dtype := _dtype_at(node, places, at)) is not None
+        else value
+        for at, value in enumerate(made)
+    ]
+
+
+def _dtype_at(node: Node, places: Sequence[int], at: int) -> DType | None:
+    given = node.value(places[at]) if at < len(places) and places[at] >= 0 else None
+    if isinstance(given, Known):
+        return given.dtype
+    return (
+        given.dtype if isinstance(given, Var) and not isinstance(given.type, ListType) else None
+    )
 
 
 def _read_by(proto: Any) -> Iterator[str]:

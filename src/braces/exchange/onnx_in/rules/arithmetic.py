@@ -35,7 +35,7 @@ SAME = {
     "Abs": "abs", "Acos": "arccos", "Add": "add", "And": "logical_and", "Asin": "arcsin",
     "Atan": "arctan", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Det": "det",
     "Equal": "equal", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Greater": "greater",
-    "GreaterOrEqual": "greater_equal", "IsNaN": "isnan", "Less": "less",
+    "GreaterOrEqual": "greater_equal", "Less": "less",
     "LessOrEqual": "less_equal", "Log": "log", "Mish": "mish", "Mul": "multiply",
     "Neg": "negative", "Not": "logical_not", "Or": "logical_or", "Reciprocal": "reciprocal",
     "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
@@ -140,9 +140,14 @@ def powers(x: Var, way: str, saturate: bool) -> Var:
     return ops.bitcast(ops.cast(found, "uint8"), dtype=POWERS)
 
 
+def computed(x: Var) -> Var:
+    """Numbers in a dtype that is computed with, which holds them all."""
+    return ops.cast(x, "float32") if is_stored(x.dtype) else x
+
+
 def is_infinite(node: Node) -> Var:
     """Whether numbers are infinite, on one side or both."""
-    x = node.var(0)
+    x = computed(node.var(0))
     found = ops.isinf(x)
     if not node.flag("detect_positive", default=True):
         found = found & (x < 0)
@@ -220,6 +225,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     "HardSwish": hard_swish,
     "Identity": lambda node: node.value(0),
     "IsInf": is_infinite,
+    "IsNaN": lambda node: ops.isnan(computed(node.var(0))),
     "LeakyRelu": with_numbers(ops.leaky_relu, alpha=0.01),
     "Max": partial(folded, "maximum"),
     "Mean": mean,

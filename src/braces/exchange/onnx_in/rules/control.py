@@ -34,6 +34,7 @@ from braces.exchange.onnx_in.lists import (
 )
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.branches import branch
+from braces.exchange.onnx_in.rules.scattering import first_backwards
 from braces.frontend import functions as ops
 from braces.frontend.while_blocks import create_while
 from braces.ir.views import LoopView
@@ -286,8 +287,7 @@ def scan(node: Node) -> tuple[Var, ...]:
 
 def _batched_scan(node: Node) -> tuple[Var, ...]:
     """The first version, whose first axis is that of examples, each with a loop of its own."""
-    if node.has(0):
-        node.refuse("has a length for each example")
+    lengths = node.maybe(0)
     inputs = node.attr("num_scan_inputs")
     values = [node.var(at) for at in range(1, node.count)]
     batch = values[0].shape[0]
@@ -295,26 +295,46 @@ def _batched_scan(node: Node) -> tuple[Var, ...]:
         node.refuse("has a symbolic number of examples", "Fix it: sizes=.")
     split = len(values) - inputs
     made = [
-        scanned(node, [v[i] for v in values[:split]], [v[i] for v in values[split:]])
+        scanned(
+            node,
+            [v[i] for v in values[:split]],
+            [v[i] for v in values[split:]],
+            None if lengths is None else ops.cast(lengths[i], INT64),
+        )
         for i in range(batch)
     ]
     return tuple(ops.stack(list(rows)) for rows in zip(*made, strict=True))
 
 
-def scanned(node: Node, init: Sequence[Var], given: Sequence[Var]) -> tuple[Var, ...]:
-    """The loop: what it carries at the end, and what it collects."""
+def scanned(
+    node: Node, init: Sequence[Var], given: Sequence[Var], length: Var | None = None
+) -> tuple[Var, ...]:
+    """The loop: what it carries at the end, and what it collects.
+
+    Args:
+        node: The scan.
+        init: What it carries at first.
+        given: What it cuts into slices.
+        length: How many trips count, of those that there are; the rows of others are zeros.
+    """
     body, count = node.attr("body"), len(given)
     rows = len(body.output) - len(init)
     axes, turned = _places(node, "scan_input", count)
     sliced = [
-        _first_axis(x, axis, back) for x, axis, back in zip(given, axes, turned, strict=True)
+        _first_axis(x, axis, back, length)
+        for x, axis, back in zip(given, axes, turned, strict=True)
     ]
     types = [*_types(init), *(TensorType(x.dtype, x.shape[1:]) for x in sliced)]
 
     def trip(given: list[Var]) -> list[Var]:
         current_program().current.trip_index = given[0].name
         made = node.names.runner.graph(node.names, body, given[1:])
-        return [node.names.runner.lift(value) for value in made]
+        after = [node.names.runner.lift(value) for value in made]
+        if length is None:
+            return after
+        before = [*given[1 : 1 + len(init)], *(ops.zeros_like(x) for x in after[len(init) :])]
+        counts = given[0] < length
+        return [ops.where(counts, x, y) for x, y in zip(after, before, strict=True)]
 
     block = build_block([INDEX_TYPE, *types], trip)
     view = LoopView.around(block, len(init), count)
@@ -330,10 +350,14 @@ def scanned(node: Node, init: Sequence[Var], given: Sequence[Var]) -> tuple[Var,
 def _places(node: Node, of: str, count: int) -> tuple[list[int], list[int]]:
     """The axis and the direction of each array that a scan cuts or collects."""
     axes, turned = (node.attr(f"{of}_{word}") for word in ("axes", "directions"))
+    if node.version < 9 and of == "scan_input":
+        turned = node.attr("directions")
     return list(axes or [0] * count), list(turned or [0] * count)
 
 
-def _first_axis(x: Var, axis: int, back: int) -> Var:
+def _first_axis(x: Var, axis: int, back: int, length: Var | None) -> Var:
+    if back and length is not None:
+        return first_backwards(x, length, axis)
     x = ops.flip(x, axis=axis) if back else x
     return ops.moveaxis(x, axis, 0) if axis % x.ndim else x
 

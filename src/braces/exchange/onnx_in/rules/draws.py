@@ -10,10 +10,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.builder.var import Var
-from braces.dtypes import FLOAT32, INT32
+from braces.dtypes import BOOL, FLOAT32, INT32
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops, random
+
+MASKS_ARE_BOOLS = 10
+"""Since this version what `Dropout` kept is of bools, and of the dtype of its input before."""
+SAYS_WHETHER_IT_DROPS = 12
+"""Before this version it drops nothing, and its mask, which means nothing, is zeros."""
 
 
 def uniform(node: Node, shape: Any, dtype: Any) -> Var:
@@ -59,13 +64,13 @@ def multinomial(node: Node) -> Var:
 
 def dropout(node: Node) -> Any:
     """Dropout where the model says that it trains; the array itself where it does not."""
-    x, rate = node.var(0), node.attr("ratio", 0.5)
-    trains = False
-    if node.version >= 12:
-        trains = bool(node.number(2, "Whether it trains", 0))
-        rate = node.number(1, "The ratio", 0.5) if trains else rate
-    elif node.version < 7:
-        trains = not node.flag("is_test")
+    x = node.var(0)
+    if node.version < SAYS_WHETHER_IT_DROPS:
+        mask = ops.zeros_like(x, dtype=x.dtype if node.version < MASKS_ARE_BOOLS else BOOL)
+        return (x, mask) if node.wants(1) else x
+    trains, rate = _said(node, 2, default=False), _said(node, 1, default=0.5)
+    if isinstance(trains, Var) or (trains and isinstance(rate, Var)):
+        return _as_told(x, rate, trains)
     if not trains or rate == 0:
         return (x, ops.ones_like(x, dtype="bool")) if node.wants(1) else x
     if not node.wants(1):
@@ -73,6 +78,21 @@ def dropout(node: Node) -> Any:
     kept = random.dropout(ops.ones_like(x), rate)
     mask = kept != 0
     return ops.where(mask, x * kept, ops.zeros_like(x)), mask
+
+
+def _said(node: Node, at: int, default: Any) -> Any:
+    """A number, or the variable that holds it where only a run tells."""
+    if not node.has(at) or node.maybe_known(at) is not None:
+        return node.number(at, "The number", default)
+    return ops.reshape(node.var(at), ())
+
+
+def _as_told(x: Var, rate: Any, trains: Any) -> tuple[Var, Var]:
+    """Dropout where a run tells how much of it there is, or whether there is any."""
+    wide = ops.where(trains, ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate, 0.0)
+    mask = random.uniform(x.shape) >= wide
+    scaled = x * in_dtype(1 / (1 - wide), x.dtype)
+    return ops.where(mask, scaled, ops.zeros_like(x)), mask
 
 
 DRAWS: Mapping[str, Rule] = {

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from braces.builder.append import call
 from braces.builder.var import Var
+from braces.dims import product
 from braces.exchange.numbers import in_dtype, scaled
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
@@ -34,15 +35,38 @@ def einsum(node: Node) -> Var:
 # ---- normalisations --------------------------------------------------------------------------
 
 
+SAYS_WHETHER_IT_TRAINS = 14
+"""Since this version `BatchNormalization` has an attribute for it; before, outputs said so."""
+
+
 def batch_norm(node: Node) -> tuple[Var, ...]:
     """By the mean and variance of each channel, that are given or of the batch."""
-    x, scale, shift, mean, variance = (node.var(at) for at in range(5))
+    x, *given = (node.var(at) for at in range(5))
+    if not node.flag("spatial", default=True):
+        return _normed_each(node, x, given)
+    return _normed(node, x, given)
+
+
+def _normed_each(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
+    """Each number of an example by those of its own place, as version 7 can ask."""
+    place = x.shape[1:]
+    flat = ops.reshape(x, (x.shape[0], product(place)))
+    out, *others = _normed(node, flat, [ops.reshape(p, (product(place),)) for p in given])
+    return (ops.reshape(out, x.shape), *(ops.reshape(one, place) for one in others))
+
+
+def _normed(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
+    scale, shift, mean, variance = given
+    old = node.version < SAYS_WHETHER_IT_TRAINS
+    trains = any(map(node.wants, range(1, 5))) if old else node.flag("training_mode")
     out, *moved = call(
         "batch_norm", x, mean, variance, scale, shift,
-        training=node.flag("training_mode"), momentum=node.attr("momentum", 0.9),
+        training=trains, momentum=node.attr("momentum", 0.9),
         epsilon=node.attr("epsilon", 1e-5),
     )  # fmt: skip
-    return (in_dtype(out, x.dtype), *moved)
+    others = tuple(axis for axis in range(x.ndim) if axis != 1)
+    saved = (ops.mean(x, axis=others), ops.var(x, axis=others)) if old and trains else ()
+    return (in_dtype(out, x.dtype), *moved, *saved)
 
 
 def instance_norm(node: Node) -> Var:

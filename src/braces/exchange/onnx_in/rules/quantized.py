@@ -14,7 +14,7 @@ import numpy as np
 
 from braces.builder.append import call, one
 from braces.builder.var import Var
-from braces.dtypes import DType
+from braces.dtypes import ONE_BYTE, DType, is_float
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.windows import convolved
 from braces.frontend import functions as ops
@@ -32,6 +32,12 @@ FARTHEST = 255
 def alone(parameter: Var) -> Var:
     """A scale or zero point; one of a single number without axes."""
     return ops.reshape(parameter, ()) if parameter.shape == (1,) else parameter
+
+
+def scale_of(node: Node) -> Var:
+    """The scales of a node; those that are powers of two, or integers, as float32."""
+    scale = alone(node.var(1))
+    return scale if is_float(scale.dtype) else ops.cast(scale, "float32")
 
 
 def maybe_alone(parameter: Var | None) -> Var | None:
@@ -54,12 +60,24 @@ def quantized(x: Var, scale: Var, zero: Var | None, dtype: DType, **along: Any) 
 
 def quantize_linear(node: Node) -> Var:
     """Numbers as integers: of the dtype of the zero point, or the one that is said."""
-    x, scale, zero = node.var(0), alone(node.var(1)), maybe_alone(node.maybe(2))
+    x, scale, zero = node.var(0), scale_of(node), maybe_alone(node.maybe(2))
     said = np.dtype("uint8")
     if node.attr("output_dtype"):
         said = node.dtype_attr("output_dtype")
     dtype = said if zero is None else zero.dtype
+    if dtype in ONE_BYTE.values() and not node.flag("saturate", default=True):
+        return ops.cast(x / beside(x, scale, **ways(node, x, scale)), dtype)
     return quantized(x, scale, zero, dtype, **ways(node, x, scale))
+
+
+def beside(x: Var, scale: Var, axis: int | None = None, block: int = 0) -> Var:
+    """Scales, each beside the numbers that it is of."""
+    if axis is None:
+        return scale
+    if block:
+        long = ops.repeat(scale, block, axis=axis)
+        return one("window", long, start=0, size=x.shape[axis], axis=axis)
+    return along(scale, x, axis)
 
 
 def dynamic_quantize_linear(node: Node) -> tuple[Var, ...]:
@@ -77,7 +95,7 @@ def dynamic(x: Var) -> tuple[Var, Var, Var]:
 
 def dequantize_linear(node: Node) -> Var:
     """The numbers that integers stand for."""
-    x, scale, zero = node.var(0), alone(node.var(1)), maybe_alone(node.maybe(2))
+    x, scale, zero = node.var(0), scale_of(node), maybe_alone(node.maybe(2))
     if node.attr("output_dtype"):
         scale = ops.cast(scale, node.dtype_attr("output_dtype"))
     return call("dequantize", x, scale, zero, **ways(node, x, scale))

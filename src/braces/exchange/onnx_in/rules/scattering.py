@@ -104,10 +104,15 @@ def reverse_sequence(node: Node) -> Var:
     """The first entries of each row backwards, as many as its length says."""
     x, lengths = node.var(0), in_dtype(node.var(1), INT64)
     time, batch = node.axis("time_axis", 0, x.ndim), node.axis("batch_axis", 1, x.ndim)
-    steps = counted(x, time, time, x.ndim)
     length = ops.expand_dims(lengths, axis=[i for i in range(x.ndim) if i != batch])
+    return first_backwards(x, length, time)
+
+
+def first_backwards(x: Var, length: Var, axis: int) -> Var:
+    """The first entries along an axis backwards, as many as a length beside the array says."""
+    steps = counted(x, axis, axis, x.ndim)
     at = ops.where(steps < length, length - 1 - steps, steps)
-    return ops.take_along_axis(x, ops.broadcast_to(at, x.shape), axis=time)
+    return ops.take_along_axis(x, ops.broadcast_to(at, x.shape), axis=axis)
 
 
 SCATTERING: Mapping[str, Rule] = {

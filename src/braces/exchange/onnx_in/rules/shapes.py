@@ -17,6 +17,7 @@ from braces.errors import ShapeError
 from braces.exchange import sizes
 from braces.exchange.alike import as_long
 from braces.exchange.known import MOST_ELEMENTS, Known, Value
+from braces.exchange.onnx_in.dtypes import dense
 from braces.exchange.onnx_in.folding import shape_of
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.reductions import axes_of
@@ -48,7 +49,9 @@ def constant(node: Node) -> Known:
         for found in (f"value_{name}", f"value_{name}s"):
             if found in node.attrs:
                 return Known.of(node.attrs[found], dtype)
-    node.refuse("holds texts or a sparse array")
+    if "sparse_value" in node.attrs:
+        return Known.of(dense(node.attrs["sparse_value"]))
+    node.refuse("holds texts")
 
 
 def shape(node: Node) -> Known:

@@ -10,6 +10,7 @@ from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.define.kinds import Padding
 from braces.dims import Shape, Size, divide_exactly, product
+from braces.dtypes import is_float
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.shaping import padded
 from braces.frontend import functions as ops
@@ -237,8 +238,9 @@ def col2im(node: Node) -> Var:
     channels = divide_exactly(x.shape[1], inside)
     if channels is None:
         node.refuse(f"has columns of {x.shape[1]}, of windows of {inside}")
+    wide = x if is_float(x.dtype) else ops.cast(x, "float64")
     return call(
-        "col2im", x, shape=(x.shape[0], channels, *image), window=tuple(window),
+        "col2im", wide, shape=(x.shape[0], channels, *image), window=tuple(window),
         stride=ones(node, "strides", rank), dilation=ones(node, "dilations", rank),
         padding=padding_of(node, image, [1] * rank),
     )  # fmt: skip
