@@ -2,10 +2,11 @@
 
     python scripts/fuzz_onnx.py --count 50000 --seed 0
 
-The models are the small ones of ONNX's own backend suite, all operators among them. Anything
-else than a `BracesError` is a finding, and so is a case that runs long, takes much memory, or
-opens another file than those of its folder. `--first N --count 1` runs a case again. Exit
-status 0 where nothing was found, else 1.
+The models are the small ones of ONNX's own backend suite, all operators among them, and some of
+what learns from tables, which `--tables` takes alone. Anything else than a `BracesError` is a
+finding, and so is a case that runs long, takes much memory, or opens another file than those of
+its folder. `--first N --count 1` runs a case again. Exit status 0 where nothing was found,
+else 1.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 import onnx
 import onnx_mutations as om
 from onnx_cases import cases
+from onnx_tables import table_models
 
 import braces as br
 
@@ -72,11 +74,15 @@ LOADERS: f.Loaders = {
 }
 
 
-def fuzz(first: int, count: int, seed: int, limit_s: float) -> f.Outcome:
+def fuzz(
+    first: int, count: int, seed: int, limit_s: float, *, tables: bool = False
+) -> f.Outcome:
     """Run cases, each in a folder with nothing but the model and one file of weights."""
     outcome = f.Outcome()
     warnings.simplefilter("ignore")  # NumPy tells of numbers that overflow
-    models = [(case.folder / "model.onnx").read_bytes() for case in cases().values()]
+    models = [found.SerializeToString() for found in table_models()]
+    if not tables:
+        models += [(case.folder / "model.onnx").read_bytes() for case in cases().values()]
     small = [(KIND, data) for data in models if len(data) <= LARGEST]
     with tempfile.TemporaryDirectory() as made:
         Path(made, "here").write_bytes(bytes(64))
@@ -118,8 +124,12 @@ def reading(folder: str) -> Any:
 
 def main() -> int:
     """Run the command line."""
-    options = f.command_line(__doc__, count=5_000, limit_s=10.0).parse_args()
-    outcome = fuzz(options.first, options.count, options.seed, options.limit)
+    parser = f.command_line(__doc__, count=5_000, limit_s=10.0)
+    parser.add_argument("--tables", action="store_true", help="only models of tables")
+    options = parser.parse_args()
+    outcome = fuzz(
+        options.first, options.count, options.seed, options.limit, tables=options.tables
+    )
     return f.report(outcome, options.first + options.count)
 
 

@@ -12,7 +12,7 @@ from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.dtypes import DType
 from braces.errors import ProgramError
-from braces.exchange.known import Known, Value
+from braces.exchange.known import Array, Known, Value
 from braces.exchange.onnx_in.checking import attributes_of
 from braces.exchange.onnx_in.dtypes import array_of, dtype_named
 from braces.exchange.onnx_in.lengths import Lengths
@@ -22,6 +22,8 @@ from braces.lazy import onnx
 T = TypeVar("T")
 STANDARD = "ai.onnx"
 """The domain of ONNX's own operators; models mostly leave it empty."""
+LEARNED = "ai.onnx.ml"
+"""The domain of what learns from tables: trees, linear models, and what prepares features."""
 
 
 class Runner(Protocol):
@@ -199,6 +201,13 @@ class Node:
     def texts(self, name: str) -> list[str]:
         """An attribute that is a list of texts."""
         return list(self.attr(name, ()))
+
+    def floats(self, name: str) -> Array:
+        """An attribute that is a list of numbers, or the array that may stand for it."""
+        written = self.tensor(f"{name}_as_tensor")
+        if written is not None:
+            return written.numbers().ravel()
+        return np.asarray(self.attr(name) or (), np.float32)
 
     def dtype_attr(self, name: str, default: Any = None) -> DType:
         """An attribute that names a dtype."""

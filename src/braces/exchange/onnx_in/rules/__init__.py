@@ -12,14 +12,17 @@ from braces.exchange.onnx_in.node import Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
 from braces.exchange.onnx_in.rules.attention import ATTENTION
 from braces.exchange.onnx_in.rules.bits import BITS
-from braces.exchange.onnx_in.rules.classical import CLASSICAL
 from braces.exchange.onnx_in.rules.control import CONTROL
 from braces.exchange.onnx_in.rules.draws import DRAWS
+from braces.exchange.onnx_in.rules.features import FEATURES
 from braces.exchange.onnx_in.rules.finding import FINDING
 from braces.exchange.onnx_in.rules.gathering import GATHERING
 from braces.exchange.onnx_in.rules.images import IMAGES
 from braces.exchange.onnx_in.rules.layers import LAYERS
+from braces.exchange.onnx_in.rules.linear import LINEAR
 from braces.exchange.onnx_in.rules.microsoft import MICROSOFT
+from braces.exchange.onnx_in.rules.n_grams import N_GRAMS
+from braces.exchange.onnx_in.rules.named_trees import NAMED_TREES
 from braces.exchange.onnx_in.rules.quantized import QUANTIZED
 from braces.exchange.onnx_in.rules.quantized_layers import QUANTIZED_LAYERS
 from braces.exchange.onnx_in.rules.recurrent import RECURRENT
@@ -29,6 +32,7 @@ from braces.exchange.onnx_in.rules.sequences import SEQUENCES
 from braces.exchange.onnx_in.rules.shapes import SHAPES
 from braces.exchange.onnx_in.rules.signals import SIGNALS
 from braces.exchange.onnx_in.rules.training import TRAINING
+from braces.exchange.onnx_in.rules.trees import TREES
 from braces.exchange.onnx_in.rules.windows import WINDOWS
 
 RULES: Mapping[str, Rule] = {
@@ -52,6 +56,10 @@ RULES: Mapping[str, Rule] = {
     **DRAWS,
     **IMAGES,
     **SIGNALS,
-    **CLASSICAL,
+    **N_GRAMS,
+    **FEATURES,
+    **LINEAR,
+    **TREES,
+    **NAMED_TREES,
 }
 """An operator that is not here is written out as others where ONNX does that, else refused."""
