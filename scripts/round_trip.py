@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "control")]
 
 from battery import CASES  # noqa: E402 - the path comes first
 from checking import derive, direction  # noqa: E402
-from tests.exported import run_model  # noqa: E402
+from tests.exported import block_names, run_model  # noqa: E402
 
 PAGE = ROOT / "docs/round_trip.md"
 HEAD = """# Programs through ONNX and back
@@ -39,8 +39,13 @@ a result, or beside 1 where that is less; all of it is float64.
 
 {passed} of {total} programs come back to the same values.
 
-| program | nodes | ONNX Runtime | read again, interpreted | compiled |
-|---|--:|--:|--:|--:|
+A plain block is a function of the model, and what calls it a plain block again, called alike;
+blocks that compute the same are one function. The third column says how many blocks there are,
+functions, and blocks again. A block in the condition of a `While` is called before the loop,
+too, and so it comes back twice.
+
+| program | nodes | blocks | ONNX Runtime | read again, interpreted | compiled |
+|---|--:|---|--:|--:|--:|
 """
 SAME = 1e-9
 """What differs less is the same value, computed in another order."""
@@ -50,11 +55,14 @@ class Trip(NamedTuple):
     """A program that was a model.
 
     Attributes:
-        nodes: How many nodes the model has, those of graphs in it counted.
+        nodes: How many nodes the model has, those of graphs and functions in it counted.
+        blocks: How many plain blocks the program has, the model functions, and what comes back
+            blocks again.
         apart: By how much results differ: elsewhere, and read again, in both modes.
     """
 
     nodes: int
+    blocks: tuple[int, int, int]
     apart: tuple[float, ...]
 
     @property
@@ -97,9 +105,14 @@ def travel(name: str) -> tuple[str, Trip]:
         br.to_onnx(made.program, path, fetches=fetch)
         elsewhere = [list(run_model(path, feed).values()) for feed in feeds]
         again, values = br.from_onnx(path)
-        count = nodes_of(onnx.load(path).graph)
+        model = onnx.load(path)
     back = [_ran(again, values, feeds, executor) for executor in (interpreter, br.Executor())]
-    return name, Trip(count, tuple(_most(wanted, found) for found in (elsewhere, *back)))
+    count = sum(map(nodes_of, (model.graph, *model.functions)))
+    before, after = (len(block_names(p)) for p in (br.prune(made.program, fetch), again))
+    blocks = before, len(model.functions), after
+    return name, Trip(
+        count, blocks, tuple(_most(wanted, found) for found in (elsewhere, *back))
+    )
 
 
 def _ran(
@@ -128,7 +141,8 @@ def _most(wanted: Sequence[Any], found: Sequence[Any]) -> float:
 def table(found: Mapping[str, Trip]) -> str:
     """The page."""
     rows = [
-        f"| `{name}` | {trip.nodes} | {' | '.join(f'{x:.0e}' for x in trip.apart)} |\n"
+        f"| `{name}` | {trip.nodes} | {', '.join(map(str, trip.blocks))} | "
+        f"{' | '.join(f'{x:.0e}' for x in trip.apart)} |\n"
         for name, trip in found.items()
     ]
     head = HEAD.format(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,15 @@ from onnx.reference import ReferenceEvaluator
 
 import braces as br
 from braces.dtypes import is_float
+from braces.ir.records import BLOCK
+from braces.ir.walk import all_bodies
 
 QUIET = 4
 """Nothing is logged: each value that a training step replaces is warned of."""
 
 
-def session(path: Path) -> Any:
-    """A model in ONNX Runtime."""
+def session(path: Path | bytes) -> Any:
+    """A model in ONNX Runtime, from a file or as it is written."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = QUIET
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -44,6 +47,17 @@ def run_reference(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:
     found = ReferenceEvaluator(model).run(names, given)
     assert isinstance(found, list)
     return dict(zip(names, found, strict=True))
+
+
+def block_names(program: br.Program) -> list[str]:
+    """The names of the plain blocks of a program, without those around them and counts."""
+    names = [
+        op.name
+        for body, _ in all_bodies(program.definition.main)
+        for op in body.ops
+        if op.type == BLOCK
+    ]
+    return sorted(re.sub(r"_\d+(?=_|$)", "", name.rpartition("/")[2]) for name in names)
 
 
 def check_exported(

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from battery import CASES
 from checking import derive, direction
-from tests.exported import check_back, check_exported
+from tests.exported import block_names, check_back, check_exported
 from tests.sharing import shared
 
 import braces as br
 
 pytestmark = pytest.mark.unoptimized
+BLOCKS = [n for n, case in CASES.items() if case.build.__module__ == "battery_blocks"]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -28,7 +29,21 @@ def test_constructs_and_their_derivatives_give_the_same_elsewhere(
 @pytest.mark.parametrize("name", shared(CASES, 16))
 def test_constructs_and_their_derivatives_come_back(name: str, tmp_path: Path) -> None:
     program, feeds, fetch = first_order(name)
-    check_back(program, feeds, fetch, tmp_path)
+    again = check_back(program, feeds, fetch, tmp_path)
+    assert_same_blocks(name, again, br.prune(program, fetch))
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_plain_blocks_and_their_gradients_come_back(name: str, tmp_path: Path) -> None:
+    program, feeds, fetch = first_order(name)
+    again = check_back(program, feeds[:1], fetch, tmp_path, ["interpret"])
+    assert_same_blocks(name, again, br.prune(program, fetch))
+
+
+def assert_same_blocks(name: str, again: br.Program, before: br.Program) -> None:
+    """A condition of a `While` is asked before the loop, too: its blocks come back twice."""
+    twice = ["test"] if name == "blocks_that_run_again_in_a_while" else []
+    assert block_names(again) == sorted([*block_names(before), *twice])
 
 
 def first_order(name: str) -> tuple[br.Program, list[dict[str, Any]], list[br.Var]]:

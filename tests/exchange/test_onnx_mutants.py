@@ -50,7 +50,7 @@ def test_functions_that_call_themselves_are_refused_at_once() -> None:
         FUNCTION.format(name="first", calls="second"),
         FUNCTION.format(name="second", calls="first"),
     )
-    assert "nest deeper than 48" in refused(found)
+    assert "The function `first` calls itself" in refused(found)
 
 
 def test_functions_that_double_their_nodes_again_and_again_are_refused(
@@ -61,6 +61,8 @@ def test_functions_that_double_their_nodes_again_and_again_are_refused(
     last = FUNCTION.format(name="f30", calls="last").replace("mine.last", "Neg")
     found = model("(float[2] x) => (float[2] y) { y = mine.f0(x) }", *levels, last)
     assert "has more than 500 nodes" in refused(found)
+    monkeypatch.setattr(reader, "MOST_NODES", 1 << 17)
+    assert "has more than 131072 nodes" in refused(found)  # at once: none of them is read
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,12 @@ from braces.builder.var import Var, var_of
 from braces.ir.names import LONGEST_NAME
 from braces.ir.records import VALUE
 
+FUNCTIONS = "braces"
+"""The domain of functions of ONNX that plain blocks become."""
+RECOMPUTE = "braces.recompute"
+"""The entry of a function's metadata that says that gradients run it again."""
 _STRANGE = re.compile(r"[^\w.@/-]", re.ASCII)
-_ROOM = LONGEST_NAME - 40
+ROOM = LONGEST_NAME - 40
 """What is left of a long name, so that what is made for it can be called after it."""
 
 
@@ -23,7 +27,7 @@ def cleaned(name: str, otherwise: str = "value") -> str:
         >>> cleaned("/encoder/layers.0/MatMul_output_0"), cleaned("x:0"), cleaned("")
         ('encoder/layers.0/MatMul_output_0', 'x_0', 'value')
     """
-    found = _STRANGE.sub("_", name).strip("/")[-_ROOM:].strip("/") or otherwise
+    found = _STRANGE.sub("_", name).strip("/")[-ROOM:].strip("/") or otherwise
     return found if found[0].isalpha() or found[0] == "_" else f"_{found}"
 
 

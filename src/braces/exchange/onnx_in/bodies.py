@@ -1,17 +1,19 @@
-"""Nodes that are written as graphs of others: functions of a model, and ONNX's own."""
+"""Nodes that stand for several others: functions of a model, and ONNX's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from braces.builder.var import Var
 from braces.dims import Dim, Shape
 from braces.dtypes import DType, ListType
+from braces.errors import ProgramError
 from braces.exchange.known import Known, Value
+from braces.exchange.names import RECOMPUTE
 from braces.exchange.onnx_in.checking import schema_of
-from braces.exchange.onnx_in.node import STANDARD, Node
+from braces.exchange.onnx_in.node import STANDARD, Names, Node, operator_of
 from braces.lazy import onnx
 
 
@@ -37,9 +39,38 @@ def versions_of(imports: Iterable[Any]) -> dict[str, int]:
     return {entry.domain or STANDARD: entry.version for entry in imports}
 
 
-def own_functions(model: Any) -> dict[tuple[str, str], Any]:
-    """The functions that a model brings along, by domain and name."""
-    return {(f.domain or STANDARD, f.name): f for f in model.functions}
+FunctionId: TypeAlias = "tuple[str, str, str]"
+"""What nodes call a function by: its domain, its name, and its overload."""
+
+
+def own_functions(model: Any) -> dict[FunctionId, Any]:
+    """The functions that a model brings along."""
+    return {(f.domain or STANDARD, f.name, f.overload): f for f in model.functions}
+
+
+def called_by(proto: Any) -> FunctionId:
+    """The function that a node calls, if the model brings it along."""
+    return proto.domain or STANDARD, proto.op_type, proto.overload
+
+
+def caller(names: Names, proto: Any, function: Any) -> Node:
+    """A node that calls a function of the model.
+
+    Raises:
+        ProgramError: It has more inputs or outputs than the function.
+    """
+    for what in ("input", "output"):
+        given, most = len(getattr(proto, what)), len(getattr(function, what))
+        if given > most:
+            raise ProgramError(
+                f"{operator_of(proto):.80} has {given} {what}s, and the function {most}."
+            )
+    return Node(names, proto, {})
+
+
+def runs_again(function: Any) -> bool:
+    """Whether gradients run a function again, as Braces wrote it."""
+    return any(one.key == RECOMPUTE and one.value == "1" for one in function.metadata_props)
 
 
 def has_body(proto: Any, version: int) -> bool:

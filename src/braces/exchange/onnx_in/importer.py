@@ -24,12 +24,14 @@ from braces.errors import (
 from braces.exchange.known import Array, Known, Value
 from braces.exchange.names import cleaned, dimension_name, free, give
 from braces.exchange.onnx_in import bodies
+from braces.exchange.onnx_in.calls import Endless
 from braces.exchange.onnx_in.dtypes import dtype_named
 from braces.exchange.onnx_in.external import take_in
 from braces.exchange.onnx_in.lists import is_list, stacked
 from braces.exchange.onnx_in.load import admit, load
 from braces.exchange.onnx_in.node import Names
 from braces.exchange.onnx_in.reader import NeedsValue, Reader
+from braces.exchange.onnx_types import axes_of
 from braces.exchange.persistables import UPDATES
 from braces.exchange.problems import Missing, Problem, unreadable
 from braces.frontend.variables import data
@@ -44,10 +46,11 @@ def from_onnx(
 ) -> tuple[Program, dict[str, Array]]:
     """A model of ONNX as a program, and the values of its parameters.
 
-    Every node becomes a few operators, called after what the model calls its values; `Loop`,
-    `Scan` and `If` become loops and branches with blocks of their own, functions are written
-    out. Initializers of float dtypes with axes become parameters, which train; what is computed
-    from shapes alone becomes sizes. Inputs with an axis called `N` have a symbolic size `N`.
+    Every node becomes a few operators, called after what the model calls its values. `Loop`,
+    `Scan` and `If` become loops and branches with blocks of their own, and a node that calls a
+    function of the model becomes a plain block. Initializers of float dtypes with axes become
+    parameters, which train; what is computed from shapes alone becomes sizes. Inputs with an
+    axis called `N` have a symbolic size `N`.
 
     Args:
         model: A path, or an `onnx.ModelProto`. Weights beside the file must lie in its folder.
@@ -89,11 +92,16 @@ def from_onnx(
     _check_names(proto.graph, sizes or {}, examples)
     take_in(proto, folder)
     fixed = dict[str, Any]()
+    blocks = bool(proto.functions)
     while True:
         try:
-            return _read(proto, file, versions, sizes or {}, examples, fixed)
+            return _read(proto, file, versions, sizes or {}, examples, fixed, blocks)
         except NeedsValue as needed:
             fixed.update((name, examples[name]) for name in needed.names)
+        except ProgramError as error:
+            if not blocks or isinstance(error, Endless):
+                raise
+            blocks = False  # a size that only a run tells may be known beyond its block then
 
 
 def _read(
@@ -103,13 +111,15 @@ def _read(
     sizes: Mapping[str, int],
     examples: Mapping[str, Any],
     fixed: Mapping[str, Any],
+    blocks: bool,
 ) -> tuple[Program, dict[str, Array]]:
-    """The program of a model, with these inputs as constants."""
+    """The program of a model, with these inputs as constants; of functions blocks, or not."""
     program = Program()
     left = examples.keys() - fixed.keys()
     updates = _updates(proto, file)
-    reader = Reader(program, file, bodies.own_functions(proto), left, updates)
+    reader = Reader(program, file, bodies.own_functions(proto), left, updates, blocks)
     names = Names(reader, versions)
+    reader.admit(proto.graph.node)
     with program:
         reader.initializers(names, proto.graph)
         for entry in proto.graph.input:
@@ -180,20 +190,12 @@ def _check_names(graph: Any, sizes: Mapping[str, int], examples: Mapping[str, An
             raise UnknownNameError(
                 f"The model has no input `{name}`.", fix=suggest(name, entries)
             )
-    known = {axis.dim_param for entry in graph.input for axis in _axes(entry.type)}
+    known = {axis.dim_param for entry in graph.input for axis in axes_of(entry.type)}
     for name in sizes:
         if name not in known:
             raise UnknownNameError(
                 f"The model has no size `{name}`.", fix=suggest(name, known - {""})
             )
-
-
-def _axes(type_: Any) -> list[Any]:
-    """The axes of a type of the model, of its elements where it is a sequence or optional."""
-    which = type_.WhichOneof("value")
-    if which in ("sequence_type", "optional_type"):
-        return _axes(getattr(type_, which).elem_type)
-    return list(type_.tensor_type.shape.dim) if which == "tensor_type" else []
 
 
 def _declare(
@@ -260,7 +262,7 @@ def _of_any_size(type_: Any, sizes: Mapping[str, int]) -> Any:
     """The type of elements, which differ in what has a name for one of them."""
     made = type(type_)()
     made.CopyFrom(type_)
-    for axis in _axes(made):
+    for axis in axes_of(made):
         if axis.dim_param not in sizes and axis.HasField("dim_param"):
             axis.ClearField("dim_param")
     return made

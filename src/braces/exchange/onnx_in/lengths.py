@@ -19,7 +19,7 @@ from braces.dims import Dim, Size
 from braces.dtypes import ListType, TensorType
 from braces.frontend.construct import new_dim
 from braces.ir.records import Body, Op, VarInfo
-from braces.ir.views import LoopView, SwitchView, view_of
+from braces.ir.views import BlockView, LoopView, SwitchView, view_of
 
 CHANGES = {
     "list_add": 0, "list_add_at": 0, "list_erase": -1, "list_insert": 1, "list_pop": -1,
@@ -77,6 +77,10 @@ class Lengths:
                 found = self._of_loop(home, view, name)
             case SwitchView() as view:
                 found = self._of_switch(home, view, name)
+            case BlockView() as view:
+                inner = _Scope.of(view.body, home, view.origin.name, {})
+                ((_, result),) = view.sources(name)
+                found = self._length(inner, result)
             case _:
                 found = None
         return self._atom("list", home.key, name) if found is None else found

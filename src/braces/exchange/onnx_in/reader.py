@@ -3,6 +3,7 @@
     Shape(x) -> s          nothing; s is known: [N, 3]
     Reshape(x, s) -> y     y = reshape(x=x, shape=[N, 3])
     Gelu(y) -> z           the nodes that ONNX writes it as, in its place
+    mine.layer(z) -> u     a plain block `layer`, where the model brings that function along
 
 What cannot be read is noted with its node, and so the rest is read all the same: a user learns
 of everything at once.
@@ -23,9 +24,10 @@ from braces.dtypes import DType, ListType, is_float
 from braces.errors import BracesError, ProgramError
 from braces.exchange.attempts import Lifted, attempt, sensible
 from braces.exchange.known import Array, Known, Value, written
-from braces.exchange.names import cleaned, rename_made
+from braces.exchange.names import ROOM, cleaned, rename_made
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in import bodies
+from braces.exchange.onnx_in.calls import DEEPEST, Endless, Work
 from braces.exchange.onnx_in.checking import followed
 from braces.exchange.onnx_in.dtypes import array_of, dense
 from braces.exchange.onnx_in.folding import fold
@@ -35,12 +37,11 @@ from braces.exchange.onnx_in.rules import RULES
 from braces.exchange.persistables import persistable
 from braces.exchange.problems import Missing, Problem
 from braces.ir.records import PARAMETER, STATE, Source
+from braces.ops.control.building import build_plain_block
 
 T = TypeVar("T")
 MOST_NODES = 1 << 17
 """What a model is at most when all its functions are written out."""
-DEEPEST = 48
-"""Functions within functions, and graphs within graphs."""
 INSTEAD = {"ImageDecoder": "Decode pictures before the model, and feed their pixels."}
 """What to do about operators that will not be read."""
 FARTHEST = 200
@@ -55,10 +56,6 @@ class NeedsValue(Exception):
         self.names = names
 
 
-class Endless(ProgramError):
-    """Functions that call themselves, or so many that reading them would take forever."""
-
-
 @dataclass(eq=False)
 class Reader:
     """Reads the nodes of one model.
@@ -66,9 +63,10 @@ class Reader:
     Attributes:
         program: What is built.
         file: What messages call the model.
-        functions: Those that the model brings along, by domain and name.
+        functions: Those that the model brings along, by domain, name and overload.
         examples: The names of inputs whose values are given, should they be needed.
         updates: The outputs that are the next values of initializers, by the names of these.
+        blocks: Whether functions of the model become plain blocks, or are written out.
         parameters: What the parameters of the program hold.
         problems: What could not be read.
         sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
@@ -78,9 +76,10 @@ class Reader:
 
     program: Builder
     file: str
-    functions: Mapping[tuple[str, str], Any]
+    functions: Mapping[bodies.FunctionId, Any]
     examples: Collection[str]
     updates: Mapping[str, str] = field(default_factory=dict[str, str])
+    blocks: bool = True
     parameters: dict[str, Array] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     sizes: dict[tuple[str, int | None, int], Size] = field(default_factory=dict)
@@ -93,16 +92,27 @@ class Reader:
 
     # ---- nodes -------------------------------------------------------------------------------
 
+    def admit(self, nodes: Sequence[Any]) -> None:
+        """Refuse nodes that are too many before any is read, each call counted.
+
+        Raises:
+            Endless: They are, or a function calls itself.
+        """
+        self._check_work(Work(self.functions).of(nodes))
+
+    def _check_work(self, count: int) -> None:
+        if count > MOST_NODES:
+            raise Endless(
+                f"{self.file} has more than {MOST_NODES} nodes, those of each call of a"
+                " function counted."
+            )
+
     def run(self, names: Names, nodes: Sequence[Any]) -> None:
         """Read nodes, in order."""
         for proto in nodes:
             self._count += 1
             self._work += 1
-            if self._work > MOST_NODES:
-                raise Endless(
-                    f"{self.file} has more than {MOST_NODES} nodes, those of each call of a"
-                    " function counted."
-                )
+            self._check_work(self._work)
             with self.program.at(Source(self.file, self._count)):
                 self._read(names, proto)
 
@@ -163,10 +173,10 @@ class Reader:
 
     def _made(self, names: Names, proto: Any) -> Sequence[Value]:
         """What a node gives, output by output."""
-        function = self.functions.get((proto.domain or "ai.onnx", proto.op_type))
-        node = Node.of(names, proto)
+        function = self.functions.get(bodies.called_by(proto))
         if function is not None:
-            return self.call(node, bodies.written_out(function, node, {}))
+            return self._by_function(bodies.caller(names, proto, function), function)
+        node = Node.of(names, proto)
         if node.type not in RULES and not bodies.has_body(proto, node.version):
             node.refuse("is an operator that cannot be read", INSTEAD.get(node.type))
         given = [names.value(name) if name else None for name in proto.input]
@@ -179,14 +189,34 @@ class Reader:
     def _by_body(self, node: Node) -> Sequence[Value]:
         body = bodies.schema_body(node)
         assert body is not None, "what has a body has one"
-        return _in_declared_dtypes(node, self.call(node, body))
+        first = next((name for name in node.proto.output if name), node.proto.op_type)
+        made = self._call(node, body, f"{self.path_of(node.names, first)}/")
+        return _in_declared_dtypes(node, made)
+
+    def _by_function(self, node: Node, function: Any) -> Sequence[Value]:
+        """A plain block; what is known goes in and out of it.
+
+        Where its name, with those of the blocks around it, is too long for one, it is written
+        out.
+        """
+        table, path = self.program.current, node.names.path
+        body = bodies.written_out(function, node, {})
+        called = cleaned(node.proto.name or node.proto.op_type).rpartition("/")[2]
+        if not self.blocks or len(f"{path}{called}") > ROOM:
+            return self._call(node, body, f"{self.path_of(node.names, called)}/")
+
+        def built() -> Sequence[Value]:
+            return self._call(node, body, self.program.current.names.prefix)
+
+        with table.naming(path):
+            return build_plain_block(called, built, bodies.runs_again(function))
 
     def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
         table = self.program.current
         first = next((name for name in node.proto.output if name), "")
         before = len(table.ops)
-        called = cleaned(first or node.proto.name)
-        with table.naming(f"{node.names.path}{called}/"):
+        called = first or node.proto.name
+        with table.naming(f"{self.path_of(node.names, called)}/"):
             made = rule(node)
             if isinstance(made, tuple):
                 return _in_declared_dtypes(node, made)
@@ -198,12 +228,11 @@ class Reader:
     @staticmethod
     def path_of(names: Names, name: str) -> str:
         """What a value of the model is called in the program."""
-        return f"{names.path}{cleaned(name)}"
+        return cleaned(f"{names.path}{cleaned(name)}")
 
-    def call(self, node: Node, body: bodies.FunctionBody) -> Sequence[Value]:
-        """Read the nodes that stand for one, in its place."""
-        first = next((name for name in node.proto.output if name), node.proto.op_type)
-        inner = Names(self, body.versions, None, f"{self.path_of(node.names, first)}/")
+    def _call(self, node: Node, body: bodies.FunctionBody, path: str) -> Sequence[Value]:
+        """Read the nodes that stand for one, with names that begin with this path."""
+        inner = Names(self, body.versions, None, path)
         for at, name in enumerate(body.inputs):
             given = node.proto.input[at] if at < node.count else ""
             inner.values[name] = node.names.value(given) if given else None
@@ -221,10 +250,7 @@ class Reader:
     def _deeper(self) -> Generator[None]:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise Endless(
-                f"Functions and graphs of this model nest deeper than {DEEPEST}.",
-                fix="No function of a model may call itself.",
-            )
+            raise Endless(f"Functions and graphs of this model nest deeper than {DEEPEST}.")
         try:
             yield
         finally:

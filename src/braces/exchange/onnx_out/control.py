@@ -4,40 +4,27 @@ loop        Loop, or Scan where the number of trips is written in the program
 switch      If, one in the other
 partition   for each case: NonZero, Gather, the block, ScatterND, in an If that asks whether
             the case has any rows
-block       its operators, with its name before theirs
+block       a function of the model (functions.py), and a node that calls it
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, ListType, TensorType, Type
 from braces.exchange.onnx_out import loops, widths
+from braces.exchange.onnx_out.functions import Found, Write, function, learned
 from braces.exchange.onnx_out.graph import Graph
 from braces.exchange.onnx_out.loops import Trip
 from braces.exchange.onnx_out.node import Node
 from braces.exchange.onnx_out.primitives.shapes import filled, unsqueezed
-from braces.ir.records import Body
-from braces.ir.views import BlockView, LoopView, PartitionView, SwitchView
+from braces.ir.views import LoopView, PartitionView, SwitchView
 from braces.ir.views.partition import Case
-from braces.ops.control.loop import LOOP
-from braces.passes.eliminate import learned_size
 
 SIZE = TensorType(INT64, (1,))
-Write: TypeAlias = "Callable[[Graph, Body, Sequence[str]], list[str]]"
-"""Writes a block whose parameters are called so; what its results are called."""
-Found: TypeAlias = "Mapping[str, str]"
-"""What each output is called, by its name."""
-
-
-def block(n: Node, write: Write) -> Found:
-    """The operators of a plain block, where it stands."""
-    view = BlockView.of(n.op)
-    return view.bound(write(n.g.beside(n.label), view.body, ()))
-
 
 # ---- branches --------------------------------------------------------------------------------
 
@@ -51,14 +38,14 @@ def switch(n: Node, write: Write) -> Found:
     """
     view = SwitchView.of(n.op)
     shown = {size for type_ in n.types if isinstance(type_, TensorType) for size in type_.shape}
-    every = [name for body in view.cases for name in _learned(body)]
+    every = [name for body in view.cases for name in learned(body)]
     told = [name for name in every if Dim.named(name) not in shown]
     types = [*n.types, *[SIZE] * len(told)]
     index, dtype = n.g.name(view.index), _array(n.g, view.index).dtype
     cases = view.cases
 
     def run(number: int, g: Graph) -> Sequence[str]:
-        others = set(every).difference(_learned(cases[number]))
+        others = set(every).difference(learned(cases[number]))
         g.told.update((name, (g.integers(0), -1)) for name in others)
         results = write(g, cases[number], ())
         return [*results, *(g.size(Dim.named(name)) for name in told)]
@@ -77,17 +64,6 @@ def switch(n: Node, write: Write) -> Found:
         (name, (size, -1)) for name, size in zip(told, found[results:], strict=True)
     )
     return view.bound(found[:results])
-
-
-def _learned(body: Body) -> Iterator[str]:
-    """The sizes that a block tells, outside of loops."""
-    for op in body.ops:
-        name = learned_size(op)
-        if name is not None:
-            yield name
-        if op.type != LOOP.type:
-            for inner in op.bodies().values():
-                yield from _learned(inner)
 
 
 def _array(g: Graph, name: str) -> TensorType:
@@ -294,7 +270,7 @@ def _while(n: Node, view: LoopView, write: Write) -> Found:
 ConstructRule: TypeAlias = "Callable[[Node, Write], Found]"
 
 CONSTRUCTS: Mapping[str, ConstructRule] = {
-    "block": block,
+    "block": function,
     "loop": loop,
     "partition": partition,
     "switch": switch,

@@ -15,7 +15,8 @@ from braces.dims import Size, substitute
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, UninitializedError, UnknownNameError, suggest
 from braces.exchange.onnx_out.files import write_model
-from braces.exchange.onnx_out.graph import IR_VERSION, OPSET, Graph, Model, declared
+from braces.exchange.onnx_out.functions import complete, imports
+from braces.exchange.onnx_out.graph import IR_VERSION, Graph, Model, declared, rename
 from braces.exchange.onnx_out.writer import Writer
 from braces.exchange.persistables import UPDATES
 from braces.ir.records import DATA, ProgramDef
@@ -125,7 +126,7 @@ def _model(
     body, moved = plan.interpreted, plan.updates
     states = {name: body.vars[name] for name in (*plan.states, *moved)}
     kept = frozenset((*body.vars, *spare))
-    whole = Model(kept, dict(spare), used=set(kept))
+    whole = Model(kept, spare=dict(spare), used=set(kept))
     g, writer = Graph(whole), Writer()
     whole.main = g
     for name, info in (plan.feeds | states).items():
@@ -133,7 +134,9 @@ def _model(
     writer.body(g, body.with_(params=()), ())
     outputs = [*_outputs(g, body.results), *_nexts(g, moved)]
     writer.problems.refuse()
-    _rename(g.nodes, g.model.called)
+    rename(g.nodes, whole.called)
+    functions = [one.proto for one in whole.functions.values()]
+    complete(g.nodes, functions)
     told = [name for name in spare if name not in whole.spare]
     given = [*plan.feeds, *told, *moved]
     made = onnx.helper.make_graph(
@@ -146,7 +149,8 @@ def _model(
         made,
         producer_name="braces",
         ir_version=IR_VERSION,
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        functions=functions,
+        opset_imports=imports([*g.nodes]),
     )
     if moved:
         nexts = {
@@ -180,18 +184,6 @@ def _output(g: Graph, made: str, wanted: str, kept: bool = False) -> str:
     found = g.op("Identity", made)
     g.model.called[found] = wanted if kept else g.model.fresh(wanted)
     return g.model.called[found]
-
-
-def _rename(nodes: Sequence[Any], called: Mapping[str, str]) -> None:
-    """Give all values of a graph, and of those inside, the names that they have in the end."""
-    for node in nodes:
-        for some in (node.input, node.output):
-            some[:] = [called.get(name, name) for name in some]
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                for entry in (*attribute.g.input, *attribute.g.output):
-                    entry.name = called.get(entry.name, entry.name)
-                _rename(attribute.g.node, called)
 
 
 def _read(nodes: Iterable[Any]) -> Iterator[str]:

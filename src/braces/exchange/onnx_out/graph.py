@@ -6,7 +6,7 @@ things anywhere in a model, so names inside begin with the path of their block.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,12 +35,27 @@ def code_of(dtype: DType) -> int:
     return onnx.helper.np_dtype_to_tensor_dtype(dtype)
 
 
+@dataclass(frozen=True)
+class Function:
+    """A function of a model.
+
+    Attributes:
+        proto: ONNX's own record.
+        names: What its values are called, by their numbers in it.
+    """
+
+    proto: Any
+    names: Mapping[str, str]
+
+
 @dataclass
 class Model:
-    """What all graphs of a model share.
+    """What all graphs of a model share, or all of one of its functions.
 
     Attributes:
         kept: The names of the main block, which nothing else gets.
+        prefix: What names of variables and operators begin with that is left out.
+        functions: The functions of the whole model, by their names and what they compute.
         spare: Data that the program has and nothing computes with, which may tell sizes.
         main: The graph that has it then.
         used: All names that stand for something.
@@ -52,6 +67,8 @@ class Model:
     """
 
     kept: frozenset[str] = frozenset()
+    prefix: str = ""
+    functions: dict[Any, Function] = field(default_factory=dict[Any, Function])
     spare: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
     main: Graph | None = None
     used: set[str] = field(default_factory=set[str])
@@ -143,7 +160,7 @@ class Graph:
         Names of the main block are kept; others are unique in most programs, and else begin
         with the path of their block.
         """
-        called = self.model.called
+        called, variable = self.model.called, variable.removeprefix(self.model.prefix)
         if name not in self.model.made or called.get(name) in self.model.kept:
             return
         if not self.path:
@@ -276,6 +293,23 @@ class Graph:
         """The graph as ONNX has it."""
         called = name or self.path.rstrip("/").replace("/", ".")
         return onnx.helper.make_graph(self.nodes, called, list(inputs), list(outputs))
+
+
+def rename(nodes: Iterable[Any], called: Mapping[str, str]) -> None:
+    """Give all values of nodes, and of graphs inside them, other names."""
+    for node in nodes:
+        for some in (node.input, node.output):
+            some[:] = [called.get(name, name) for name in some]
+        for graph in graphs_in([node]):
+            for entry in (*graph.input, *graph.output):
+                entry.name = called.get(entry.name, entry.name)
+            rename(graph.node, called)
+
+
+def graphs_in(nodes: Iterable[Any]) -> Iterator[Any]:
+    """The graphs that nodes have as attributes."""
+    for node in nodes:
+        yield from (one.g for one in node.attribute if one.HasField("g"))
 
 
 def declared(name: str, type_: Type) -> Any:

@@ -29,7 +29,7 @@ class Node:
     @property
     def label(self) -> str:
         """Before the names of what is in its blocks."""
-        return self.op.name
+        return self.op.name.removeprefix(self.g.model.prefix)
 
     def input(self, slot: str) -> str:
         """What the one input of a slot is called."""

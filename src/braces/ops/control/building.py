@@ -136,12 +136,13 @@ def put_again(body: Body, given: Mapping[str, Var]) -> list[Var]:
     return [visible_var(program, table, name) for name in here.results]
 
 
-def build_plain_block(name: str, build: Callable[[], T]) -> T:
+def build_plain_block(name: str, build: Callable[[], T], recompute: bool = False) -> T:
     """Append a plain block, and what is built in it; what that gives can be read after it.
 
     Args:
         name: What it is called; there is a count where another block is called so.
         build: Appends to the block.
+        recompute: Whether gradients run it again in place of keeping values.
     """
     program, outer = current_program(), current_program().current
     called = free_block_name(outer, name)
@@ -149,7 +150,7 @@ def build_plain_block(name: str, build: Callable[[], T]) -> T:
     with program.building(table):
         made = build()
     if table.ops:
-        append_plain_block(called, table.freeze(), recompute=False)
+        append_plain_block(called, table.freeze(), recompute)
         table.closed = True
     return made
 
