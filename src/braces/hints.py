@@ -90,6 +90,7 @@ empty br.zeros(shape)
 empty_like br.zeros_like(x)
 eq br.equal(x, y), or x == y
 expand br.broadcast_to(x, shape)
+expit br.sigmoid(x)
 exponential_decay_schedule br.optimizer.exponential_decay
 fence br.block(name, recompute=True) for the gradient
 fetch exe.run(prog, scope, fetch=[x])
@@ -107,6 +108,8 @@ fori_loop br.scan(step_fn, init, length=n), or br.while_loop
 from_dlpack br.constant(array), or br.data for what a run feeds
 from_numpy br.constant(array), or br.data for what a run feeds
 functional br.relu and its like: functions are in br itself
+gamma_sample_slope br.gradients(br.gammainc(a, x), a)
+gammaln br.lgamma(x)
 gather br.take(x, indices, axis=0), or br.take_along_axis
 ge br.greater_equal(x, y), or x >= y
 getitem x[index]
@@ -123,6 +126,8 @@ if_else br.create_if_else(predicate)
 ifelse br.create_if_else(predicate)
 iinfo numpy.iinfo(x.dtype)
 increment x + 1
+igamma br.gammainc(a, x)
+igammac br.gammaincc(a, x)
 index_select br.take(x, indices, axis=0)
 instance_norm br.group_norm(x, groups) with as many groups as channels
 int br.int32, or br.int64

@@ -43,9 +43,11 @@ class LazyModule(ModuleType):
 if TYPE_CHECKING:
     import jax
     import jax.core as tracing
+    import jax.custom_derivatives as derivatives
     import jax.extend.core as extend
     import jax.extend.random as keys
     import jax.numpy as jnp
+    import jax.scipy.special as jax_special
     import onnx
     import onnxruntime
     import optax
@@ -62,6 +64,8 @@ else:
     onnxruntime = LazyModule("onnxruntime", extra="onnx")
     optax = LazyModule("optax")
     tracing = LazyModule("jax.core")
+    derivatives = LazyModule("jax.custom_derivatives")
+    jax_special = LazyModule("jax.scipy.special")
     extend = LazyModule("jax.extend.core")
     keys = LazyModule("jax.extend.random")
     ad = LazyModule("jax.interpreters.ad")
@@ -73,6 +77,7 @@ else:
     xla_metadata = LazyModule("jax.experimental.xla_metadata")
 
 __all__ = [
-    "ad", "compilation_cache", "console", "extend", "jax", "jnp", "keys", "lax", "mlir",
-    "onnx", "onnxruntime", "optax", "rich_table", "rich_text", "tracing", "xla_metadata",
+    "ad", "compilation_cache", "console", "derivatives", "extend", "jax", "jax_special", "jnp",
+    "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "rich_table", "rich_text", "tracing",
+    "xla_metadata",
 ]  # fmt: skip

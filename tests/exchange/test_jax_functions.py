@@ -11,8 +11,14 @@ SHARE = {
     "jax.numpy": ("bitwise_count", "intersect1d", "nanquantile", "polyfit", "searchsorted"),
     "jax.numpy.linalg": ("lstsq", "slogdet"),
     "jax.numpy.fft": ("hfft", "irfftn"),
-    "jax.lax": ("conv_general_dilated", "custom_linear_solve", "reduce_xor", "scatter_mul"),
-    "jax.scipy.special": ("exp1",),
+    "jax.lax": (
+        "conv_general_dilated",
+        "custom_linear_solve",
+        "igamma_grad_a",
+        "reduce_xor",
+        "scatter_mul",
+    ),
+    "jax.scipy.special": ("betainc", "exp1", "i1", "polygamma"),
 }
 """What of them is run in `make check`."""
 

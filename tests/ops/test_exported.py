@@ -25,6 +25,9 @@ NOT_WRITTEN = {
     **dict.fromkeys(("grid_sample", "random_orthogonal"), NO_PRIMITIVE),
     **dict.fromkeys(("cholesky", "triangular_solve", "solve", "inv", "slogdet"), NO_PRIMITIVE),
     **dict.fromkeys(("eigh", "eigvalsh", "svd", "svdvals", "qr", "lu"), NO_PRIMITIVE),
+    **dict.fromkeys(("betainc", "betaln", "gammainc", "gammaincc", "zeta"), NO_PRIMITIVE),
+    **dict.fromkeys(("gamma_sample_slope", "multigammaln", "polygamma"), NO_PRIMITIVE),
+    **dict.fromkeys(("i0", "i0e", "i1", "i1e"), NO_PRIMITIVE),
     "random_truncated_normal": NO_PRIMITIVE,
 }
 """Operators that ONNX cannot say."""

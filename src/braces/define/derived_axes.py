@@ -62,17 +62,17 @@ def _derived_fills(
     """What leaves an entry out of a derivative.
 
     Its sums are linear in cotangents or tangents. What the operator itself reduced is left out
-    as there.
+    as there. All else keeps what it has beyond: zeros may be where there is no derivative.
     """
     results = [one for found in outputs for one in found]
     found: dict[str, Fills] = {}
     for index in all_indices(inputs):
-        zeros = dict.fromkeys(slots_having(inputs, index), 0)
+        zeros = {slot: 0 for slot in slots_having(inputs, index) if slot in linear}
         if index in base.mixed:
             continue
         if index in base.fills:
             own = {slot: fill for slot, fill in base.fills[index].items() if slot in inputs}
             found[index] = zeros | own
         elif not all(index in one for one in results):
-            found[index] = {slot: 0 for slot in zeros if slot in linear}
+            found[index] = zeros
     return found

@@ -17,10 +17,13 @@ from braces.jaxpr.equation import Equation, Rule, Value
 SAME = {
     "acos": "arccos", "acosh": "arccosh", "add": "add", "add_any": "add",
     "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
-    "atanh": "arctanh", "cbrt": "cbrt", "ceil": "ceil", "complex": "complex",
+    "atanh": "arctanh", "bessel_i0e": "i0e", "bessel_i1e": "i1e", "cbrt": "cbrt",
+    "ceil": "ceil", "complex": "complex",
     "cos": "cos", "cosh": "cosh", "digamma": "digamma", "eq": "equal", "erf": "erf",
     "erf_inv": "erfinv", "erfc": "erfc", "exp": "exp", "exp2": "exp2", "expm1": "expm1",
-    "floor": "floor", "imag": "imag", "lgamma": "lgamma", "real": "real",
+    "floor": "floor", "igamma": "gammainc", "igammac": "gammaincc", "imag": "imag",
+    "lgamma": "lgamma", "real": "real", "regularized_incomplete_beta": "betainc",
+    "zeta": "zeta",
     "ge": "greater_equal", "gt": "greater", "is_finite": "isfinite", "le": "less_equal",
     "log": "log", "log1p": "log1p", "logistic": "sigmoid", "lt": "less", "max": "maximum",
     "min": "minimum", "mul": "multiply", "ne": "not_equal", "neg": "negative",
@@ -82,6 +85,21 @@ def bitcast(e: Equation, x: Value) -> Var:
 def power(e: Equation, x: Value, y: Value) -> Var:
     """A power, whose exponent may be an integer."""
     return one("pow", e.lift(x), in_dtype(e.lift(y), e.dtype))
+
+
+def gammainc_slope(e: Equation, a: Value, x: Value) -> Var:
+    """How `gammainc` moves with `a`: as what is drawn does, the other way."""
+    left, right = e.lift(a), e.lift(x)
+    density = one("exp", one("xlogy", left - 1.0, right) - right - one("lgamma", left))
+    return -(one("gamma_sample_slope", left, right) * density)
+
+
+def polygamma(e: Equation, n: Value, x: Value) -> Var:
+    """Derivatives of `digamma`, whose orders JAX writes as floats."""
+    order = e.lift(n)
+    made = one("polygamma", one("cast", order, dtype=np.int32), e.lift(x))
+    whole = one("equal", order, one("floor", order))
+    return made if isinstance(n, np.ndarray) else one("where", whole, made, np.nan)
 
 
 def integer_power(e: Equation, x: Value) -> Value:
@@ -192,7 +210,9 @@ ARITHMETIC: Mapping[str, Rule] = {
     "convert_element_type": convert,
     "div": divide,
     "dot_general": contraction,
+    "igamma_grad_a": gammainc_slope,
     "integer_pow": integer_power,
+    "polygamma": polygamma,
     "pow": power,
     "rem": remainder,
     "select_n": select,

@@ -28,7 +28,6 @@ DRAWN = "whose random bits are those of a machine"
 FACTORED = "a routine of LAPACK that there is no operator for"
 FOREIGN = "which is code for one machine"
 REFERENCES = "of arrays that are changed in their place"
-SERIES = "a function that there is no operator for"
 WHY: Mapping[str, str] = {
     **dict.fromkeys(
         ("debug_callback", "debug_print", "io_callback", "pure_callback"), CALLS_BACK
@@ -43,7 +42,5 @@ WHY: Mapping[str, str] = {
     **dict.fromkeys(("ffi_call", "pallas_call", "ragged_dot_general"), FOREIGN),
     **dict.fromkeys(("scaled_dot", "scaled_matmul_wrapper", "custom_partitioning"), FOREIGN),
     **dict.fromkeys(("addupdate", "empty_ref", "get", "new_ref", "swap"), REFERENCES),
-    **dict.fromkeys(("bessel_i0e", "bessel_i1e", "igamma", "igamma_grad_a", "igammac"), SERIES),
-    **dict.fromkeys(("polygamma", "regularized_incomplete_beta", "zeta"), SERIES),
 }
 """Why a primitive is refused that users meet."""

@@ -179,3 +179,70 @@ by_slopes(
     lambda x, y, out: one("sigmoid", larger(x, y)),
     lambda x, y, out: one("sigmoid", larger(y, x)),
 )
+
+
+@op(axes="..., ... -> ...", dtypes=real_function, operations=4, examples=BINARY)
+@in_float32
+def xlogy(x: Tensor, y: Tensor) -> Tensor:
+    """A number times a logarithm; 0 where the number is, but for NaN.
+
+        out[i] = x[i] * log(y[i])
+
+    As in PyTorch, the slope by x is 0 where x is and y is not above 0.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    x, y = map(floating, promoted(x, y))
+    return jnp.where((x == 0) & ~jnp.isnan(y), jnp.zeros_like(x), x * jnp.log(y))
+
+
+def logarithm_beside(op_type: str, x: Var, y: Var, bound: float) -> Var:
+    """A logarithm that begins above a bound; 0 where x is, and y is not above that."""
+    return one(op_type, choose((x != 0) | (y > bound), y, bound + 1.0))
+
+
+by_slopes(
+    xlogy,
+    lambda x, y, out: logarithm_beside("log", x, in_dtype(y, out), 0.0),
+    lambda x, y, out: in_dtype(x, out) / y,
+)
+
+
+@op(axes="..., ... -> ...", dtypes=real_function, operations=4, examples=BINARY)
+@in_float32
+def xlog1py(x: Tensor, y: Tensor) -> Tensor:
+    """A number times the logarithm of one plus a number; 0 where the first is, but for NaN.
+
+        out[i] = x[i] * log(1 + y[i])
+
+    As in PyTorch, the slope by x is 0 where x is and y is not above -1.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    x, y = map(floating, promoted(x, y))
+    return jnp.where((x == 0) & ~jnp.isnan(y), jnp.zeros_like(x), x * jnp.log1p(y))
+
+
+by_slopes(
+    xlog1py,
+    lambda x, y, out: logarithm_beside("log1p", x, in_dtype(y, out), -1.0),
+    lambda x, y, out: in_dtype(x, out) / (in_dtype(y, out) + 1.0),
+)

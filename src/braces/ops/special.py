@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from braces.define.decorator import Tensor, op
-from braces.lazy import lax
-from braces.ops.functions import WITH_INTEGERS
+from braces.lazy import jax_special, lax
+from braces.ops.functions import UNARY, WITH_INTEGERS
 from braces.ops.precision import in_float32
 from braces.ops.rules import floating, real_function
 
@@ -108,6 +108,25 @@ def digamma(x: Tensor) -> Tensor:
 
 @function
 @in_float32
+def entr(x: Tensor) -> Tensor:
+    """What a probability adds to an entropy.
+
+        out[i] = -x[i] * log(x[i])
+
+    Inputs:
+        x: real[*shape]. 0 gives 0, and less minus infinity.
+
+    Outputs:
+        out: float[*shape], in nats; integers give float32.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax_special.entr(floating(x))
+
+
+@function
+@in_float32
 def erfc(x: Tensor) -> Tensor:
     """The complement of the error function, exact where that is near 1.
 
@@ -180,3 +199,22 @@ def lgamma(x: Tensor) -> Tensor:
         DTypeError: Complex numbers.
     """
     return lax.lgamma(floating(x))
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
+@in_float32
+def logit(x: Tensor) -> Tensor:
+    """The logarithm of the odds; the inverse of `sigmoid`.
+
+        out[i] = log(x[i] / (1 - x[i]))
+
+    Inputs:
+        x: real[*shape]. Infinite at 0 and 1, NaN beyond.
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax_special.logit(floating(x))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from references import Array, Reference, apart, floating, positive
 
@@ -49,6 +50,8 @@ REFERENCES = {
     "pow": Reference(power, inputs={"x": natural, "y": natural}),
     "arctan2": Reference(binary(np.arctan2, real=True)),
     "hypot": Reference(binary(np.hypot, real=True)),
+    "xlogy": Reference(binary(special.xlogy, real=True), inputs={"y": positive}),
+    "xlog1py": Reference(binary(special.xlog1py, real=True), inputs={"y": positive}),
     "logaddexp": Reference(binary(np.logaddexp, real=True)),
     "cast": Reference(lambda x, dtype: x.astype(dtype), smooth=False),
     "stop_gradient": Reference(lambda x: x),

@@ -17,8 +17,10 @@ REFERENCES = {
     "arctanh": Reference(real(np.arctanh), inputs=inside),
     "cbrt": Reference(real(np.cbrt), inputs=above),
     "digamma": Reference(real(special.digamma), inputs=above),
+    "entr": Reference(real(special.entr), inputs=above),
     "erfc": Reference(real(special.erfc)),
     "erfinv": Reference(real(special.erfinv), inputs=inside),
     "exp2": Reference(real(np.exp2)),
     "lgamma": Reference(real(special.gammaln), inputs=above),
+    "logit": Reference(real(special.logit), inputs={"x": between(0.1, 0.9)}),
 }

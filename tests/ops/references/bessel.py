@@ -1,0 +1,12 @@
+"""References of `braces.ops.bessel`."""
+
+from __future__ import annotations
+
+from scipy import special
+
+from references import Reference
+from references.functions import real
+
+REFERENCES = {
+    name: Reference(real(getattr(special, name))) for name in ("i0", "i0e", "i1", "i1e")
+}
