@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from braces.define.axes import Attrs, Types
 from braces.define.counting import for_each
 from braces.define.decorator import Indices, Tensor, op
 from braces.dtypes import DType, is_integer
@@ -160,6 +161,12 @@ def betaln(x: Tensor, y: Tensor) -> Tensor:
     return log_beta(*map(floating, promoted(x, y)))
 
 
+def of_each_dimension(types: Types, attrs: Attrs) -> int:
+    """A gamma function for each row of a matrix."""
+    del types
+    return 60 * int(str(attrs["d"]))
+
+
 def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
     """The floating dtype of `x`; there is a dimension at least."""
     if d < 1:
@@ -170,7 +177,7 @@ def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
 @op(
     axes="... -> ...",
     dtypes=of_some_dimension,
-    operations=for_each("out", lambda types, attrs: 60 * attrs["d"]),
+    operations=for_each("out", of_each_dimension),
     examples=("x=f32[2,3] d=2", "x=f64[b,4] d=3", "x=f64[3] d=1"),
 )
 @in_float32
