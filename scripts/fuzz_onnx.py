@@ -24,6 +24,7 @@ import fuzz_files as f
 import mutations as m
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_mutations as om
 from onnx_cases import cases
 from onnx_tables import table_models
@@ -32,6 +33,8 @@ import braces as br
 
 LARGEST = 20_000
 """Models of more bytes are weights mostly."""
+OFTEN = 40
+"""How often a model with functions is there, so that one case of some twenty damages one."""
 KIND = "onnx"
 
 
@@ -66,6 +69,42 @@ def _example(type_: Any) -> Any:
     return np.ones([n if 0 < n < 5 else 2 for n in sizes[:6]], dtype)
 
 
+def functions() -> list[bytes]:
+    """Models with functions: a training step of blocks, and calls in calls of other domains."""
+    with br.Program() as prog:
+        x = br.data("x", ["batch", 4])
+        with br.block("layer", recompute=True) as layer:
+            h = br.tanh(br.fc(x, 4, name="q"))
+            with br.block("rows"):
+                y = br.reshape(h * h, [-1, 2])
+        loss = br.mean(layer(h)) + br.sum(y)
+        br.optimizer.sgd(0.1).minimize(loss)
+    scope = br.Scope()
+    br.Executor(mode="interpret").init(prog, scope, seed=0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        br.to_onnx(prog, path, scope=scope, fetches=[loss], updates=True)
+        step = path.read_bytes()
+    return [step, onnx.parser.parse_model(CALLS).SerializeToString()]
+
+
+CALLS = """<ir_version: 10, opset_import: ["" : 18, "net" : 1, "lib" : 1]>
+net (float[N,4] x, bool c) => (float[M,2] y) <int64[2] s = {-1, 2}> {
+    a = lib.scale<k = 2.0>(x)
+    b = net.turn(a, c)
+    d = net.turn(b, c)
+    [rows] y = net.rows(d, s)
+}
+<domain: "lib", opset_import: ["" : 18]> scale <k: float = 4.0> (x, w) => (y) {
+    f = Constant<value_float: float = @k>()
+    y = Mul(x, f)
+}
+<domain: "net", opset_import: ["" : 18, "lib" : 1]> turn (x, c) => (y) {
+    y = If(c) <then_branch = yes () => (float[N,4] r) { r = lib.scale(x) },
+               else_branch = no () => (float[N,4] q) { q = Sin(x) }>
+}
+<domain: "net", opset_import: ["" : 18]> rows (x, s) => (y) { y = Reshape(x, s) }"""
+
 LOADERS: f.Loaders = {
     KIND: (
         load_onnx,
@@ -84,6 +123,7 @@ def fuzz(
     if not tables:
         models += [(case.folder / "model.onnx").read_bytes() for case in cases().values()]
     small = [(KIND, data) for data in models if len(data) <= LARGEST]
+    small += [(KIND, data) for data in functions()] * OFTEN
     with tempfile.TemporaryDirectory() as made:
         Path(made, "here").write_bytes(bytes(64))
         path = Path(made, "case")

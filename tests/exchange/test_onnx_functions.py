@@ -278,3 +278,26 @@ def test_calls_that_do_not_fit_are_said(node: str, word: str) -> None:
     functions = """<domain: "pkg.net", opset_import: ["" : 18]> one (x) => (y) { y = Neg(x) }
         <domain: "pkg.net", opset_import: ["" : 18]> lost (x) => (y) { z = Neg(x) }"""
     assert word in refused(f"(float[2] x) => (float[2] y) {{ {node} }} {functions}")
+
+
+def test_weights_of_functions_lie_beside_the_model_and_nowhere_else(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        HEAD
+        + """(float[2] x) => (float[2] y) { y = pkg.net.shift(x) }
+        <domain: "pkg.net", opset_import: ["" : 18]> shift (x) => (y) {
+            w = Constant<value = float[2] {1, 2}>() y = Add(x, w) }"""
+    )
+    (value,) = model.functions[0].node[0].attribute
+    value.t.CopyFrom(onnx.TensorProto(dims=[2], data_type=onnx.TensorProto.FLOAT))
+    value.t.data_location = onnx.TensorProto.EXTERNAL
+    place = value.t.external_data.add(key="location", value="w")
+    path = tmp_path / "m.onnx"
+    (tmp_path / "w").write_bytes(np.array([3, 4], np.float32).tobytes())
+    path.write_bytes(model.SerializeToString())
+    program, _ = br.from_onnx(path)
+    assert "f32[2] [3.0, 4.0]" in str(program)
+    for elsewhere in ("../w", ""):
+        place.value = elsewhere
+        path.write_bytes(model.SerializeToString())
+        with pytest.raises(br.FileFormatError, match="lies outside"):
+            br.from_onnx(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +24,34 @@ def take_in(model: Any, folder: Path | None) -> None:
     Raises:
         FileFormatError: There is no such file, or it would lie outside of the folder.
     """
-    for tensor in _tensors(model.graph):
+    for tensor in _tensors(model):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             _fill(tensor, folder)
 
 
-def _tensors(graph: Any) -> Iterator[Any]:
-    """All tensors of a graph, inner ones included."""
-    graphs = [graph]
+def _tensors(model: Any) -> Iterator[Any]:
+    """All tensors of a model: of its graph and its functions, and of graphs in these."""
+    graphs = [model.graph, *model.functions]
     while graphs:
         found = graphs.pop()
-        yield from found.initializer
-        for node in found.node:
-            for attribute in node.attribute:
-                if attribute.HasField("t"):
-                    yield attribute.t
-                yield from attribute.tensors
-                graphs += [attribute.g] if attribute.HasField("g") else []
-                graphs += attribute.graphs
+        if isinstance(found, onnx.FunctionProto):
+            attributes = [*found.attribute_proto]
+        else:
+            attributes = list[Any]()
+            yield from found.initializer
+            yield from _parts(found.sparse_initializer)
+        attributes += [attribute for node in found.node for attribute in node.attribute]
+        for attribute in attributes:
+            yield from (attribute.t, *attribute.tensors)
+            yield from _parts((attribute.sparse_tensor, *attribute.sparse_tensors))
+            graphs += [attribute.g] if attribute.HasField("g") else []
+            graphs += attribute.graphs
+
+
+def _parts(sparse: Iterable[Any]) -> Iterator[Any]:
+    """The tensors that sparse ones are made of."""
+    for tensor in sparse:
+        yield from (tensor.values, tensor.indices)
 
 
 def _fill(tensor: Any, folder: Path | None) -> None:
