@@ -107,6 +107,25 @@ def test_scalars_and_arrays_of_nothing(text: str, fed: Mapping[str, Any]) -> Non
     agree(model(text), fed)
 
 
+SPREAD = """g (float[N, 2] x) => (float[3, 2] y) {
+    s = Constant<value = int64[2] {3, 2}>()
+    y = Expand(x, s)
+}"""
+SQUEEZED = "g (float[N, 1, 2] x) => (float[N, 2] y) { y = Squeeze(x) }"
+
+
+@pytest.mark.parametrize(("text", "shape"), [(SPREAD, (3, 2)), (SQUEEZED, (3, 1, 2))])
+def test_a_size_of_1_that_would_change_the_result_is_said_by_the_run(
+    text: str, shape: tuple[int, ...]
+) -> None:
+    agree(model(text), {"x": np.arange(6, dtype="f4").reshape(shape)})
+    prog, _ = br.from_onnx(model(text))
+    assert str(prog.var("y").type) in ("f32[3,2]", "f32[N,2]")
+    one_row = np.ones((1, *shape[1:]), "f4")
+    with pytest.raises(br.errors.RunError, match="Sizes are not what they were said to be"):
+        br.Executor().run(prog, br.Scope(), feed={"x": one_row}, fetch="y")
+
+
 SHADOWED = """g (bool c, float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> {
     t = Mul(x, w)
     y = If (c) <

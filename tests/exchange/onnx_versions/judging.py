@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -29,6 +29,8 @@ WIDER = {np.dtype("f2"): np.dtype("f4")} | {
 """Dtypes with all numbers of others, that more has kernels for."""
 OTHERS = WIDER | {np.dtype("f8"): np.dtype("f4")}
 """Dtypes in place of others that ONNX Runtime has no kernel for."""
+FLOATS = OTHERS | {np.dtype(one): np.dtype("f4") for one in ("?", "i2", "i8", "u2", "u4", "u8")}
+"""The same, integers among them, of which few kernels have all."""
 PRECISION = {"float16": 1e-2, "bfloat16": 6e-2, "float32": 1e-4, "float64": 1e-4}
 """How far numbers may be apart, by dtype; all other floats are apart by a step of theirs."""
 
@@ -37,7 +39,7 @@ def judged(model: Model, opset: int) -> list[Any] | None:
     """What a model gives, from the first that runs it; `None` where nothing does."""
     if model.case.want is not None:
         return [np.asarray(one) for one in model.case.want(*model.case.inputs)]
-    for judge in (by_onnxruntime, by_wider, by_older, by_reference):
+    for judge in (by_onnxruntime, by_wider, by_older, by_reference, by_floats):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -107,18 +109,27 @@ def by_reference(model: Model, opset: int) -> list[Any]:
 
 def by_wider(model: Model, opset: int) -> list[Any] | None:
     """What ONNX Runtime makes of the same in dtypes that it has kernels for, rounded."""
+    return _in_others(model, opset, OTHERS)
+
+
+def by_floats(model: Model, opset: int) -> list[Any] | None:
+    """What ONNX Runtime makes of the same in float32."""
+    return _in_others(model, opset, FLOATS)
+
+
+def _in_others(model: Model, opset: int, others: Mapping[Any, Any]) -> list[Any] | None:
     whole = model.alone(opset)
     codes = dtypes_of(whole)
-    narrow = {code_of(dtype): code_of(wide) for dtype, wide in OTHERS.items()}
+    narrow = {code_of(dtype): code_of(wide) for dtype, wide in others.items()}
     if 0 in codes or not any(code in narrow for code in _codes(whole.graph)):
         return None
     for entry in whole.graph.input:
         tensor = entry.type.tensor_type
         tensor.elem_type = narrow.get(tensor.elem_type, tensor.elem_type)
     for tensor in whole.graph.initializer:
-        array = onnx.numpy_helper.to_array(tensor)
-        tensor.CopyFrom(onnx.numpy_helper.from_array(_wide(array), tensor.name))
-    fed = {name: _wide(value) for name, value in model.fed.items()}
+        array = _wide(onnx.numpy_helper.to_array(tensor), others)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+    fed = {name: _wide(value, others) for name, value in model.fed.items()}
     made = _session(whole).run(None, fed)
     return [
         one.astype(helper.tensor_dtype_to_np_dtype(code))
@@ -131,7 +142,8 @@ def by_older(model: Model, opset: int) -> list[Any] | None:
     del opset
     if model.version.before is None or any(model.version.news()):
         return None
-    return by_onnxruntime(model, model.version.since - 1)
+    older = model.version.since - 1
+    return by_wider(model, older) or by_onnxruntime(model, older)
 
 
 def _codes(graph: Any) -> list[int]:
@@ -141,9 +153,9 @@ def _codes(graph: Any) -> list[int]:
     ]
 
 
-def _wide(array: Any) -> Any:
-    array = np.asarray(array)
-    return array.astype(OTHERS.get(array.dtype, array.dtype))
+def _wide(given: Any, others: Mapping[Any, Any]) -> Any:
+    array = np.asarray(given)
+    return array.astype(others.get(array.dtype, array.dtype))
 
 
 def dtypes_of(model: Any) -> list[int]:

@@ -118,11 +118,18 @@ ATTENTION = (
 X = numbers(2, 4)
 F8 = np.dtype(ml_dtypes.float8_e4m3fn)
 INT4, UINT4 = np.dtype(ml_dtypes.int4), np.dtype(ml_dtypes.uint4)
+POWERS = np.dtype(ml_dtypes.float8_e8m0fnu)
 INT2, F4 = np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.float4_e2m1fn)
 SCALE, COLUMNS = np.float32(0.0625), np.array([0.02, 0.05, 0.1, 0.2], "f4")
 ZERO, ZEROS = np.uint8(100), np.array([100, 128, 0, 10], "uint8")
 BYTES = np.array([[0, 3, 128, 255], [100, 7, 30, 4]], "uint8")
 BLOCKS = np.array([[0.1, 0.05], [0.2, 0.02]], "f4")
+
+
+def halved(x: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> list[np.ndarray]:
+    """Numbers by a scale that is an integer."""
+    return [np.clip(np.rint(x / scale) + zero, 0, 255).astype("uint8")]
+
 
 QUANTIZED: Table = {
     "QuantizeLinear": (
@@ -141,9 +148,11 @@ QUANTIZED: Table = {
         case(X, BLOCKS, block_size=2, axis=1, since=21),
         case(X, np.float32(0.5), output_dtype=code_of(F4), since=23, typed=False),
         case(X, SCALE, ZERO, precision=1, since=23),
+        case(X, np.int32(2), np.uint8(7), since=23, typed=False, want=halved),
         case(X, np.float32(1), np.zeros((), INT2), since=25, typed=False),
     ),
     "DequantizeLinear": (
+        case(BYTES, SCALE, np.uint8(0)),
         case(BYTES, SCALE, ZERO),
         case(BYTES, SCALE),
         case(BYTES.astype("i4") - 50, SCALE, typed=False),
@@ -158,6 +167,7 @@ QUANTIZED: Table = {
         case(BYTES, BLOCKS, block_size=2, axis=1, since=21),
         case(BYTES, SCALE, ZERO, output_dtype=code_of("f2"), since=23),
         case(X.astype(F4), SCALE, since=23, typed=False),
+        case(BYTES, SCALE.astype(POWERS), output_dtype=1, since=24, typed=False),
         case(np.clip(X, -2, 1).astype(INT2), SCALE, since=25, typed=False),
     ),
     "DynamicQuantizeLinear": (case(X, outputs=3), case(np.abs(X), outputs=3)),

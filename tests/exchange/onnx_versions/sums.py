@@ -179,6 +179,7 @@ TABLE: Table = {
     "MeanVarianceNormalization": (case(IMAGE), case(IMAGE, axes=[1]), case(CUBE, axes=[0, 2])),
     "NegativeLogLikelihoodLoss": losses("NegativeLogLikelihoodLoss"),
     "RMSNormalization": (
+        case(CUBE.astype("f2"), C.astype("f2"), typed=False),
         case(CUBE, C),
         case(CUBE, B, axis=1, epsilon=0.1),
         case(CUBE, C, stash_type=1),

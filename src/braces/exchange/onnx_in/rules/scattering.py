@@ -9,6 +9,7 @@ from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
+from braces.exchange.onnx_in.rules.arithmetic import computed
 from braces.frontend import functions as ops
 
 REDUCTIONS = {"none": "set", "mul": "mul", "min": "min", "max": "max"}
@@ -88,7 +89,7 @@ def _reduction(node: Node) -> str:
 
 def tensor_scatter(node: Node) -> Var:
     """New entries of a cache, from a place on that each row of the batch has for itself."""
-    cache, updates = node.var(0), node.var(1)
+    cache, updates = computed(node.var(0)), computed(node.var(1))
     axis = node.axis("axis", -2, cache.ndim)
     at = counted(updates, axis, axis, cache.ndim)
     if node.has(2):

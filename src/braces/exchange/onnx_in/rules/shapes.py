@@ -24,6 +24,8 @@ from braces.exchange.onnx_in.rules.reductions import axes_of
 from braces.exchange.onnx_in.rules.told_shapes import (
     counted_told,
     expanded,
+    looked_at,
+    no_smaller,
     shape_told,
 )
 from braces.exchange.onnx_in.told import Part, Told, parts, sizes_at, told
@@ -102,11 +104,22 @@ def unsqueeze(node: Node) -> Var:
     return ops.expand_dims(x, axis=sorted(axis % rank for axis in axes)) if axes else x
 
 
+def longer(size: Size) -> Size:
+    """A size that is not 1, which a run looks at where nobody says which axes are squeezed."""
+    return sizes.largest(size, 2)
+
+
 def squeeze(node: Node) -> Var:
-    """Without axes of size 1; a symbolic size is 1 in a run that makes sense."""
+    """Without axes of size 1.
+
+    Of axes that are said a symbolic one has this size in a run that makes sense; where none are
+    said, no symbolic one has.
+    """
     x, axes = node.var(0), axes_of(node, 1, 13)
     if axes is None:
-        axes = tuple(i for i, n in enumerate(x.shape) if isinstance(n, int) and n == 1)
+        if sizes.symbolic(*x.shape):
+            x = looked_at(x, [n if isinstance(n, int) else longer(n) for n in x.shape])
+        axes = tuple(i for i, n in enumerate(x.shape) if n == 1)
     places = {axis % x.ndim for axis in axes}
     if not places:
         return x
@@ -189,6 +202,7 @@ def _cut(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> V
 def expand(node: Node) -> Var:
     """Copies along axes of size 1, and along new ones."""
     x, given = node.var(0), parts(node.names, node.proto.input[1])
+    x = no_smaller(x, given)
     return ops.broadcast_to(x, expanded(node, x.shape, given))
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from braces import dims
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.dims import Size
+from braces.dims import Dim, Size
 from braces.dtypes import is_integer
+from braces.exchange import sizes
 from braces.exchange.onnx_in.node import Node
 from braces.exchange.onnx_in.told import Part, Told, as_sizes, sizes_at, told
 from braces.exchange.shaping import number_of, steps_between
@@ -30,9 +31,9 @@ def shape_told(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
     missing = wanted < 0
     others = ops.prod(ops.where(missing, ops.ones_like(wanted), wanted))
     rest = number_of(dims.product(x.shape)) // ops.maximum(others, 1)
-    sizes = ops.where(missing, rest, wanted)
+    told_sizes = ops.where(missing, rest, wanted)
     return [
-        finding.as_size(sizes[i]) if isinstance(part, Told) or part == -1 else part
+        finding.as_size(told_sizes[i]) if isinstance(part, Told) or part == -1 else part
         for i, part in enumerate(given)
     ]
 
@@ -42,6 +43,30 @@ def _or_own(part: Part, own: Size, keeps: bool) -> Var:
     if not (keeps and isinstance(part, Told)):
         return number
     return ops.where(ops.equal(number, 0), number_of(own), number)
+
+
+def no_smaller(x: Var, given: Sequence[Part]) -> Var:
+    """An array that is spread to these sizes, of which a symbolic one is stretched in no run.
+
+    A run looks whether it is as long as what it meets already; that may be 1, where it has no
+    number.
+    """
+    own, wanted = x.shape[::-1], [*given[::-1], *[1] * x.ndim]
+    shape = [_kept(size, part) for size, part in zip(own, wanted, strict=False)][::-1]
+    return x if tuple(shape) == x.shape else looked_at(x, shape)
+
+
+def looked_at(x: Var, shape: Sequence[Size]) -> Var:
+    """An array that a run finds to have these sizes; what is no number keeps its name."""
+    kept = [n if isinstance(n, int) else own for n, own in zip(shape, x.shape, strict=True)]
+    made = ops.ensure_shape(x, shape)
+    return made if made.shape == tuple(kept) else ops.ensure_shape(made, kept)
+
+
+def _kept(own: Size, wanted: Part) -> Size:
+    if not isinstance(own, Dim) or isinstance(wanted, Told) or wanted in (own, 1):
+        return own
+    return wanted if isinstance(wanted, int) else sizes.largest(own, wanted)
 
 
 def expanded(node: Node, shape: Sequence[Size], given: Sequence[Part]) -> list[Size]:
