@@ -46,13 +46,8 @@ of the block that it is a statement of.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import re
 
-from braces.dims import LONGEST_TEXT, Size
-from braces.dtypes import SHORT_NAMES, DType, TensorType, Type
 from braces.ir import limits, serde
 from braces.ir.files import stored_path
 from braces.ir.records import (
@@ -62,27 +57,18 @@ from braces.ir.records import (
     VARIABLE_KINDS,
     Attr,
     Body,
-    Literal,
     Op,
     ProgramDef,
     Source,
     VarInfo,
 )
-from braces.ir.text import derived_name, derived_outputs, packed, part_shape, part_type
-from braces.ir.tokens import Token, Tokens
+from braces.ir.text import derived_name, derived_outputs
+from braces.ir.tokens import Token
+from braces.ir.value_parser import Values, bytes_of, string_of
 
-_TYPE = re.compile(r"(?:list<)?\w+\[[^\]\n]*\]>?")
 _SOURCE = re.compile(
     r'[ \t]*#[ \t]*(?:([^\s"]\S*)|("(?:[^"\\\n]++|\\.)*+")):([0-9]{1,9})[ \t\r]*(?:\n|\Z)'
 )
-_WORDS: dict[str, Attr] = {
-    "none": None,
-    "true": True,
-    "false": False,
-    "nan": float("nan"),
-    "inf": float("inf"),
-}
-_LONGEST_NUMBER = 400
 
 
 def parse_program(text: str) -> ProgramDef:
@@ -136,7 +122,7 @@ class _Contents:
         return Body(*names, self.vars, tuple(self.ops.values()), self.unknown)
 
 
-class _Parser(Tokens):
+class _Parser(Values):
     def block(self, depth: int, updates: dict[str, str] | None = None) -> Body:
         """Parameters and the statements between braces."""
         if depth > limits.DEEPEST_NESTING:
@@ -185,9 +171,7 @@ class _Parser(Tokens):
             return b""
         self.next()
         token = self.next()
-        return self.checked(
-            token, lambda: serde.readable_unknown(record, _from_base64(token.text))
-        )
+        return self.checked(token, lambda: serde.readable_unknown(record, bytes_of(token.text)))
 
     def declare(self, into: _Contents, name: Token, info: VarInfo) -> None:
         if name.text in into.vars:
@@ -221,12 +205,6 @@ class _Parser(Tokens):
         if self.took(":"):
             self.declare(into, name, VarInfo(name.text, self.type(), kind))
         return name.text
-
-    def type(self) -> Type:
-        match, token = self.match(_TYPE)
-        if match is None:
-            raise self.missing("a type, as `f32[b,4]`,")
-        return self.checked(token, lambda: limits.readable_type(match.group()))
 
     # ---- operators ---------------------------------------------------------------------------
 
@@ -342,120 +320,6 @@ class _Parser(Tokens):
             return None
         file, text, line = match.groups()
         try:
-            return Source(stored_path(_string(text) if text else file), int(line))
+            return Source(stored_path(string_of(text) if text else file), int(line))
         except ValueError:
             return None
-
-    # ---- values ------------------------------------------------------------------------------
-
-    def value(self, depth: int) -> Attr:
-        token = self.peek()
-        if token.text == "(":
-            return self.block(depth + 1)
-        if token.text == "[":
-            return self.tuple(depth + 1)
-        if token.kind == "string":
-            return self.checked(self.next(), lambda: _string(token.text))
-        if token.kind == "number":
-            return self.checked(self.next(), lambda: _number(token.text))
-        return self.word()
-
-    def tuple(self, depth: int) -> tuple[Attr, ...]:
-        if depth > limits.DEEPEST_NESTING:
-            raise self.missing(f"at most {limits.DEEPEST_NESTING} levels of nesting")
-        items: list[Attr] = []
-        self.take("[")
-        self.several("]", lambda: items.append(self.value(depth)))
-        return tuple(items)
-
-    def word(self) -> Attr:
-        """A value that begins with a word."""
-        token = self.peek()
-        if token.text in SHORT_NAMES:
-            after = self.text[token.end : token.end + 1]
-            return self.literal() if after == "[" else SHORT_NAMES[self.next().text]
-        if token.text in _WORDS:
-            return _WORDS[self.next().text]
-        if token.text == "size" and self.peek(1).text == "(":
-            return self.size()
-        fix = "Strings stand between double quotes." if token.kind == "name" else None
-        raise self.error(f"{token} is not a value.", token, fix)
-
-    def size(self) -> Size:
-        """What stands between the parentheses of `size(…)`."""
-        token = self.next()
-        start = end = self.take("(").end
-        depth = 1
-        while depth and end < min(len(self.text), start + LONGEST_TEXT + 1):
-            depth += (self.text[end] == "(") - (self.text[end] == ")")
-            end += 1
-        self.jump(end)
-        return self.checked(token, lambda: limits.readable_size(self.text[start : end - 1]))
-
-    def literal(self) -> Literal:
-        token = self.peek()
-        found = self.type()
-        if not isinstance(found, TensorType) or not all(
-            isinstance(n, int) for n in found.shape
-        ):
-            raise self.error("An array constant has a fixed shape.", token)
-        shape = tuple(size for size in found.shape if isinstance(size, int))
-        data = self.array_data(found.dtype, shape)
-        return self.checked(token, lambda: limits.literal(found.dtype, shape, data))
-
-    def array_data(self, dtype: DType, shape: tuple[int, ...]) -> bytes:
-        token = self.peek()
-        if token.kind == "string":
-            return self.checked(self.next(), lambda: _from_base64(token.text))
-        numbers: list[float] = []
-        self.numbers(numbers, dtype, part_shape(dtype, shape))
-        return self.checked(token, lambda: packed(dtype, numbers))
-
-    def numbers(self, into: list[float], dtype: DType, shape: tuple[int, ...]) -> None:
-        """Numbers in brackets, as many and as deep as the shape says."""
-        if not shape:
-            token = self.next()
-            into.append(self.checked(token, lambda: _element(token.text, dtype)))
-            return
-        self.take("[")
-        for index in range(shape[0]):
-            if index:
-                self.take(",")
-            self.numbers(into, dtype, shape[1:])
-        self.took(",")
-        self.take("]")
-
-
-def _string(token: str) -> str:
-    text: str = json.loads(token)
-    text.encode()  # halves of surrogate pairs are no text, and have no stored form
-    return text
-
-
-def _number(text: str) -> float:
-    if len(text) > _LONGEST_NUMBER:
-        raise ValueError("it is too long")
-    if not text.lstrip("-").isdigit():
-        return float(text)
-    if not -limits.LARGEST_INT - 1 <= int(text) <= limits.LARGEST_INT:
-        raise ValueError("integers have 64 bits")
-    return int(text)
-
-
-def _element(text: str, dtype: DType) -> float:
-    """A number in an array constant."""
-    if len(text) > _LONGEST_NUMBER:
-        raise ValueError("it is too long")
-    kind = part_type(dtype).kind
-    if kind == "b" and text not in ("true", "false"):
-        raise ValueError("write true or false")
-    if kind == "b":
-        return text == "true"
-    return int(text) if kind in "iu" else float(text)
-
-
-def _from_base64(token: str) -> bytes:
-    try:
-        return base64.b64decode(json.loads(token), validate=True)
-    except binascii.Error:
-        raise ValueError("it is not base64") from None
