@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any, Protocol, Self, TypeVar
 
 from braces.builder.append import one
 from braces.builder.program import Builder
@@ -11,6 +13,7 @@ from braces.builder.var import Var, var_of
 from braces.ir.names import LONGEST_NAME
 from braces.ir.records import VALUE
 
+N = TypeVar("N", bound="Nested")
 FUNCTIONS = "braces"
 """The domain of functions of ONNX that plain blocks become."""
 RECOMPUTE = "braces.recompute"
@@ -18,6 +21,28 @@ RECOMPUTE = "braces.recompute"
 _STRANGE = re.compile(r"[^\w.@/-]", re.ASCII)
 ROOM = LONGEST_NAME - 40
 """What is left of a long name, so that what is made for it can be called after it."""
+
+
+class Nested(Protocol):
+    """The names that a block sees: its own, and those of the blocks around it."""
+
+    @property
+    def outer(self) -> Self | None:
+        """The names of the block around this one."""
+        ...
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What its own names stand for."""
+        ...
+
+
+def holder(names: N, name: str) -> N | None:
+    """The innermost of these names and those around them that has one."""
+    found: N | None = names
+    while found is not None and name not in found.values:
+        found = found.outer
+    return found
 
 
 def cleaned(name: str, otherwise: str = "value") -> str:

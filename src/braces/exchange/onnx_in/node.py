@@ -13,6 +13,7 @@ from braces.dims import Shape, Size
 from braces.dtypes import DType
 from braces.errors import ProgramError
 from braces.exchange.known import Array, Known, Value
+from braces.exchange.names import holder
 from braces.exchange.onnx_in.checking import attributes_of
 from braces.exchange.onnx_in.dtypes import array_of, dtype_named
 from braces.exchange.onnx_in.lengths import Lengths
@@ -84,13 +85,6 @@ class Names:
     values: dict[str, Value | type[Missing]] = field(default_factory=dict)
     makers: dict[str, Maker] = field(default_factory=dict)
 
-    def holder(self, name: str) -> Names | None:
-        """The innermost of these names and those around them that has one."""
-        names: Names | None = self
-        while names is not None and name not in names.values:
-            names = names.outer
-        return names
-
     def value(self, name: str) -> Value:
         """What a name stands for.
 
@@ -98,24 +92,24 @@ class Names:
             Missing: What makes it could not be read.
             ProgramError: Nothing makes it before it is read.
         """
-        holder = self.holder(name)
-        if holder is None:
+        held = holder(self, name)
+        if held is None:
             raise ProgramError(
                 f"`{name:.80}` is read before anything makes it.",
                 fix="Nodes stand after those that they read; onnx.checker tells more.",
             )
-        found = holder.values[name]
+        found = held.values[name]
         if isinstance(found, type):
             raise Missing(name)
         return found
 
     def maker(self, name: str) -> tuple[Names, Any, int] | None:
         """The node that makes a name, and which of its outputs it is; `None` for an input."""
-        holder = self.holder(name)
-        found = holder.makers.get(name) if holder is not None else None
+        held = holder(self, name)
+        found = held.makers.get(name) if held is not None else None
         while found is not None and isinstance(found[1], str):
-            holder = found[0].holder(found[1])
-            found = holder.makers.get(found[1]) if holder is not None else None
+            held = holder(found[0], found[1])
+            found = held.makers.get(found[1]) if held is not None else None
         return found
 
     def inner(self, path: str = "") -> Names:

@@ -24,7 +24,7 @@ from braces.dtypes import DType, ListType, is_float
 from braces.errors import BracesError, ProgramError
 from braces.exchange.attempts import Lifted, attempt, sensible
 from braces.exchange.known import Array, Known, Value, written
-from braces.exchange.names import ROOM, cleaned, rename_made
+from braces.exchange.names import ROOM, cleaned, holder, rename_made
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.calls import DEEPEST, Endless, Work
@@ -345,8 +345,8 @@ class Reader:
         value = names.value(name)
         if isinstance(value, Known):
             return value
-        holder = names.holder(name)
-        maker = holder.makers.get(name) if holder is not None else None
+        held = holder(names, name)
+        maker = held.makers.get(name) if held is not None else None
         if maker is None or not far:
             roots.add(name)
             return None
@@ -355,7 +355,7 @@ class Reader:
             return self._follow(seen, proto, far - 1, roots)
         if any(attribute.HasField("g") for attribute in proto.attribute):
             for read in _read_by(proto):
-                if seen.holder(read) is not None:
+                if holder(seen, read) is not None:
                     self._follow(seen, read, far - 1, roots)
             return None
         node = Node.of(seen, proto)
@@ -364,8 +364,8 @@ class Reader:
         made = () if missing else self._folded(node, inputs, weights=True)
         if at >= len(made):
             return None
-        if holder is not None:
-            holder.values[name] = made[at]
+        if held is not None:
+            held.values[name] = made[at]
         return made[at]
 
     def _folded(self, node: Node, given: Sequence[Value], *, weights: bool) -> Sequence[Known]:

@@ -11,6 +11,7 @@ from braces.dims import Size, product
 from braces.dtypes import ListType
 from braces.errors import ProgramError
 from braces.exchange.known import Known
+from braces.exchange.names import holder
 from braces.exchange.paddle_in.description import Block, Variable
 from braces.exchange.problems import Missing
 from braces.frontend import functions as ops
@@ -156,12 +157,8 @@ class Names:
 
     def find(self, name: str) -> Held:
         """What a name stands for now; `None` where it stands for nothing."""
-        names: Names | None = self
-        while names is not None:
-            if name in names.values:
-                return names.values[name]
-            names = names.outer
-        return None
+        found = holder(self, name)
+        return None if found is None else found.values[name]
 
     def value(self, name: str) -> Value:
         """What a name stands for now.
