@@ -25,6 +25,12 @@ def is_key(aval: Any) -> bool:
     return dtypes.issubdtype(aval.dtype, dtypes.extended)
 
 
+def is_complex(aval: Any) -> bool:
+    """Whether values are complex numbers."""
+    dtypes: Any = jax.dtypes
+    return dtypes.issubdtype(aval.dtype, np.complexfloating)
+
+
 class Cannot(ProgramError):
     """What stands in the way of an operator: a primitive, or a parameter of it."""
 

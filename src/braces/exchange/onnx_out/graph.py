@@ -19,6 +19,7 @@ from braces.lazy import onnx
 
 OPSET, IR_VERSION = 21, 10
 """The version of ONNX's operators that is written, and that of its files."""
+NOT_COMPLEX = "ONNX does not compute with complex numbers."
 
 
 def code_of(dtype: DType) -> int:
@@ -339,4 +340,4 @@ def refuse_complex(types: Iterable[Type]) -> None:
     for type_ in types:
         tensor = type_.element if isinstance(type_, ListType) else type_
         if tensor.dtype.kind == "c":
-            raise DTypeError("ONNX does not compute with complex numbers.")
+            raise DTypeError(NOT_COMPLEX)
