@@ -108,6 +108,7 @@ fori_loop br.scan(step_fn, init, length=n), or br.while_loop
 from_dlpack br.constant(array), or br.data for what a run feeds
 from_numpy br.constant(array), or br.data for what a run feeds
 functional br.relu and its like: functions are in br itself
+gamma_of_key br.from_jax
 gamma_sample_slope br.gradients(br.gammainc(a, x), a)
 gammaln br.lgamma(x)
 gather br.take(x, indices, axis=0), or br.take_along_axis

@@ -18,6 +18,7 @@ SHARE = {
         "reduce_xor",
         "scatter_mul",
     ),
+    "jax.random": ("beta", "loggamma"),
     "jax.scipy.special": ("betainc", "exp1", "i1", "polygamma"),
 }
 """What of them is run in `make check`."""

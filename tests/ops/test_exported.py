@@ -26,7 +26,8 @@ NOT_WRITTEN = {
     **dict.fromkeys(("cholesky", "triangular_solve", "solve", "inv", "slogdet"), NO_PRIMITIVE),
     **dict.fromkeys(("eigh", "eigvalsh", "svd", "svdvals", "qr", "lu"), NO_PRIMITIVE),
     **dict.fromkeys(("betainc", "betaln", "gammainc", "gammaincc", "zeta"), NO_PRIMITIVE),
-    **dict.fromkeys(("gamma_sample_slope", "multigammaln", "polygamma"), NO_PRIMITIVE),
+    **dict.fromkeys(("gamma_of_key", "gamma_sample_slope"), NO_PRIMITIVE),
+    **dict.fromkeys(("multigammaln", "polygamma"), NO_PRIMITIVE),
     **dict.fromkeys(("i0", "i0e", "i1", "i1e"), NO_PRIMITIVE),
     "random_truncated_normal": NO_PRIMITIVE,
 }

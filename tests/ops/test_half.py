@@ -34,7 +34,8 @@ def takes_floats(case: Case) -> bool:
     """Whether real floats go in, and something follows from them alone."""
     types = [t.dtype for slot in case.types.values() for t in slot]
     real = any(map(is_float, types)) and not any(dtype.kind == "c" for dtype in types)
-    return real and not case.definition.random
+    drawn = case.definition.random or "key" in case.types  # other bits in each dtype
+    return real and not drawn
 
 
 FIRST = {case.op: case for case in reversed(cases(FLOAT64)) if takes_floats(case)}

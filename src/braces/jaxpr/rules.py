@@ -35,7 +35,6 @@ WHY: Mapping[str, str] = {
     **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "pmax", "pmin"), DEVICES),
     **dict.fromkeys(("ppermute", "psum", "reduce_scatter", "shard_map"), DEVICES),
     **dict.fromkeys(("rng_bit_generator", "rng_uniform"), DRAWN),
-    "random_gamma": "which draws until a number is taken",
     **dict.fromkeys(("cholesky_update", "eig", "geqp3", "geqrf", "hessenberg"), FACTORED),
     **dict.fromkeys(("householder_product", "ormqr", "schur", "tridiagonal"), FACTORED),
     **dict.fromkeys(("tridiagonal_solve",), FACTORED),

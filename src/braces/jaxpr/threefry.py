@@ -9,11 +9,12 @@ Parallel Random Numbers: As Easy as 1, 2, 3; 20 rounds), as `jax.random` does wh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from braces.builder.append import one
 from braces.jaxpr.equation import Equation, Rule, Value
 from braces.jaxpr.shapes import unchanged
 from braces.lazy import jax, jnp, lax
@@ -105,6 +106,11 @@ def bits(e: Equation, key: Value) -> list[Value]:
     return e.written(drawn, key)
 
 
+def gamma(e: Equation, key: Value, a: Value) -> Value:
+    """Gamma variables, or their logarithms; the operator draws as JAX does."""
+    return one("gamma_of_key", e.lift(key), e.lift(a), log=e.params["log_space"])
+
+
 def _each_mixed(first: Any, second: Any, left: Any, right: Any) -> Pair:
     return mixed((first, second), (left, right))
 
@@ -114,10 +120,10 @@ def words(e: Equation, *values: Value) -> list[Value]:
     return e.written(_each_mixed, *values)
 
 
-def _of_threefry(rule: Callable[..., list[Value]]) -> Rule:
+def _of_threefry(rule: Rule) -> Rule:
     """The rule, where random bits are those of JAX's usual generator."""
 
-    def held(e: Equation, *values: Value) -> list[Value]:
+    def held(e: Equation, *values: Value) -> Value | Sequence[Value]:
         avals = [v.aval for v in (*e.eqn.invars, *e.eqn.outvars)]
         keys = [a for a in avals if _jax.dtypes.issubdtype(a.dtype, _jax.dtypes.prng_key)]
         if any(str(key.dtype) != "key<fry>" for key in keys):
@@ -132,6 +138,7 @@ def _of_threefry(rule: Callable[..., list[Value]]) -> Rule:
 RANDOM: Mapping[str, Rule] = {
     "random_bits": _of_threefry(bits),
     "random_clone": unchanged,
+    "random_gamma": _of_threefry(gamma),
     "random_fold_in": _of_threefry(fold_in),
     "random_seed": _of_threefry(seed),
     "random_split": _of_threefry(split),
