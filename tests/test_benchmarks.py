@@ -29,9 +29,13 @@ from benchmarks.suite import BENCHMARKS
 pytestmark = pytest.mark.unoptimized
 
 
+LONG = ("growth", "compiling", "scaling", "language", "unrolled")
+"""Benchmarks that measure otherwise, or at other sizes, what others do."""
+
+
 @pytest.mark.parametrize(
-    "name", [thorough(name) if name in ("growth", "compiling") else name for name in BENCHMARKS]
-)  # which measure otherwise what others do
+    "name", [thorough(name) if name in LONG else name for name in BENCHMARKS]
+)
 def test_the_sides_of_a_benchmark_agree_and_run(name: str) -> None:
     for case in BENCHMARKS[name].cases(True):
         compared = {c.ours for c in case.comparisons} | {c.other for c in case.comparisons}

@@ -184,7 +184,7 @@ def convolving(name: str, reverse: bool) -> tuple[br.Program, list[Any], list[An
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize("name", shared(CONVOLUTIONS, 2))
 @pytest.mark.unoptimized
 def test_derivatives_of_convolutions_leave_loops(name: str, reverse: bool) -> None:
     prog, slope, curved = convolving(name, reverse)

@@ -40,7 +40,7 @@ def values(trips: int, lengths: Any = (0, 4, 1, 2)) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("cell", shared(CELLS, 2))
+@pytest.mark.parametrize("cell", shared(CELLS, 4))
 @pytest.mark.unoptimized
 def test_values_and_gradients_are_those_of_the_steps_as_written(cell: str) -> None:
     prog, wanted = built(cell, order=2)
