@@ -76,6 +76,7 @@ from braces.frontend.layers import *  # noqa: F403 - each layer is a function of
 from braces.frontend.lists import *  # noqa: F403 - lists of arrays
 from braces.frontend.plain_block import block as block
 from braces.frontend.rnn import create_rnn as create_rnn
+from braces.frontend.shared import shared as shared
 from braces.frontend.signals import *  # noqa: F403 - windows, and transforms of signals
 from braces.frontend.spelling import *  # noqa: F403 - arrays from nothing, constants, dtypes
 from braces.frontend.spelling import listed as _listed, missing as _missing

@@ -32,6 +32,7 @@ class Builder:
         updates: Persistable name to the variable that holds its next value.
         results: What the program gives where no fetch is named.
         source: The line of the user's that operators are said to be made by; `None` looks.
+        built: What functions that build once have built here, by function.
     """
 
     def __init__(self, definition: ProgramDef | None = None) -> None:
@@ -40,6 +41,7 @@ class Builder:
         self.updates: dict[str, str] = {}
         self.results: tuple[str, ...] = ()
         self.source: Source | None = None
+        self.built: dict[object, Any] = {}
         self._startup: Self | None = None
         self._unknown = b""
         self._frozen: tuple[int, int, ProgramDef] | None = None
@@ -189,8 +191,9 @@ class Builder:
         return copy.deepcopy(self)  # what one of them appends is not the other's
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles have: no `with` is open in them, and no block."""
-        return {**vars(self), "_entered": [], "current": self.table, "source": None}
+        """What copies and pickles have: nothing is open in them, nor to be called."""
+        here = {"current": self.table, "source": None}
+        return {**vars(self), **here, "_entered": [], "built": {}}
 
     @contextmanager
     def building(self, table: SymbolTable) -> Generator[SymbolTable]:

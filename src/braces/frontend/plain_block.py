@@ -14,7 +14,7 @@ live in the main block, as all do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
 from braces.builder.source import says_where, user_line, user_source
@@ -156,23 +156,34 @@ class PlainBlock(SubBlock):
             DTypeError: A value has another dtype than the input in its place.
             ShapeError: The block cannot be run on these shapes.
         """
+        made = self._called(lambda: (self._assigned(given, named), self.results))
+        return made[0] if len(made) == 1 else made
+
+    def call(self, values: Mapping[str, Any], results: Sequence[str]) -> tuple[Var, ...]:
+        """The block once more, where what it gives is said.
+
+        Args:
+            values: Those of the inputs that change, by name.
+            results: The names, in this block, of what the call gives.
+        """
+        return self._called(lambda: (values, results))
+
+    def _called(
+        self, asked: Callable[[], tuple[Mapping[str, Any], Sequence[str]]]
+    ) -> tuple[Var, ...]:
+        """What a call gives that is asked for certain results; an error says where."""
         program = self.program
         try:
-            with program.transaction(), program.building(program.current):
-                made = self._called(given, named)
+            with program.transaction(), program.building(program.current) as current:
+                body, (values, results) = self._closed("result"), asked()
+                name = free_block_name(current, self.chosen)
+                recall = Recall(program, self.outer, body, self.name, name)
+                append_plain_block(name, recall.body(values, self.moves), self.recompute)
+                return recall.finish(results, self.moves)
         except BracesError as problem:
             inside = f", in {problem.at}" if problem.at else ""
             problem.at = f"call of the block `{self.name}`, at {user_source()}{inside}"
             raise
-        return made[0] if len(made) == 1 else made
-
-    def _called(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Var, ...]:
-        body, results = self._closed("result"), self.results
-        values, current = self._assigned(given, named), self.program.current
-        name = free_block_name(current, self.chosen)
-        recall = Recall(self.program, self.outer, body, self.name, name)
-        append_plain_block(name, recall.body(values, self.moves), self.recompute)
-        return recall.finish(results, self.moves)
 
     def _assigned(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """The values of a call by the names of inputs."""

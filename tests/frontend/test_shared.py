@@ -1,0 +1,126 @@
+"""Functions that are built once, and called again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+
+
+def test_a_layer_is_shared_by_calling_it_again(mode: str) -> None:
+    encode = br.shared(br.fc, name="enc")
+    with br.Program() as prog:
+        x, y = br.data("x", ["n", 3]), br.data("y", ["m", 3])
+        a, b = encode(x, 4, act="tanh"), encode(y, 4, act="tanh")
+        (w_grad,) = br.gradients(br.sum(a) + 2.0 * br.sum(b), prog.parameters[0])
+    assert [p.name for p in prog.parameters] == ["enc/fc_0.w", "enc/fc_0.b"]
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope, seed=0)
+    xs, ys = np.ones([2, 3], np.float32), np.full([5, 3], 0.5, np.float32)
+    got_a, got_b, got_grad = exe.run(prog, scope, {"x": xs, "y": ys}, [a, b, w_grad])
+    w = np.asarray(scope.find_var("enc/fc_0.w").value)
+    np.testing.assert_allclose(got_a, np.tanh(xs @ w), rtol=1e-6)
+    np.testing.assert_allclose(got_b, np.tanh(ys @ w), rtol=1e-6)
+    want = xs.T @ (1 - got_a**2) + 2.0 * (ys.T @ (1 - got_b**2))
+    np.testing.assert_allclose(got_grad, want, rtol=1e-5)
+
+
+def test_each_argument_changes_alone(mode: str) -> None:
+    @br.shared
+    def weighed(pair: tuple[Any, Any], *, by: dict[str, Any], power: int) -> dict[str, Any]:
+        left, right = pair
+        return {"out": left * by["w"] + right**power, "same": right}
+
+    with br.Program() as prog:
+        x = br.data("x", [2])
+        w = br.parameter("w", [2], init=3.0)
+        first = weighed((x, x), by={"w": w}, power=2)
+        second = weighed((x, 2.0 * x), by={"w": np.array([5.0, 7.0], np.float32)}, power=2)
+        third = weighed((first["out"], second["same"]), by={"w": w}, power=2)
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope)
+    xs = np.array([1.0, -2.0], np.float32)
+    got = exe.run(prog, scope, {"x": xs}, {"a": first, "b": second, "c": third}["c"])
+    want = (3.0 * xs + xs**2) * 3.0 + (2.0 * xs) ** 2
+    np.testing.assert_allclose(got["out"], want)
+    np.testing.assert_allclose(got["same"], 2.0 * xs)
+    both = exe.run(prog, scope, {"x": xs}, [first["out"], second["out"]])
+    np.testing.assert_allclose(both[0], 3.0 * xs + xs**2)
+    np.testing.assert_allclose(both[1], [5.0, 7.0] * xs + 4.0 * xs**2)
+
+
+def test_what_is_built_in_a_step_is_called_after_it(mode: str) -> None:
+    cell = br.shared(lambda x, h: br.fc(br.concat([x, h], axis=1), 3, act="tanh"), name="cell")
+    with br.Program() as prog:
+        x = br.data("x", ["t", "n", 2])
+        rnn = br.create_rnn()
+        with rnn.stepnet() as net:
+            h = net.add_memory(shape=[3], batch_like=x, batch_axis=1)
+            h.update(cell(net.add_input(x), h))
+            net.add_output(h.next)
+        again = br.scan(lambda h, xt: (cell(xt, h),) * 2, rnn.final(h), x)[0]
+        loss = br.sum(again)
+        (grad,) = br.gradients(loss, prog.parameters[0])
+    assert len(prog.parameters) == 2
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope, seed=1)
+    xs = np.random.default_rng(0).normal(size=[4, 2, 2]).astype(np.float32)
+    got, got_grad = exe.run(prog, scope, {"x": xs}, [again, grad])
+    w = np.asarray(scope.find_var(prog.parameters[0].name).value)
+    state = np.zeros([2, 3], np.float32)
+    for row in (*xs, *xs):
+        state = np.tanh(np.concatenate([row, state], axis=1) @ w)
+    np.testing.assert_allclose(got, state, rtol=1e-5)
+    assert np.abs(got_grad).max() > 0
+
+
+def test_each_program_has_its_own() -> None:
+    encode = br.shared(br.fc, name="enc")
+    made = []
+    for _ in range(2):
+        with br.Program() as prog:
+            x = br.data("x", ["n", 3])
+            encode(x, 4)
+            encode(x, 4)
+        made.append(prog.to_bytes())
+    assert made[0] == made[1]
+
+
+def test_other_options_are_refused_by_name() -> None:
+    encode = br.shared(br.fc, name="enc")
+    with br.Program() as prog:
+        x = br.data("x", ["n", 3])
+        wide = br.cast(x, "float64")
+        encode(x, 4)
+        before = str(prog)
+        with pytest.raises(br.ProgramError, match="`enc` is built already") as told:
+            encode(x, 5)
+        assert "enc(x, 4), and now enc(x, 5)" in str(told.value)
+        assert "fc, at" in str(told.value)
+        assert "test_shared.py" in str(told.value)
+        with pytest.raises(br.ProgramError, match="enc\\(x, 4, act='tanh'\\)"):
+            encode(x, 4, act="tanh")
+        with pytest.raises(br.DTypeError, match="another dtype"):
+            encode(wide, 4)
+    assert str(prog) == before
+
+
+def test_what_an_error_undid_is_built_again() -> None:
+    encode = br.shared(br.fc, name="enc")
+    with br.Program() as prog:
+        x = br.data("x", ["n", 3])
+        with pytest.raises(br.ShapeError), br.block("outer"):
+            br.matmul(encode(x, 4), x)
+        encode(x, 4)
+        encode(x, 4)
+    assert [p.name for p in prog.parameters] == ["enc/fc_0.w", "enc/fc_0.b"]
+
+
+def test_only_functions_are_shared() -> None:
+    with pytest.raises(br.ProgramError, match="takes a function"):
+        br.shared(3)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(br.ProgramError, match="slashes"):
+        br.shared(br.fc, name="a/b")
