@@ -247,6 +247,7 @@ def test_a_sparse_initializer_is_the_array_that_it_stands_for() -> None:
         ([1, 2, 3], [3, 2]),
         ([1, 4], [1 << 40, 1 << 20]),
         ([1, 4], [-3, 2]),
+        ([0, 0], [1] * 100),
     ],
 )
 def test_a_sparse_initializer_that_makes_no_sense_is_refused(places: Any, shape: Any) -> None:

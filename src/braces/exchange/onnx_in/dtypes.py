@@ -69,9 +69,13 @@ def dense(sparse: Any) -> Array:
     values, places = array_of(sparse.values), array_of(sparse.indices)
     shape = tuple(sparse.dims)
     if min(shape, default=0) < 0 or prod(shape) * values.itemsize > LARGEST_DENSE:
-        raise ProgramError(f"The sparse tensor `{sparse.values.name:.80}` is too large.")
-    made = np.zeros(shape, values.dtype)
+        raise ProgramError(
+            f"The sparse tensor `{sparse.values.name:.80}` is too large, or has no size."
+        )
     try:
+        if np.any(places < 0):
+            raise IndexError("places count from the start")
+        made = np.zeros(shape, values.dtype)
         at = np.unravel_index(places, shape) if places.ndim == 1 else tuple(places.T)
         made[at] = values
     except (ValueError, TypeError, IndexError):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from braces.builder.var import Var
+from braces.exchange.alike import alike
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import same
 from braces.frontend import functions as ops
@@ -17,7 +18,7 @@ def bit_shift(node: Node) -> Var:
     way = ways.get(node.attr("direction"))
     if way is None:
         node.refuse(f"has the direction {node.attr('direction')!r:.20}", "Say LEFT or RIGHT.")
-    return way(node.var(0), node.var(1))
+    return way(*alike(node.vars()))
 
 
 def bit_cast(node: Node) -> Var:
