@@ -158,6 +158,43 @@ def test_loops_of_a_batch_end_one_by_one_and_have_gradients(mode: str) -> None:
     np.testing.assert_allclose(slope, jax.jacfwd(total)(x), rtol=1e-5)
 
 
+def test_results_that_are_no_arrays_are_left_out() -> None:
+    def step(net: Any, x: Any) -> Any:
+        return {"act": net["act"], "name": "net", "w": net["w"] + 1.0}, net["act"](x), 2
+
+    net = {"act": jnp.tanh, "w": X}
+    prog, values = br.from_jax(step, net, X, updates={"net": 0})
+    assert prog.fetches == ("out.1", "out.2")
+    scope = br.Scope()
+    scope.update(values)
+    br.Executor(mode="interpret").run(prog, scope, feed={"x": X}, fetch=["out.1"])
+    np.testing.assert_array_equal(scope.var("net.w").value, X + 1.0)
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class Scaled:
+    """A module that is called, as those of Equinox are."""
+
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    def __call__(self, x: Any) -> Any:
+        return self.w * x
+
+    def tree_flatten_with_keys(self) -> Any:
+        return [(jax.tree_util.GetAttrKey("w"), self.w)], None
+
+    @classmethod
+    def tree_unflatten(cls, _: Any, leaves: Any) -> Any:
+        return cls(*leaves)
+
+
+def test_a_module_that_is_mapped_keeps_its_parameters() -> None:
+    prog, values = br.from_jax(jax.vmap(Scaled(X[0])), X)
+    assert [info.name for info in prog.parameters] == ["w"]
+    np.testing.assert_array_equal(values["w"], X[0])
+
+
 ODD_KEYS = {"a": np.ones(2), 1: np.ones(3)}
 
 

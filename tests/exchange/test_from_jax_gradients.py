@@ -258,3 +258,41 @@ def test_a_rule_that_cannot_be_read_is_said_with_its_function() -> None:
     wrong.defvjp(lambda x: (x * 2.0, x), lambda x, g: (g, g))
     with pytest.raises(br.ProgramError, match="gradient of `wrong` cannot be traced"):
         br.from_jax(lambda x: wrong(x), X)
+
+
+def test_solutions_found_step_by_step_have_the_gradient_of_the_equations() -> None:
+    def searched(a: Any, b: Any) -> Any:
+        return jax.scipy.sparse.linalg.cg(lambda v: a @ v, b, maxiter=20)[0]
+
+    def told(a: Any, b: Any) -> Any:
+        rows = a + 3.0 * jnp.eye(3)
+        return lax.custom_linear_solve(
+            lambda v: rows @ v,
+            b,
+            lambda _, b: jnp.linalg.inv(rows) @ b,
+            lambda _, b: jnp.linalg.inv(rows).T @ b,
+        )
+
+    b = np.array([1.0, -2.0, 0.5], "f4")
+    for function, a in (
+        (searched, np.diag([1.0, 2.0, 4.0]).astype("f4")),
+        (told, np.sin(np.arange(9.0, dtype="f4")).reshape(3, 3)),
+    ):
+
+        def slope(a: Any, b: Any, function: Any = function) -> Any:
+            return jnp.sum(jnp.sin(jax.grad(lambda a: jnp.sum(function(a, b)))(a)))
+
+        prog, _ = br.from_jax(function, a, b)
+        with prog:
+            given = [prog.var("a"), prog.var("b")]
+            first = br.gradients(br.sum(prog.var("out")), given)
+            second = br.gradients(br.sum(br.sin(first[0])), given)
+        wanted = [
+            function(a, b),
+            *jax.grad(lambda a, b, f=function: jnp.sum(f(a, b)), (0, 1))(a, b),
+            *jax.grad(slope, (0, 1))(a, b),
+        ]
+        fetch = ["out", *first, *second]
+        got = br.Executor(mode="interpret").run(prog, br.Scope(), {"a": a, "b": b}, fetch)
+        for one, want in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(one, want, rtol=2e-4, atol=2e-5)

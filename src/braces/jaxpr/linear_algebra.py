@@ -11,6 +11,7 @@ from braces.builder.append import apply, one
 from braces.builder.var import Var
 from braces.jaxpr.arithmetic import in_dtype
 from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.own_gradients import has_own_gradient, standing, with_gradient_of_jax
 from braces.lazy import jnp, lax
 
 _np: Any = jnp
@@ -104,11 +105,27 @@ def order_of_pivots(e: Equation, pivots: Value) -> list[Value]:
 
 
 def solved(e: Equation, *values: Value) -> list[Value]:
-    """Equations of any kind: what solves them, in their place."""
+    """Equations of any kind: what solves them, in their place.
+
+    What finds a solution step by step has not the gradient of the solution: that follows from
+    the equations, by solving transposed ones. A factorization has it.
+    """
+    known = standing(e, values)
+    if known is not None:
+        return known
     lengths, jaxprs = e.params["const_lengths"], e.params["jaxprs"]
     consts, before = sum(lengths), lengths.matvec + lengths.vecmat
     given = [*values[before : before + lengths.solve], *values[consts:]]
-    return e.call(jaxprs.solve, given)
+    found = e.call(jaxprs.solve, given)
+    factored = str(jaxprs.solve.jaxpr.debug_info.func_filename).endswith(FACTORIZATIONS)
+    own = jaxprs.transpose_solve is not None and has_own_gradient(e, values)
+    if factored or not own or e.runner.whole is None:
+        return found
+    return with_gradient_of_jax(e, e.runner, values, found)
+
+
+FACTORIZATIONS = "lax/linalg.py"
+"""The file of JAX that solves by factorizations."""
 
 
 def symmetric_product(e: Equation, x: Value, c: Value) -> Var:

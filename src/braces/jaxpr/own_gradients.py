@@ -60,10 +60,27 @@ def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> l
     Raises:
         ProgramError: The function closes over what its rule gives no cotangent.
     """
-    closed, ends = e.params["call_jaxpr"], _ends(e)
+    closed = e.params["call_jaxpr"]
     _refuse_closed_over(e, values)
     found = runner.run(closed.jaxpr, closed.consts, values)
-    made = [runner.lift(value) for value in found]
+    return with_gradient_of_jax(e, runner, values, found)
+
+
+def with_gradient_of_jax(
+    e: Equation, runner: Runner, values: Sequence[Value], found: Sequence[Value]
+) -> list[Value]:
+    """What an equation gives, with the gradient that JAX says of it.
+
+    Args:
+        e: The equation.
+        runner: What appends to the block that is built.
+        values: Its arguments.
+        found: What it gives, computed.
+
+    Raises:
+        ProgramError: JAX has no gradient of it.
+    """
+    ends, made = _ends(e), [runner.lift(value) for value in found]
     passed, ways = [made[at] for at in ends], _ways(e, values)
 
     def build(params: list[Var]) -> list[Var]:
@@ -87,7 +104,7 @@ def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> l
 
 def _ways(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
     """The arguments that get cotangents, by place; what a function closes over gets none."""
-    first = e.params["num_consts"]
+    first = e.params.get("num_consts", 0)
     return [
         (at, value)
         for at, value in enumerate(values)
@@ -102,9 +119,15 @@ def _ends(e: Equation) -> list[int]:
 
 def _call_of(e: Equation, values: Sequence[Value]) -> Hashable:
     """What two calls share that are one: where the function is written, and the arguments."""
-    closed = e.params["call_jaxpr"]
+    closed = _forward(e)
     names = [v.name if isinstance(v, Var) else Literal.of(v) for v in values]
     return e.name, closed.jaxpr.debug_info.func_src_info, str(closed), *names
+
+
+def _forward(e: Equation) -> Any:
+    """What computes the results of an equation: the function itself, or what solves."""
+    found = e.params.get("call_jaxpr")
+    return e.params["jaxprs"].solve if found is None else found
 
 
 def _pullback(e: Equation, ways: Sequence[int], ends: Sequence[int]) -> Any:
@@ -128,7 +151,7 @@ def _pullback(e: Equation, ways: Sequence[int], ends: Sequence[int]) -> Any:
 
     structs = [_struct(atom.aval) for atom in e.eqn.invars]
     results = [_struct(e.eqn.outvars[at].aval) for at in ends]
-    name = e.params["call_jaxpr"].jaxpr.debug_info.func_name
+    name = _forward(e).jaxpr.debug_info.func_name
     closed, _ = closed_jaxpr(f"The gradient of `{name}`", pulled, (structs, results))
     return closed
 
@@ -141,7 +164,7 @@ def _brought(e: Equation, array: Any, values: Sequence[Value]) -> Any:
     """
     if not isinstance(array, _library().core.Tracer):
         return array
-    places = range(e.params["num_consts"])
+    places = range(e.params.get("num_consts", 0))
     found = [values[at] for at in places if e.eqn.invars[at] is getattr(array, "val", None)]
     if not found:
         raise _closed_over(e)

@@ -61,7 +61,7 @@ class Arguments:
     """What a function is given, taken apart.
 
     Attributes:
-        function: From the arrays alone to what the function gives.
+        function: From the arrays alone to the arrays and numbers that the function gives.
         leaves: The arrays.
     """
 
@@ -72,6 +72,11 @@ class Arguments:
 def is_array(value: Any) -> bool:
     """Whether a leaf is an array, or what is known of one."""
     return isinstance(value, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+def _is_result(value: Any) -> bool:
+    """Whether a leaf of what a function gives is an array or a number."""
+    return is_array(value) or isinstance(value, bool | int | float | complex)
 
 
 def as_words(value: Any) -> np.ndarray[Any, Any]:
@@ -120,7 +125,8 @@ def taken_apart(
         for at, array in zip(found, arrays, strict=True):
             given[at] = array
         rebuilt, values = _jax.tree.unflatten(structure, given)
-        return (rebuilt if itself else function)(*values)
+        made = (rebuilt if itself else function)(*values)
+        return _jax.tree.map(lambda leaf: leaf if _is_result(leaf) else None, made)
 
     return Arguments(called, list(found.values()))
 

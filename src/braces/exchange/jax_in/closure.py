@@ -84,6 +84,8 @@ def _reached(function: Any) -> Iterator[tuple[str, Any]]:
         yield from ((n, v) for n, v in names.globals.items() if not inspect.ismodule(v))
         yield "", inner.__defaults__
         yield "", inner.__kwdefaults__
+    elif inner is not function:  # a module that JAX has wrapped, as by vmap
+        yield "", _fields(inner)
 
 
 def _fields(owner: Any) -> Any:
