@@ -74,9 +74,10 @@ def is_array(value: Any) -> bool:
     return isinstance(value, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
 
 
-def _is_result(value: Any) -> bool:
-    """Whether a leaf of what a function gives is an array or a number."""
-    return is_array(value) or isinstance(value, bool | int | float | complex)
+def _result(value: Any) -> Any:
+    """A leaf of what a function gives; nothing where it is no array and no number."""
+    kept = is_array(value) or isinstance(value, bool | int | float | complex)
+    return value if kept else None
 
 
 def as_words(value: Any) -> np.ndarray[Any, Any]:
@@ -126,7 +127,7 @@ def taken_apart(
             given[at] = array
         rebuilt, values = _jax.tree.unflatten(structure, given)
         made = (rebuilt if itself else function)(*values)
-        return _jax.tree.map(lambda leaf: leaf if _is_result(leaf) else None, made)
+        return _jax.tree.map(_result, made)
 
     return Arguments(called, list(found.values()))
 
