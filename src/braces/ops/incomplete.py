@@ -47,14 +47,19 @@ def summed(factor: Kernel, like: Any) -> Any:
     return lax.while_loop(goes_on, lengthened, start)[2]
 
 
-def continued(first: Any, terms: Callable[[Any], tuple[Any, Any]]) -> Any:
+def continued(fraction: Callable[[float], tuple[Any, Callable[[Any], tuple[Any, Any]]]]) -> Any:
     """The continued fraction first + a1 / (b1 + a2 / (b2 + ...)), by Lentz's algorithm.
 
+    One that ends, as that of a whole parameter does, is known before its derivatives are, which
+    do not end. So another one runs beside it, that does not end where it does: both go on until
+    neither changes.
+
     Args:
-        first: What comes before all fractions.
-        terms: From k, counted from 1 on, to what is divided and what it is divided by.
+        fraction: From what is added to parameters to what comes before all fractions, and to a
+            function of k, counted from 1 on, that gives what is divided, and by what.
     """
-    dtype = first.dtype
+    (first, terms), (beside, others) = fraction(0.0), fraction(0.5)
+    both, dtype = jnp.stack([first, beside]), first.dtype
     tiny, least = np.finfo(dtype).tiny * 1e5, np.finfo(dtype).eps
 
     def away(value: Any) -> Any:
@@ -66,14 +71,15 @@ def continued(first: Any, terms: Callable[[Any], tuple[Any, Any]]) -> Any:
 
     def lengthened(state: Any) -> Any:
         step, above, under, value, moved = state
-        over, by = terms(step)
+        over, by = map(jnp.stack, zip(terms(step), others(step), strict=True))
         above, under = away(by + over / above), 1 / away(by + over * under)
         factor = above * under
         further = jnp.where(moved, value * factor, value)
-        return step + 1, above, under, further, moved & (jnp.abs(factor - 1) > least)
+        goes = jnp.any(jnp.abs(factor - 1) > least, axis=0)
+        return step + 1, above, under, further, moved & goes
 
-    start = jnp.ones((), dtype), first, jnp.zeros_like(first), first, first == first
-    return lax.while_loop(goes_on, lengthened, start)[3]
+    start = jnp.ones((), dtype), both, jnp.zeros_like(both), both, first == first
+    return lax.while_loop(goes_on, lengthened, start)[3][0]
 
 
 # ---- gamma -----------------------------------------------------------------------------------
@@ -90,7 +96,12 @@ def _below_over_density(a: Any, x: Any) -> Any:
 
 def _above_over_density(a: Any, x: Any) -> Any:
     """https://dlmf.nist.gov/8.9.E2, which is short where x is large."""
-    return x / continued(x + 1 - a, lambda k: (k * (a - k), x + 2 * k + 1 - a))
+
+    def fraction(more: float) -> Any:
+        p = a + more
+        return x + 1 - p, lambda k: (k * (p - k), x + 2 * k + 1 - p)
+
+    return x / continued(fraction)
 
 
 def _sample_slope(a: Any, x: Any) -> Any:
@@ -248,8 +259,11 @@ def _beta_below(a: Any, b: Any, x: Any) -> Any:
     first, other = jnp.where(left, a, b), jnp.where(left, b, a)
     near = jnp.where(left, x, 1 - x)
     powers = first * jnp.log(near) + other * jnp.log1p(-near) - _log_beta(a, b)
-    fraction = continued(jnp.ones_like(x), lambda k: _beta_terms(first, other, near, k))
-    part = jnp.exp(powers) / (first * fraction)
+
+    def fraction(more: float) -> Any:
+        return jnp.ones_like(x), lambda k: _beta_terms(first, other + more, near, k)
+
+    part = jnp.exp(powers) / (first * continued(fraction))
     return jnp.where(left, part, 1 - part)
 
 
