@@ -296,3 +296,52 @@ def test_solutions_found_step_by_step_have_the_gradient_of_the_equations() -> No
         got = br.Executor(mode="interpret").run(prog, br.Scope(), {"a": a, "b": b}, fetch)
         for one, want in zip(got, wanted, strict=True):
             np.testing.assert_allclose(one, want, rtol=2e-4, atol=2e-5)
+
+
+# ---- pools -----------------------------------------------------------------------------------
+
+
+def test_ties_in_windows_that_overlap_and_reach_into_padding_go_where_jax_lets_them(
+    mode: str,
+) -> None:
+    draws = np.random.default_rng(0)
+    x = draws.integers(-1, 2, (1, 2, 6, 7)).astype("f4")
+    x[0, 0, :4, :4] = -np.inf  # JAX's padding is as small, and comes first
+    x[0, 1, 3:, 4:] = np.inf
+    weights = draws.integers(1, 9, (2, 1, 2, 3, 4)).astype("f4")
+
+    def pools(x: Any) -> Any:
+        how = (1, 1, 3, 3), (1, 1, 2, 2), "SAME"
+        return jnp.stack([
+            lax.reduce_window(x, -np.float32(np.inf), lax.max, *how),
+            lax.reduce_window(x, np.float32(np.inf), lax.min, *how),
+        ])  # fmt: skip
+
+    def asked(x: Any) -> Any:
+        return jax.vjp(pools, x)[1](weights)[0]
+
+    exe, wanted = br.Executor(mode=mode), [pools(x), asked(x)]
+    prog, _ = br.from_jax(pools, x)
+    with prog:
+        out = prog.var("out")
+        (grad,) = br.gradients([out], [prog.var("x")], [br.constant(weights)])
+    read, values = br.from_jax(asked, x)
+    scope = br.Scope()
+    scope.update(values)
+    found = exe.run(prog, scope, feed={"x": x}, fetch=[out, grad])
+    found += exe.run(read, scope, feed={"x": x}, fetch=list(read.fetches))
+    for got, want in zip(found, [*wanted, wanted[1]], strict=True):
+        np.testing.assert_array_equal(got, np.asarray(want))
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1"])
+def test_the_smallest_integers_of_windows_are_jax_s(dtype: str) -> None:
+    bounds = np.iinfo(dtype)
+    x = np.array([[bounds.min, 5, bounds.max, 0, bounds.min, bounds.max]], dtype)
+
+    def smallest(x: Any) -> Any:
+        return lax.reduce_window(x, x.dtype.type(bounds.max), lax.min, (1, 2), (1, 1), "SAME")
+
+    prog, _ = br.from_jax(smallest, x)
+    got = br.Executor(mode="interpret").run(prog, br.Scope(), feed={"x": x}, fetch="out")
+    np.testing.assert_array_equal(got, np.asarray(smallest(x)))

@@ -169,7 +169,7 @@ def _margin(kind: str, e: Equation, x: Var) -> Var:
 
 
 def _pooled(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
-    """One pool; that of the smallest is one of negative numbers, a sum is a scaled mean."""
+    """One pool; that of the smallest is one of opposites, a sum is a scaled mean."""
     rank = len(slid)
     window, stride, dilation = (
         tuple(e.params[name][axis] for axis in slid)
@@ -181,8 +181,13 @@ def _pooled(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
     if kind == "max":
         return one(f"max_pool{rank}d", x, **attrs)
     if kind == "min":
-        return -one(f"max_pool{rank}d", -x, **attrs)
+        return _opposite(one(f"max_pool{rank}d", _opposite(x), **attrs))
     return in_dtype(one(f"avg_pool{rank}d", x, **attrs) * math.prod(window), e.dtype)
+
+
+def _opposite(x: Var) -> Var:
+    """Numbers in the opposite order; negative ones of integers would not always be in it."""
+    return one("bitwise_invert", x) if np.dtype(x.dtype).kind in "iu" else -x
 
 
 # ---- what is selected of windows -------------------------------------------------------------

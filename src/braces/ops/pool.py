@@ -177,8 +177,8 @@ def max_pool(
 
         out[n, c, i] = max_k x[n, c, i * stride + k * dilation]
 
-    Padding is never the largest. Where several are, the gradient goes to the first. NaN is
-    larger than all numbers.
+    Padding is never the largest, not even where all else is -inf. Where several are, the
+    gradient goes to the first. NaN is larger than all numbers; of several, too, to the first.
 
     Inputs:
         x: number[n, c, *space], or in the order of `layout`.
