@@ -6,39 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
-from cases import Built, Case, build, cases, differentiable_cases
-from references import is_float
+from cases import Case, build, cases, differentiable_cases
+from exporting import fetches, first_of_each
 from tests.exported import check_exported
 
 import braces as br
-from braces.passes.backward import gradients
 
 pytestmark = pytest.mark.unoptimized
 
-OUTSIDE = "ONNX cannot leave out what a scatter puts outside"
-COMPLEX = "ONNX does not compute with complex numbers"
-NO_PRIMITIVE = "ONNX has no operator for a primitive of its kernel"
-NOT_WRITTEN = {
-    **dict.fromkeys(("complex", "fft", "fftn", "ifft", "ifftn", "rfft"), COMPLEX),
-    **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), OUTSIDE),
-    **dict.fromkeys(("digamma", "lgamma", "unique_places"), NO_PRIMITIVE),
-    **dict.fromkeys(("grid_sample", "random_orthogonal"), NO_PRIMITIVE),
-    **dict.fromkeys(("cholesky", "triangular_solve", "solve", "inv", "slogdet"), NO_PRIMITIVE),
-    **dict.fromkeys(("eigh", "eigvalsh", "svd", "svdvals", "qr", "lu"), NO_PRIMITIVE),
-    **dict.fromkeys(("betainc", "betaln", "gammainc", "gammaincc", "zeta"), NO_PRIMITIVE),
-    **dict.fromkeys(("gamma_of_key", "gamma_sample_slope"), NO_PRIMITIVE),
-    **dict.fromkeys(("multigammaln", "polygamma"), NO_PRIMITIVE),
-    **dict.fromkeys(("i0", "i0e", "i1", "i1e"), NO_PRIMITIVE),
-    "random_truncated_normal": NO_PRIMITIVE,
-}
-"""Operators that ONNX cannot say."""
-NO_VALUE = {
-    **dict.fromkeys(("col2im", "cumlogsumexp"), NO_PRIMITIVE),
-    **{f"max_pool_with_indices{n}d": NO_PRIMITIVE for n in (1, 2, 3)},
-}
-"""Operators whose gradients it can say, and not them."""
-NO_GRADIENT = {"erfinv": "in float64", "im2col": NO_PRIMITIVE}
-"""Operators whose gradients it cannot say."""
+PAGE = Path(__file__).parents[2] / "docs" / "onnx_operators.md"
+ROW = re.compile(r"^\| `(\S+)` \| (values|gradients) \|", re.MULTILINE)
+REFUSED = frozenset(ROW.findall(PAGE.read_text(encoding="utf-8")))
+"""Operators, and what of them ONNX cannot say, as the page has them."""
 NO_KERNEL = frozenset(
     {"arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "conv1d"}
     | {"conv2d", "conv3d", "conv_to_input", "conv_to_weight", "conv_transpose1d"}
@@ -49,11 +28,6 @@ NO_KERNEL = frozenset(
 
 STORED = re.compile(r"\b(f8|f4|u?int[24]\b)")
 """Dtypes that ONNX has, and that arrays of NumPy do not bring to its evaluators and back."""
-
-
-def first_of_each(found: tuple[Case, ...]) -> list[Case]:
-    """One example of each operator."""
-    return list({case.op: case for case in reversed(found)}.values())[::-1]
 
 
 def others_of_each(found: tuple[Case, ...]) -> list[Case]:
@@ -125,18 +99,6 @@ def check_or_refuse(case: Case, folder: Path, differentiate: bool) -> None:
     assert not found or re.search(r"ONNX does not have(?s:.*)(`\w+` of JAX|complex)", found)
 
 
-def fetches(built: Built, differentiate: bool) -> list[br.Var]:
-    """What an example gives, or the gradients of that."""
-    fetch = list(built.fetch.values())
-    if not differentiate:
-        return fetch
-    floats = [v for some in built.inputs.values() for v in some if is_float(v.dtype)]
-    targets = [v for v in fetch if is_float(v.dtype)]
-    with built.program:
-        grads = gradients(targets, floats) if targets else []
-    return list({g.name: g for g in grads if g is not None}.values())
-
-
 def check(case: Case, folder: Path, differentiate: bool) -> None:
     built, sizes = build(case), case.sizes()
     fetch = fetches(built, differentiate)
@@ -146,9 +108,8 @@ def check(case: Case, folder: Path, differentiate: bool) -> None:
     def compare(fixed: dict[str, int] | None) -> None:
         check_exported(built.program, [feed], fetch, folder, sizes=fixed, reference=reference)
 
-    refused = {**NOT_WRITTEN, **(NO_GRADIENT if differentiate else NO_VALUE)}
     complex_ = any(t.dtype.kind == "c" for some in case.types.values() for t in some)
-    if case.op in refused or complex_:
+    if (case.op, "gradients" if differentiate else "values") in REFUSED or complex_:
         with pytest.raises(br.ProgramError, match="ONNX does not have"):
             compare(sizes)
         return

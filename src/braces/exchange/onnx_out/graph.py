@@ -15,11 +15,11 @@ import numpy as np
 from braces.dims import Call, Dim, Shape, Size
 from braces.dtypes import INT64, DType, ListType, TensorType, Type, is_narrow
 from braces.errors import DTypeError, ShapeError
+from braces.exchange.onnx_out.missing import COMPLEX
 from braces.lazy import onnx
 
 OPSET, IR_VERSION = 21, 10
 """The version of ONNX's operators that is written, and that of its files."""
-NOT_COMPLEX = "ONNX does not compute with complex numbers."
 
 
 def code_of(dtype: DType) -> int:
@@ -340,4 +340,4 @@ def refuse_complex(types: Iterable[Type]) -> None:
     for type_ in types:
         tensor = type_.element if isinstance(type_, ListType) else type_
         if tensor.dtype.kind == "c":
-            raise DTypeError(NOT_COMPLEX)
+            raise DTypeError(f"{COMPLEX}.")

@@ -19,7 +19,8 @@ from braces.define.definition import Values
 from braces.define.inference import Translation
 from braces.errors import BracesError
 from braces.exchange.onnx_out.equation import Cannot, Equation, is_complex, is_key
-from braces.exchange.onnx_out.graph import NOT_COMPLEX, Graph, refuse_complex
+from braces.exchange.onnx_out.graph import Graph, refuse_complex
+from braces.exchange.onnx_out.missing import COMPLEX, why_not
 from braces.exchange.onnx_out.primitives import PRIMITIVES
 from braces.ir.records import Op
 from braces.jaxpr.convert import needed, written
@@ -78,9 +79,9 @@ class Kernels:
         name = eqn.primitive.name
         rule = PRIMITIVES.get(name)
         if rule is None or (any(is_key(v.aval) for v in eqn.invars) and name not in KEYED):
-            raise Cannot(f"`{name}` of JAX")
+            raise Cannot(why_not(name))
         if any(is_complex(v.aval) for v in eqn.outvars):
-            raise Cannot(NOT_COMPLEX)
+            raise Cannot(f"{COMPLEX}.")
         made = rule(Equation(g, self, eqn), *values)
         return [made] if isinstance(made, str) else made
 

@@ -15,6 +15,7 @@ import numpy as np
 from braces.dtypes import BOOL, FLOAT32, INT32, INT64, SHORT_NAMES, DType
 from braces.errors import DTypeError
 from braces.exchange.onnx_out.graph import Graph
+from braces.exchange.onnx_out.missing import COMPLEX
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -69,6 +70,8 @@ def computed_in(kind: str, dtype: DType) -> DType:
         return computed_in(kind, _WIDER[name])
     if name == "u64" and kind in _WRAPPING | _MOVING:
         return INT64
+    if dtype.kind == "c":
+        raise DTypeError(f"{COMPLEX}.")
     raise DTypeError(f"ONNX's {kind} does not take {dtype}.")
 
 

@@ -10,6 +10,7 @@ from braces.exchange.onnx_out.primitives.bits import BITS
 from braces.exchange.onnx_out.primitives.calls import CALLS
 from braces.exchange.onnx_out.primitives.contractions import CONTRACTIONS
 from braces.exchange.onnx_out.primitives.gathering import GATHERING
+from braces.exchange.onnx_out.primitives.matrices import MATRICES
 from braces.exchange.onnx_out.primitives.reductions import REDUCTIONS
 from braces.exchange.onnx_out.primitives.shapes import SHAPES
 from braces.exchange.onnx_out.primitives.windows import WINDOWS
@@ -20,6 +21,7 @@ PRIMITIVES: Mapping[str, Rule] = {
     **CALLS,
     **CONTRACTIONS,
     **GATHERING,
+    **MATRICES,
     **REDUCTIONS,
     **SHAPES,
     **WINDOWS,

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import numpy as np
+
 from braces.dtypes import BOOL, FLOAT32, FLOAT64
 from braces.exchange.onnx_out import widths
 from braces.exchange.onnx_out.equation import Equation, Rule
@@ -13,7 +15,7 @@ from braces.exchange.onnx_out.equation import Equation, Rule
 SAME: Mapping[str, str] = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "add_any": "Add",
     "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil",
-    "cos": "Cos", "cosh": "Cosh", "div": "Div", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
     "log": "Log", "logistic": "Sigmoid", "mul": "Mul", "pow": "Pow", "sign": "Sign",
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
@@ -57,9 +59,14 @@ def extreme(kind: str, of_bools: str, e: Equation, x: str, y: str) -> str:
     return e.g.op(of_bools, x, y) if e.dtype == BOOL else e.same(kind, x, y)
 
 
+def divided(e: Equation, x: str, y: str) -> str:
+    """A division; ONNX Runtime refuses one by integers that are 0, even of nothing."""
+    return e.same("Mul" if 0 in e.shape else "Div", x, y)
+
+
 def remainder(e: Equation, x: str, y: str) -> str:
     """What is left of a division that is cut off towards zero."""
-    return e.same("Mod", x, y, fmod=1)
+    return divided(e, x, y) if 0 in e.shape else e.same("Mod", x, y, fmod=1)
 
 
 def square(e: Equation, x: str) -> str:
@@ -152,6 +159,14 @@ def inverse_erf(e: Equation, x: str) -> str:
     return widths.chosen(g, edge, e.same("Mul", x, e.scalar(math.inf)), found, e.dtype)
 
 
+def next_after(e: Equation, x: str, y: str) -> str:
+    """The next float on the way to another one, where both are known."""
+    known = [e.g.model.values.get(one) for one in (x, y)]
+    if known[0] is None or known[1] is None:
+        raise e.refuse("of what only a run knows")
+    return e.g.constant(np.nextafter(*known), e.dtype)
+
+
 def angle(e: Equation, y: str, x: str) -> str:
     """The angle of a point, from `atan(y / x)` and the quadrant."""
     g, zero, dtype = e.g, e.scalar(0), e.dtype
@@ -224,6 +239,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     "convert_element_type": convert,
     "copy": unchanged,
     "dim_as_value": size,
+    "div": divided,
     "erf_inv": inverse_erf,
     "erfc": erf_complement,
     "exp2": power_of_two,
@@ -235,6 +251,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     "min": partial(extreme, "Min", "And"),
     "ne": unequal,
     "neg": negative,
+    "nextafter": next_after,
     "not": partial(logic, "Not", "BitwiseNot"),
     "optimization_barrier": unchanged,
     "or": partial(logic, "Or", "BitwiseOr"),

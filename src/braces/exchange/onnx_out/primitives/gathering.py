@@ -18,7 +18,12 @@ from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.onnx_out import widths
 from braces.exchange.onnx_out.equation import Equation, Rule
 from braces.exchange.onnx_out.graph import Graph
-from braces.exchange.onnx_out.primitives.shapes import counted, expanded, unsqueezed
+from braces.exchange.onnx_out.primitives.shapes import (
+    around,
+    counted,
+    expanded,
+    unsqueezed,
+)
 
 CLIP, FILL, PROMISED = "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS"
 
@@ -109,6 +114,20 @@ class Places:
             found = g.op("And", found, one) if found else one
         return found or g.constant(True)
 
+    @property
+    def shift(self) -> Size:
+        """How far behind the last place of the first axis nothing of the array is."""
+        return self.e.type().shape[self.indexed[0]]
+
+    def beyond(self, where: str, inside: str) -> str:
+        """The places, those of windows that lie outside as far behind the first axis."""
+        g, rank = self.e.g, len(self.batch) + len(self.windows)
+        first = np.zeros(len(self.indexed), "int64")
+        first[0] = 1
+        away = g.op("Mul", g.constant(first), g.number(self.shift))
+        there = unsqueezed(g, inside, range(len(self.batch), rank + 1))
+        return g.op("Add", where, g.op("Where", there, g.constant(0, INT64), away))
+
     def masked(self, values: str, inside: str, otherwise: str) -> str:
         """Values, in the order of `written` and then of the whole axes, or something else."""
         g = self.e.g
@@ -167,12 +186,27 @@ def scatter(reduction: str, neutral: float | None, e: Equation, *given: str) -> 
     axes = dict(zip(kept, window_axes, strict=True))
     batch = [i for i in range(new.rank) if i not in window_axes]
     moved = _moved(g, updates, [*batch, *(axes[i] for i in (*places.windows, *places.whole))])
-    if _mode(e) == FILL:
-        if neutral is None:
-            raise e.refuse("where what lies outside is left out")
+    x = _moved(g, x, places.order)
+    if _mode(e) != FILL or not places.started:
+        found = _scattered(e, x, where, moved, reduction)
+    elif neutral is None:
+        found = _within(e, places, x, places.beyond(where, inside), moved, reduction)
+    else:
         moved = places.masked(moved, inside, e.scalar(neutral))
-    found = _scattered(e, _moved(g, x, places.order), where, moved, reduction)
+        found = _scattered(e, x, where, moved, reduction)
     return _moved(g, found, sorted(range(len(e.shape)), key=places.order.__getitem__))
+
+
+def _within(
+    e: Equation, places: Places, x: str, where: str, updates: str, reduction: str
+) -> str:
+    """Windows put into an array that has one more behind it, for those that lie outside."""
+    g, shape = e.g, [e.shape[axis] for axis in places.order]
+    behind: list[Size] = [places.shift, *[0] * (len(shape) - 1)]
+    nothing: list[Size] = [0] * len(shape)
+    longer = around(g, x, nothing, behind, e.scalar(0), e.dtype)
+    found = _scattered(e, longer, where, updates, reduction)
+    return g.op("Slice", found, g.integers(0), g.size(shape[0]), g.integers(0))
 
 
 def _scattered(e: Equation, x: str, where: str, updates: str, reduction: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from braces.dtypes import BOOL, INT32, INT64, DType
+from braces.dtypes import BOOL, FLOAT32, INT32, INT64, DType
 from braces.exchange.onnx_out import loops, widths
 from braces.exchange.onnx_out.equation import Equation, Rule
 from braces.exchange.onnx_out.graph import Graph
@@ -70,18 +70,38 @@ def running(kind: str, e: Equation, x: str) -> str:
     return loops.along(g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
 
 
+def running_log(e: Equation, x: str) -> str:
+    """Logarithms of sums of exponentials so far: a loop over the axis."""
+    type_, axis, dtype = e.type(), e.params["axis"], e.dtype
+    row = tuple(size for i, size in enumerate(type_.shape) if i != axis)
+    start = e.g.op("Expand", e.scalar(neutral("Max", e)), e.g.shape(row))
+
+    def step(inner: Graph, before: str, piece: str) -> tuple[str, str]:
+        same = partial(widths.same, inner, dtype=dtype)
+        most = same("Max", before, piece)
+        endless = inner.op("IsInf", widths.moved(inner, most, dtype, FLOAT32))
+        shift = widths.chosen(inner, endless, inner.constant(0, dtype), most, dtype)
+        parts = (same("Exp", same("Sub", one, shift)) for one in (before, piece))
+        found = same("Add", same("Log", same("Add", *parts)), shift)
+        return found, inner.op("Identity", found)
+
+    return loops.along(e.g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
+
+
 def ordered(e: Equation, *values: str) -> list[str]:
-    """Numbers in order, and what belongs to them moved along; equal ones stay in order."""
-    if e.params["num_keys"] != 1:
-        raise e.refuse("by several keys")
-    g, type_ = e.g, e.type()
-    axis: int = e.params["dimension"]
-    size = g.size(type_.shape[axis])
-    wide = widths.computed_in("TopK", type_.dtype)
-    key = widths.moved(g, values[0], type_.dtype, wide)
-    first, places = g.several("TopK", key, size, count=2, axis=axis, largest=0)
-    rest = [g.op("GatherElements", value, places, axis=axis) for value in values[1:]]
-    return [widths.moved(g, first, wide, type_.dtype), *rest]
+    """Numbers in order, and what belongs to them moved along; equal ones stay in order.
+
+    By several keys they are brought into order by each, the last one first.
+    """
+    g, axis = e.g, int(e.params["dimension"])
+    found = list(values)
+    for at in reversed(range(e.params["num_keys"])):
+        type_ = e.type(at)
+        key = widths.moved(g, found[at], type_.dtype, widths.computed_in("TopK", type_.dtype))
+        size = g.size(type_.shape[axis])
+        _, places = g.several("TopK", key, size, count=2, axis=axis, largest=0)
+        found = [g.op("GatherElements", value, places, axis=axis) for value in found]
+    return found
 
 
 def largest(e: Equation, x: str) -> list[str]:
@@ -101,6 +121,7 @@ def largest(e: Equation, x: str) -> list[str]:
 REDUCTIONS: Mapping[str, Rule] = {
     "argmax": partial(best, "ArgMax"),
     "argmin": partial(best, "ArgMin"),
+    "cumlogsumexp": running_log,
     "cummax": partial(running, "Max"),
     "cummin": partial(running, "Min"),
     "cumprod": partial(running, "Mul"),

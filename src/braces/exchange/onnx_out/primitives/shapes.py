@@ -90,6 +90,12 @@ def split(e: Equation, x: str) -> list[str]:
     return e.g.several("Split", x, at, count=len(sizes), axis=e.params["axis"])
 
 
+def unstack(e: Equation, x: str) -> list[str]:
+    """Each of the parts along an axis, which is gone then."""
+    places = (e.g.constant(at, INT64) for at in range(len(e.eqn.outvars)))
+    return [e.g.op("Gather", x, place, axis=e.params["axis"]) for place in places]
+
+
 def reverse(e: Equation, x: str) -> str:
     """The other way round along some axes."""
     axes = e.params["dimensions"]
@@ -238,4 +244,5 @@ SHAPES: Mapping[str, Rule] = {
     "stack": stack,
     "tile": tile,
     "transpose": transpose,
+    "unstack": unstack,
 }

@@ -6,16 +6,19 @@ brought into that order, and gaps are filled with zeros before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.exchange.onnx_out.equation import Equation, Rule
 from braces.exchange.onnx_out.primitives.shapes import around, reshaped, spread
-from braces.lazy import jax
+from braces.lazy import extend, jax
 from braces.ops.convolution_ways import BY_XLA
+
+Combine: TypeAlias = "Callable[[list[str], list[str]], list[str]]"
+"""One of two windows, from both: the names of an element of each array."""
 
 
 def by_parts(part: str, e: Equation, one: str, other: str) -> list[str]:
@@ -64,42 +67,64 @@ def _inverse(order: Sequence[int]) -> list[int]:
 
 
 def pooled(kind: str, e: Equation, x: str) -> str:
-    """Sums or extremes of windows: along one axis after the other, slice by slice."""
-    p, shape = e.params, list(e.type().shape)
-    filling = e.g.constant(neutral(kind, e), e.dtype)
+    """Sums or extremes of windows."""
+
+    def combine(total: list[str], piece: list[str]) -> list[str]:
+        return [e.same(kind, *total, *piece)]
+
+    return _slid(e, [x], [e.g.constant(neutral(kind, e), e.dtype)], combine)[0]
+
+
+def combined(e: Equation, *given: str) -> list[str]:
+    """What a function makes of the elements of windows, of one array or of several."""
+    count = len(given) // 2
+    closed = extend.ClosedJaxpr(e.params["jaxpr"], e.params["consts"])
+
+    def combine(total: list[str], piece: list[str]) -> list[str]:
+        return e.call(closed, [*total, *piece])
+
+    return _slid(e, given[:count], given[count:], combine)
+
+
+def _slid(
+    e: Equation, values: Sequence[str], fillings: Sequence[str], combine: Combine
+) -> list[str]:
+    """Windows combined along one axis after the other, slice by slice."""
+    p, shape, found = e.params, list(e.type().shape), list(values)
     every = zip(
         p["window_dimensions"], p["window_strides"], p["padding"], p["base_dilation"],
         p["window_dilation"], strict=True,
     )  # fmt: skip
     for axis, (width, stride, pads, spacing, dilation) in enumerate(every):
-        if spacing > 1:
-            x = spread(e.g, x, shape, axis, spacing, filling, e.dtype)
-            shape[axis] = (shape[axis] - 1) * spacing + 1
         low, high = map(e.size, pads)
         before: list[Size] = [0] * len(shape)
         after: list[Size] = [0] * len(shape)
         before[axis], after[axis] = low, high
-        x = around(e.g, x, before, after, filling, e.dtype)
-        shape[axis] = shape[axis] + low + high
+        for i, filling in enumerate(fillings):
+            dtype, wide = e.result(i).dtype, list(shape)
+            if spacing > 1:
+                found[i] = spread(e.g, found[i], wide, axis, spacing, filling, dtype)
+            found[i] = around(e.g, found[i], before, after, filling, dtype)
         if width > 1 or stride > 1:
             reach = (e.shape[axis] - 1) * stride + 1
-            x = _combined(kind, e, x, axis, e.size(width), reach, stride, dilation)
+            found = _joined(e, found, axis, e.size(width), reach, stride, dilation, combine)
         shape[axis] = e.shape[axis]
-    return x
+    return found
 
 
-def _combined(
-    kind: str, e: Equation, x: str, axis: int, width: Size, reach: Size, stride: int, step: int
-) -> str:
+def _joined(
+    e: Equation, values: Sequence[str], axis: int, width: Size, reach: Size, stride: int,
+    step: int, combine: Combine,
+) -> list[str]:  # fmt: skip
     """Each window of an axis as one element; `reach` is how far their first elements go."""
     if not isinstance(width, int):
         raise e.refuse("with windows of a symbolic size")
-    g, total = e.g, ""
+    g, total = e.g, list[str]()
     at, stride_at = g.integers(axis), g.integers(stride)
     for offset in range(0, width * step, step):
         bounds = g.integers(offset), g.size(reach + offset)
-        piece = g.op("Slice", x, *bounds, at, stride_at)
-        total = e.same(kind, total, piece) if total else piece
+        piece = [g.op("Slice", x, *bounds, at, stride_at) for x in values]
+        total = combine(total, piece) if total else piece
     return total
 
 
@@ -118,6 +143,7 @@ WINDOWS: Mapping[str, Rule] = {
     "convolution_kernel": partial(by_parts, "kernel"),
     "convolution_out": partial(by_parts, "out"),
     "convolution_x": partial(by_parts, "x"),
+    "reduce_window": combined,
     "reduce_window_max": partial(pooled, "Max"),
     "reduce_window_min": partial(pooled, "Min"),
     "reduce_window_sum": partial(pooled, "Add"),

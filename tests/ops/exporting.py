@@ -1,0 +1,26 @@
+"""What is written of operators as models of ONNX, for tests and for the page of what is not."""
+
+from __future__ import annotations
+
+from cases import Built, Case
+from references import is_float
+
+import braces as br
+from braces.passes.backward import gradients
+
+
+def first_of_each(found: tuple[Case, ...]) -> list[Case]:
+    """One example of each operator."""
+    return list({case.op: case for case in reversed(found)}.values())[::-1]
+
+
+def fetches(built: Built, differentiate: bool) -> list[br.Var]:
+    """What an example gives, or the gradients of that."""
+    fetch = list(built.fetch.values())
+    if not differentiate:
+        return fetch
+    floats = [v for some in built.inputs.values() for v in some if is_float(v.dtype)]
+    targets = [v for v in fetch if is_float(v.dtype)]
+    with built.program:
+        grads = gradients(targets, floats) if targets else []
+    return list({g.name: g for g in grads if g is not None}.values())
