@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from braces import lazy
 from braces.exchange.onnx_out.equation import Equation, Rule
-from braces.lazy import jax, jnp, lax
+
+jnp: Any = lazy.jnp
+lax: Any = lazy.lax
 
 
 def cholesky(a: Any) -> Any:
@@ -111,7 +114,7 @@ def decomposed(
     function: Callable[..., Any], names: tuple[str, ...], e: Equation, *given: str
 ) -> list[str]:
     """A decomposition, whose parameters have these names."""
-    structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
+    structs = [lazy.jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
     parameters = {name: e.params[name] for name in names}
     return e.runner.call(e.g, partial(function, **parameters), structs, given)
 
