@@ -161,10 +161,10 @@ def inverse_erf(e: Equation, x: str) -> str:
 
 def next_after(e: Equation, x: str, y: str) -> str:
     """The next float on the way to another one, where both are known."""
-    known = [e.g.model.values.get(one) for one in (x, y)]
-    if known[0] is None or known[1] is None:
+    number, towards = (e.g.model.values.get(one) for one in (x, y))
+    if number is None or towards is None:
         raise e.refuse("of what only a run knows")
-    return e.g.constant(np.nextafter(*known), e.dtype)
+    return e.g.constant(np.nextafter(number, towards), e.dtype)
 
 
 def angle(e: Equation, y: str, x: str) -> str:
