@@ -35,6 +35,21 @@ ROLES = {
     "rms_norm": ["scale"],
 }
 """The order in which documentation says them; `w` and `b` for the rest."""
+BLOCKS = {
+    "multi_head_attention",
+    "transformer_decoder_layer",
+    "transformer_encoder_layer",
+}
+"""Layers that are made of layers: plain blocks, which `br.shared` calls again."""
+WITHOUT = {
+    "AttentionCache",
+    "attention_cache",
+    "dropout",
+    "positional_encoding",
+    "rotary_embedding",
+    "scaled_dot_product_attention",
+}
+"""What has no parameters."""
 by_layer = pytest.mark.parametrize("layer", LAYERS)
 
 
@@ -47,7 +62,7 @@ def roles_of(layer: str) -> list[str]:
 
 
 def test_every_layer_with_parameters_is_tested_here() -> None:
-    assert {*LAYERS, "dropout"} == {*layers.__all__}
+    assert {*LAYERS, *BLOCKS, *WITHOUT} == {*layers.__all__}
 
 
 @by_layer

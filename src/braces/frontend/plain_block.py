@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any
 
+from braces.builder.append import as_var
 from braces.builder.source import says_where, user_line, user_source
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var
+from braces.builder.var import Var, shown
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.frontend.construct import SubBlock, located
 from braces.frontend.recall import Recall
+from braces.frontend.tree import values
 from braces.ir.names import check_name
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView
@@ -230,6 +232,20 @@ def check_block_name(name: str) -> str:
             fix="Write one `with br.block(...)` inside the other; slashes come from nesting.",
         )
     return check_name(name)
+
+
+def composed(name: str, build: Callable[[], Any]) -> Any:
+    """What `build` builds, as a plain block of this name: a layer that is made of layers.
+
+    Args:
+        name: Of the block; one that is taken gets a number.
+        build: Gives variables, which may be nested; those made in it are outputs of the block.
+    """
+    with block(check_block_name(name)) as made:
+        given = build()
+        inside = (shown(as_var(end)) for end in values(given))
+        made.add_output(*(end for end in inside if end.table is made.table))
+    return given
 
 
 @says_where
