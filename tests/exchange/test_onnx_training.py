@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import pytest
 from onnx_cases import cases, outcome
+
+import braces as br
+from braces.exchange.onnx_in.importer import UPDATES
 
 pytestmark = pytest.mark.unoptimized
 
@@ -20,3 +25,16 @@ def test_a_step_of_an_optimizer_gives_what_onnx_says(name: str, mode: str) -> No
 @pytest.mark.parametrize("name", MAPS)
 def test_elements_of_a_sequence_have_sizes_of_their_own(name: str, mode: str) -> None:
     assert outcome(cases()[name], mode) is None
+
+
+def test_what_moves_cannot_be_a_constant_that_decides_sizes() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,3] x, int64[N] s) => (float[K] y, int64[N] s_next) <int64[1] s = {6}> {
+            y = Reshape(x, s)
+            s_next = Identity(s)
+        }
+    """)
+    onnx.helper.set_model_props(model, {UPDATES: '{"s": "s_next"}'})
+    with pytest.raises(br.ProgramError, match="`s` has a next value in each run, and is a"):
+        br.from_onnx(model, inputs={"s": np.array([6])})

@@ -89,12 +89,12 @@ def _gamma_density(a: Any, x: Any) -> Any:
     return jnp.exp(jax_special.xlogy(a - 1, x) - x - lax.lgamma(a))
 
 
-def _below_over_density(a: Any, x: Any) -> Any:
+def below_over_density(a: Any, x: Any) -> Any:
     """https://dlmf.nist.gov/8.11.E4."""
     return x / a * summed(lambda k: x / (a + k), x)
 
 
-def _above_over_density(a: Any, x: Any) -> Any:
+def above_over_density(a: Any, x: Any) -> Any:
     """https://dlmf.nist.gov/8.9.E2, which is short where x is large."""
 
     def fraction(more: float) -> Any:
@@ -115,7 +115,7 @@ def _sample_slope(a: Any, x: Any) -> Any:
     tilt = jnp.where(x > 0, jnp.log(x), 0) - lax.digamma(a)
     below, above = (
         part(a, x) * tilt + differentiated(part, 1, 0)(a, x)
-        for part, x in zip((_below_over_density, _above_over_density), at, strict=True)
+        for part, x in zip((below_over_density, above_over_density), at, strict=True)
     )
     known = (a > 0) & (x >= 0)
     return jnp.where(known, jnp.where(left, -below, above), jnp.nan)
@@ -253,7 +253,7 @@ def _beta_terms(a: Any, b: Any, x: Any, k: Any) -> tuple[Any, Any]:
     return jnp.where(k % 2 == 1, odd, even), jnp.ones_like(x)
 
 
-def _beta_below(a: Any, b: Any, x: Any) -> Any:
+def beta_part_below(a: Any, b: Any, x: Any) -> Any:
     """As JAX's, of numbers inside; the fraction is short on one side of the mean."""
     left = x < (a + 1) / (a + b + 2)
     first, other = jnp.where(left, a, b), jnp.where(left, b, a)
@@ -269,7 +269,7 @@ def _beta_below(a: Any, b: Any, x: Any) -> Any:
 
 def _beta_slopes(by_a: int, by_b: int) -> Kernel:
     """By parameters; what is certain, is so whatever they are."""
-    inner = differentiated(_beta_below, by_a, by_b, 0)
+    inner = differentiated(beta_part_below, by_a, by_b, 0)
 
     def slope(a: Any, b: Any, x: Any) -> Any:
         inside = (x > 0) & (x < 1)

@@ -164,7 +164,11 @@ def _move(reader: Reader, names: Names) -> None:
     """Make outputs that are next values of persistable variables their updates."""
     for name, output in reader.updates.items():
         before, after = names.value(name), reader.lift(names.value(output))
-        assert isinstance(before, Var), "what has a next value is a variable"
+        if not isinstance(before, Var):
+            raise ProgramError(
+                f"`{name}` has a next value in each run, and is a constant here.",
+                fix=f"Leave {name!r:.60} out of inputs=.",
+            )
         reader.program.update(before, after)
 
 

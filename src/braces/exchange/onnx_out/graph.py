@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from braces.dims import Call, Dim, Shape, Size
-from braces.dtypes import INT64, DType, ListType, TensorType, Type, is_narrow
+from braces.dtypes import INT64, DType, ListType, TensorType, Type, is_float, is_narrow
 from braces.errors import DTypeError, ShapeError
 from braces.exchange.onnx_out.missing import COMPLEX
 from braces.lazy import onnx
@@ -189,7 +189,17 @@ class Graph:
 
     def op(self, kind: str, *inputs: str, **attrs: Any) -> str:
         """Add a node that gives one value; what it is called."""
+        if kind == "Div" and self._is_one(inputs[0]):
+            kind, inputs = "Reciprocal", inputs[1:]
         return self.several(kind, *inputs, count=1, **attrs)[0]
+
+    def _is_one(self, name: str) -> bool:
+        """Whether this is 1.0; ONNX Runtime loses values where it fuses what divides that.
+
+        It takes 1 / x * y for y / x, also where y is not computed yet.
+        """
+        value = self.model.values.get(name)
+        return value is not None and value.shape == () and is_float(value.dtype) and value == 1
 
     def several(self, kind: str, *inputs: str, count: int, **attrs: Any) -> list[str]:
         """Add a node that gives several values."""

@@ -13,6 +13,7 @@ from braces.exchange.onnx_out.primitives.gathering import GATHERING
 from braces.exchange.onnx_out.primitives.matrices import MATRICES
 from braces.exchange.onnx_out.primitives.reductions import REDUCTIONS
 from braces.exchange.onnx_out.primitives.shapes import SHAPES
+from braces.exchange.onnx_out.primitives.special import SPECIAL
 from braces.exchange.onnx_out.primitives.windows import WINDOWS
 
 PRIMITIVES: Mapping[str, Rule] = {
@@ -24,5 +25,6 @@ PRIMITIVES: Mapping[str, Rule] = {
     **MATRICES,
     **REDUCTIONS,
     **SHAPES,
+    **SPECIAL,
     **WINDOWS,
 }

@@ -15,7 +15,7 @@ from braces.exchange.onnx_out.equation import Equation, Rule
 SAME: Mapping[str, str] = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "add_any": "Add",
     "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil",
-    "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "cos": "Cos", "cosh": "Cosh", "exp": "Exp", "floor": "Floor",
     "log": "Log", "logistic": "Sigmoid", "mul": "Mul", "pow": "Pow", "sign": "Sign",
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
@@ -24,14 +24,6 @@ SAME: Mapping[str, str] = {
 COMPARISONS: Mapping[str, str] = {
     "eq": "Equal", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less",
 }  # fmt: skip
-
-INVERSE_ERF = (
-    (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-     -0.00125372503, -0.00417768164, 0.246640727, 1.50140941),
-    (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-     -0.0076224613, 0.00943887047, 1.00167406, 2.83297682),
-)  # fmt: skip
-"""Giles' polynomials for the inverse of erf in float32, near the middle and in the tails."""
 
 
 def same(kind: str, e: Equation, *values: str) -> str:
@@ -132,33 +124,6 @@ def log_plus_one(e: Equation, x: str) -> str:
     return _near_zero(e, x, _unless(e, u, one, x, near), log)
 
 
-def erf_complement(e: Equation, x: str) -> str:
-    """1 - erf(x)."""
-    return e.same("Sub", e.scalar(1), e.same("Erf", x))
-
-
-def inverse_erf(e: Equation, x: str) -> str:
-    """The inverse of erf, by polynomials for float32."""
-    if e.dtype == FLOAT64:
-        raise e.refuse("in float64")
-    one, g = e.scalar(1), e.g
-    w = e.same(
-        "Neg", e.same("Log", e.same("Mul", e.same("Sub", one, x), e.same("Add", one, x)))
-    )
-    central = e.same("Sub", w, e.scalar(2.5))
-    outer = e.same("Sub", e.same("Sqrt", e.same("Max", w, e.scalar(0))), e.scalar(3))
-    values = list[str]()
-    for coefficients, at in zip(INVERSE_ERF, (central, outer), strict=True):
-        total = e.scalar(coefficients[0])
-        for coefficient in coefficients[1:]:
-            total = e.same("Add", e.same("Mul", total, at), e.scalar(coefficient))
-        values.append(total)
-    middle = widths.asked(g, "Less", w, e.scalar(5), dtype=e.dtype)
-    found = e.same("Mul", widths.chosen(g, middle, values[0], values[1], e.dtype), x)
-    edge = widths.asked(g, "Equal", e.same("Abs", x), one, dtype=e.dtype)
-    return widths.chosen(g, edge, e.same("Mul", x, e.scalar(math.inf)), found, e.dtype)
-
-
 def next_after(e: Equation, x: str, y: str) -> str:
     """The next float on the way to another one, where both are known."""
     number, towards = (e.g.model.values.get(one) for one in (x, y))
@@ -240,8 +205,6 @@ ARITHMETIC: Mapping[str, Rule] = {
     "copy": unchanged,
     "dim_as_value": size,
     "div": divided,
-    "erf_inv": inverse_erf,
-    "erfc": erf_complement,
     "exp2": power_of_two,
     "expm1": exp_minus_one,
     "integer_pow": power,
