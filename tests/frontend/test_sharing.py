@@ -24,19 +24,28 @@ LAYERS: dict[str, tuple[list[int], Layer]] = {
     "embedding": (VECTORS, lambda x, **given: br.embedding(_ids(x), [7, 3], **given)),
     "fc": (VECTORS, lambda x, **given: br.fc(x, 3, **given)),
     "group_norm": (IMAGES, lambda x, **given: br.group_norm(x, 2, **given)),
+    "gru_cell": (VECTORS, lambda x, **given: br.gru_cell(x, br.sin(x), **given)),
     "layer_norm": (VECTORS, lambda x, **given: br.layer_norm(x, **given)),
+    "lstm_cell": (VECTORS, lambda x, **given: br.lstm_cell(x, [br.sin(x), x], **given)[0]),
     "rms_norm": (VECTORS, lambda x, **given: br.rms_norm(x, **given)),
+    "simple_rnn_cell": (VECTORS, lambda x, **given: br.simple_rnn_cell(x, br.sin(x), **given)),
 }
 ROLES = {
     "batch_norm": ["scale", "bias", "mean", "var"],
     "embedding": ["w"],
     "group_norm": ["scale", "bias"],
+    "gru_cell": ["w", "u", "b", "b_reset"],
     "layer_norm": ["scale", "bias"],
+    "lstm_cell": ["w", "u", "b"],
     "rms_norm": ["scale"],
+    "simple_rnn_cell": ["w", "u", "b"],
 }
 """The order in which documentation says them; `w` and `b` for the rest."""
 BLOCKS = {
+    "gru",
+    "lstm",
     "multi_head_attention",
+    "simple_rnn",
     "transformer_decoder_layer",
     "transformer_encoder_layer",
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.frontend import functions as ops
-from braces.frontend.rnn import create_rnn
+from braces.frontend.cells import run_cell as run_steps
 
 Function = Callable[[Var], Var]
 
@@ -147,18 +147,9 @@ def run_memories(
     collected: int = 1,
 ) -> tuple[list[Var], list[Var]]:
     """A loop over the first axis of the input: of the first memories all, and the last ones."""
-    options: Mapping[str, Any] = {} if lengths is None else {"lengths": lengths}
-    rnn = create_rnn(reverse=back, **options)
-    with rnn.stepnet() as net:
-        given = net.add_input(x)
-        memories = [net.add_memory(init=value) for value in start]
-        after = step(cell, given, memories)
-        for memory, value in zip(memories, after, strict=True):
-            memory.update(value)
-        net.add_output(*after[:collected])
-    made = rnn()
-    rows = [made] if isinstance(made, Var) else list(made)
-    return rows, [rnn.final(memory) for memory in memories]
+    return run_steps(
+        partial(step, cell), x, start, back=back, lengths=lengths, collected=collected
+    )
 
 
 def zeros(like: Var, batch: Size, size: int) -> Var:

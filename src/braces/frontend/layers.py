@@ -31,6 +31,8 @@ from braces.frontend.linear_layers import embedding, fc
 from braces.frontend.norm_layers import batch_norm, group_norm, layer_norm, rms_norm
 from braces.frontend.positions import positional_encoding, rotary_embedding
 from braces.frontend.random import dropout
+from braces.frontend.recurrent import gru, lstm, simple_rnn
+from braces.frontend.recurrent_cells import gru_cell, lstm_cell, simple_rnn_cell
 from braces.frontend.transformer import transformer_decoder_layer, transformer_encoder_layer
 
 __all__ = [
@@ -44,12 +46,18 @@ __all__ = [
     "embedding",
     "fc",
     "group_norm",
+    "gru",
+    "gru_cell",
     "layer_norm",
+    "lstm",
+    "lstm_cell",
     "multi_head_attention",
     "positional_encoding",
     "rms_norm",
     "rotary_embedding",
     "scaled_dot_product_attention",
+    "simple_rnn",
+    "simple_rnn_cell",
     "transformer_decoder_layer",
     "transformer_encoder_layer",
 ]

@@ -326,11 +326,16 @@ def create_rnn(
     """
     if steps is not None:
         steps = as_steps(steps)
-    rows = None if lengths is None else _lengths(lengths)
+    rows = None if lengths is None else check_lengths(lengths)
     return Rnn(reverse, steps, rows, checkpoint_every)
 
 
-def _lengths(given: Any) -> Var:
+def check_lengths(given: Any) -> Var:
+    """How many steps each row has.
+
+    Raises:
+        ShapeError: It is no integer vector.
+    """
     var = as_var(given)
     if not is_integer(var.dtype) or var.ndim != 1:
         raise located(
