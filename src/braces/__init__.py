@@ -40,6 +40,7 @@ from braces.exchange.paddle_in.importer import from_paddle as from_paddle
 from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
 from braces.exchange.torch_in.importer import from_torch as from_torch
 from braces.frontend import (
+    decoding as decoding,
     init as init,
     layers as layers,
     optimizer as optimizer,

@@ -149,7 +149,7 @@ complex64, complex128 = SHORT_NAMES["c64"], SHORT_NAMES["c128"]
 
 # ---- what is there, and what is not ----------------------------------------------------------
 
-MODULES = ("dtypes", "errors", "init", "layers", "optimizer", "passes", "random")
+MODULES = ("decoding", "dtypes", "errors", "init", "layers", "optimizer", "passes", "random")
 """The modules that users see; the others are how it is done."""
 
 SECOND = (*UNLISTED, "Variable")
