@@ -119,7 +119,9 @@ grad br.gradients(targets, inputs)
 greater_than br.greater(x, y), or x > y
 gt br.greater(x, y), or x > y
 half br.float16
+hardshrink br.hard_shrink(x)
 hardsigmoid br.hard_sigmoid(x)
+hardswish br.hard_swish(x)
 hardtanh br.hard_tanh(x)
 hessian br.gradients of br.gradients
 hstack br.concat(xs, axis=1)
@@ -149,7 +151,7 @@ linear br.fc(x, size)
 load br.load_model(path), or br.load_parameters(scope, path)
 load_inference_model br.load_model(path)
 log10 br.log(x) / math.log(10)
-logsigmoid -br.softplus(-x)
+logsigmoid br.log_sigmoid(x)
 long br.int64
 lookup_table br.embedding(ids, table)
 lp_pool br.lp_pool2d(x, window)

@@ -124,3 +124,21 @@ def test_what_does_not_fit_is_refused(error: Any, message: str, build: Any) -> N
         build()
     assert "given:" in str(caught.value)
     assert "test_elementwise.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("hard_shrink", {"threshold": -1.0}, "threshold=-1.0, which is below 0"),
+        ("softshrink", {"threshold": float("nan")}, "threshold=nan, which is below 0"),
+        ("celu", {"alpha": 0.0}, "divides by alpha, which is 0"),
+    ],
+)
+def test_what_shrinks_and_bends_by_nonsense_is_refused(
+    name: str, options: dict[str, float], said: str
+) -> None:
+    with Program():
+        x = data("x", [3])
+        with pytest.raises(ProgramError, match=said) as told:
+            one(name, x, **options)
+    assert name in str(told.value)

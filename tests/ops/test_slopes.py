@@ -88,6 +88,10 @@ TABLE: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
     ("relu", (0.0,), (0,)),
     ("relu6", (6.0,), (0,)),
     ("hard_tanh", (1.0,), (0,)),
+    ("hard_shrink", (0.5,), (0,)),
+    ("softshrink", (-0.5,), (0,)),
+    ("celu", (-50.0,), (math.exp(-50),)),
+    ("celu", (800.0,), (1,)),
     ("maximum", (1.0, 1.0), (0.5, 0.5)),
     ("clip", (1.0,), (1,)),
 ]

@@ -1,4 +1,4 @@
-"""References of `braces.ops.activation`, from the formulas of their sources."""
+"""References of `braces.ops.activation` and `shrinkage`, from the formulas of their sources."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ def leaky_relu(x: Array, negative_slope: float) -> Array:
     return np.where(x >= 0, x, negative_slope * x).astype(x.dtype)
 
 
+def celu(x: Array, alpha: float) -> Array:
+    x = floating(x)
+    return np.where(x > 0, x, alpha * np.expm1(x / alpha)).astype(x.dtype)
+
+
+def shrunk(x: Array, threshold: float, by: float) -> Array:
+    x = floating(x)
+    return np.where(np.abs(x) > threshold, x - np.sign(x) * by, 0).astype(x.dtype)
+
+
 def glu(x: Array, axis: int) -> Array:
     a, b = np.split(floating(x), 2, axis=axis)
     return a / (1 + np.exp(-b))
@@ -55,4 +65,10 @@ REFERENCES = {
     "softplus": Reference(real(lambda x: np.log1p(np.exp(x)))),
     "softsign": Reference(real(lambda x: x / (1 + np.abs(x)))),
     "glu": Reference(glu),
+    "celu": Reference(celu),
+    "hard_shrink": Reference(lambda x, threshold: shrunk(x, threshold, 0)),
+    "softshrink": Reference(lambda x, threshold: shrunk(x, threshold, threshold)),
+    "tanhshrink": Reference(real(lambda x: x - np.tanh(x))),
+    "hard_swish": Reference(real(lambda x: x * np.clip(x + 3, 0, 6) / 6), inputs={"x": wide}),
+    "log_sigmoid": Reference(real(lambda x: -np.log1p(np.exp(-x)))),
 }
