@@ -70,6 +70,35 @@ def recurrent(torch: Any, kind: str, make: Any) -> Iterator[tuple[str, Any]]:
         yield f"{kind}.parameter.{name}.grad", value
 
 
+CTC_LOGIT_LENGTHS = np.array([5, 5, 2, 1, 0, 3, 4, 0], "int32")
+CTC_LABEL_LENGTHS = np.array([3, 0, 2, 1, 0, 2, 3, 1], "int32")
+CTC_LABELS = np.array(
+    [[1, 1, 2], [9, 9, 9], [2, 2, 9], [1, 9, 9], [9, 9, 9], [1, 1, 9], [1, 2, 1], [2, 9, 9]],
+    "int32",
+)
+
+
+def ctc(torch: Any) -> Iterator[tuple[str, Any]]:
+    """Rows of all kinds: repeated labels, none, no steps, and some that have no path."""
+    x = torch.randn(5, len(CTC_LABELS), 4, dtype=torch.float64, requires_grad=True)
+    yield "ctc.x", x.detach().numpy()
+    yield "ctc.labels", CTC_LABELS
+    yield "ctc.logit_lengths", CTC_LOGIT_LENGTHS
+    yield "ctc.label_lengths", CTC_LABEL_LENGTHS
+    for blank in (0, 3):
+        lengths = torch.tensor(CTC_LOGIT_LENGTHS), torch.tensor(CTC_LABEL_LENGTHS)
+        for reduction in ("none", "mean"):
+            loss = torch.nn.functional.ctc_loss(
+                *(x.log_softmax(-1), torch.tensor(CTC_LABELS), *lengths),
+                blank=blank,
+                reduction=reduction,
+                zero_infinity=reduction == "mean",
+            )
+            yield f"ctc.{reduction}.{blank}", loss.detach().numpy()
+        (slope,) = torch.autograd.grad(loss, [x])
+        yield f"ctc.mean.{blank}.grad", slope.numpy()
+
+
 def main() -> None:
     """Write the file."""
     import torch
@@ -79,6 +108,7 @@ def main() -> None:
     arrays = {"lengths": LENGTHS}
     for kind, make in kinds.items():
         arrays.update(recurrent(torch, kind, make))
+    arrays.update(ctc(torch))
     np.savez_compressed(FILE, **arrays)
 
 

@@ -53,6 +53,8 @@ BLOCKS = {
 WITHOUT = {
     "AttentionCache",
     "attention_cache",
+    "ctc_greedy_decode",
+    "ctc_loss",
     "dropout",
     "positional_encoding",
     "rotary_embedding",

@@ -16,10 +16,9 @@ from braces.builder.append import as_var, one
 from braces.builder.program import current_program
 from braces.builder.var import Var
 from braces.dims import Shape
-from braces.dtypes import DType, is_float
+from braces.dtypes import DType
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops, init as initializers
-from braces.frontend.guard import operand
 from braces.frontend.init import Initializer
 from braces.frontend.parameters import (
     Activation,
@@ -108,22 +107,6 @@ class Inits:
     w: Initializer | Any = None
     u: Initializer | Any = None
     b: Initializer | Any = None
-
-
-def check_input(what: str, x: Any) -> Var:
-    """The input of a recurrent layer or cell.
-
-    Raises:
-        DTypeError: It is not made of floats.
-    """
-    var = operand(x, what)
-    if not is_float(var.dtype):
-        raise DTypeError(
-            f"{what} takes floats, not {var.dtype}.",
-            given=f"{var.name}: {var.type}",
-            fix="Use br.cast, or br.embedding for ids.",
-        )
-    return var
 
 
 def check_memory(what: str, role: str, value: Any, shape: Shape, dtype: DType) -> Var:

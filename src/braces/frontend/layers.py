@@ -26,6 +26,7 @@ from braces.frontend.attention_layers import (
     multi_head_attention,
 )
 from braces.frontend.conv_layers import conv1d, conv2d, conv3d
+from braces.frontend.ctc import ctc_greedy_decode, ctc_loss
 from braces.frontend.guard import missing_from
 from braces.frontend.linear_layers import embedding, fc
 from braces.frontend.norm_layers import batch_norm, group_norm, layer_norm, rms_norm
@@ -42,6 +43,8 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "ctc_greedy_decode",
+    "ctc_loss",
     "dropout",
     "embedding",
     "fc",

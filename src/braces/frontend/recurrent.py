@@ -14,10 +14,9 @@ from functools import partial
 from typing import Any
 
 from braces.builder.append import one
-from braces.builder.program import current_program
 from braces.builder.var import Var
 from braces.dims import Shape
-from braces.errors import ProgramError, ShapeError
+from braces.errors import ProgramError
 from braces.frontend import functions as ops
 from braces.frontend.cells import (
     GRU,
@@ -26,7 +25,6 @@ from braces.frontend.cells import (
     Inits,
     Kind,
     Step,
-    check_input,
     check_state,
     gru_step,
     lstm_step,
@@ -40,8 +38,7 @@ from braces.frontend.parameters import Activation, Parameters, Weight, to_make
 from braces.frontend.plain_block import composed
 from braces.frontend.random import dropout as drop
 from braces.frontend.recurrent_cells import gru_weights
-from braces.frontend.rnn import check_lengths
-from braces.ops.rules import axis_index
+from braces.frontend.sequences import check_floats, row_lengths, steps_axis
 
 Arithmetic = Callable[..., Sequence[Var]]
 
@@ -82,10 +79,10 @@ class Stack:
         """The outputs and the state after the last step, in a block."""
         what = self.kind.name
         self._check(what)
-        x = check_input(what, x)
-        at = _steps_axis(what, x, axis)
+        x = check_floats(what, x)
+        at = steps_axis(what, x, axis)
         rows = (*x.shape[:at], *x.shape[at + 1 : -1])
-        counted = None if lengths is None else _lengths(what, x, rows, lengths)
+        counted = None if lengths is None else row_lengths(what, x, rows, lengths)
 
         def build() -> tuple[Var, list[Var]]:
             starts = self._starts(state, rows, x)
@@ -138,39 +135,6 @@ class Stack:
     def _joined(self, ends: list[Var]) -> Var:
         """One memory of all cells after the last step."""
         return ends[0] if len(ends) == 1 else ops.stack(ends, axis=0)
-
-
-def _steps_axis(what: str, x: Var, axis: int) -> int:
-    """Which axis has the steps.
-
-    Raises:
-        ShapeError: There is none, or it is that of the features.
-    """
-    at = axis_index(axis, len(x.shape), what)
-    if at == len(x.shape) - 1:
-        raise ShapeError(
-            f"{what} needs an axis of steps before that of the features, the last one.",
-            given=f"{x.name}: {x.type}   axis={axis}",
-            fix="Give [rows, steps, features], or [steps, rows, features] and axis=0.",
-        )
-    return at
-
-
-def _lengths(what: str, x: Var, rows: Shape, given: Any) -> Var:
-    """How many steps each row has.
-
-    Raises:
-        ShapeError: There are no rows, or others.
-    """
-    lengths = check_lengths(given)
-    unify = current_program().current.unifier.unify
-    if not rows or unify(rows[0], lengths.shape[0]) is None:
-        raise ShapeError(
-            f"{what} needs lengths= with an entry for each row of its input.",
-            given=f"{x.name}: {x.type}   lengths={lengths.name}: {lengths.type}",
-            fix="Rows are the first axis of the input that is not axis=, that of the steps.",
-        )
-    return lengths
 
 
 # ---- layers ----------------------------------------------------------------------------------

@@ -25,7 +25,6 @@ from braces.frontend.cells import (
     Inits,
     Kind,
     as_list,
-    check_input,
     check_state,
     gru_step,
     lstm_step,
@@ -42,6 +41,7 @@ from braces.frontend.parameters import (
     is_given,
     to_make,
 )
+from braces.frontend.sequences import check_floats
 
 
 def _cell(
@@ -55,7 +55,7 @@ def _cell(
 ) -> tuple[Var, list[Var], list[Var | None], str]:
     """The input, the memories, the weights and the name of a cell that is written by itself."""
     what = f"{kind.name}_cell"
-    x = check_input(what, x)
+    x = check_floats(what, x)
     several = as_list(state) if len(kind.memories) > 1 else []
     size = fixed_size(as_var(several[0] if several else state, x.dtype), -1, what)
     memories = check_state(what, kind, state, (*x.shape[:-1], size), x.dtype)
