@@ -9,6 +9,7 @@ from braces.lazy import jax, jnp
 from braces.ops.functions import UNARY
 from braces.ops.precision import in_float32
 from braces.ops.rules import floating, real_function
+from braces.ops.slopes import forward_as_backward
 
 WITH_THRESHOLD = (*UNARY, "x=f32[5] threshold=1.0")
 
@@ -178,3 +179,6 @@ def celu_vjp(x: Tensor, out_grad: Tensor, *, alpha: float = 1.0) -> Tensor:
     """The cotangent, times `e^(x / alpha)` below zero, where `out / alpha + 1` would cancel."""
     below = jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x) / alpha)
     return jnp.where(x > 0, out_grad, out_grad * below)
+
+
+forward_as_backward(celu, tanhshrink)
