@@ -4,6 +4,7 @@
     exe = br.Executor(passes=br.passes.default.without("batch"))
     mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
     small = br.passes.eliminate(prog)            # a new program
+    exe = br.Executor(passes=(br.passes.mixed_precision("bfloat16"), *br.passes.default))
     cut = br.passes.segments(16)(prog)           # some are made with what they need to know
     sloped = br.passes.gradients("loss", ["w", "b"])(prog)   # gives w_grad and b_grad as well
     print(prog.explain())                        # what each pass did, or why not
@@ -38,6 +39,7 @@ from braces.passes.catalogue import (
 )
 from braces.passes.differentiate import gradients, jvp
 from braces.passes.lengths import lengths
+from braces.passes.mixed_precision import mixed_precision
 from braces.passes.pipeline import Pass, note
 from braces.passes.segments import segments
 
@@ -59,6 +61,7 @@ __all__ = [
     "lengths",
     "mask_rows",
     "merge",
+    "mixed_precision",
     "note",
     "open_steps",
     "prune",

@@ -18,6 +18,7 @@ from braces.passes.layout import LAYOUT
 from braces.passes.lengths import lengths
 from braces.passes.mask_rows import MASK_ROWS
 from braces.passes.merge import MERGE
+from braces.passes.mixed_precision import mixed_precision
 from braces.passes.pipeline import Pass, Passes
 from braces.passes.prune import PRUNE
 from braces.passes.recompute import RECOMPUTE
@@ -79,6 +80,7 @@ MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,
     "jvp": jvp_of,
     "lengths": lengths,
+    "mixed_precision": mixed_precision,
     "segments": segments,
 }
 """What makes passes that need words, by name."""
@@ -87,6 +89,7 @@ WORDS = {
     "gradients": "TARGET,INPUT,...",
     "jvp": "TARGET,INPUT,TANGENT,...",
     "lengths": "LENGTHS,LOOP,...",
+    "mixed_precision": "DTYPE",
     "segments": "TRIPS,LOOP,...",
 }
 """The words that each needs, as in `segments:16`."""
