@@ -18,6 +18,7 @@ Layer = Callable[..., Any]
 IMAGES, VECTORS = [4, 2, 5, 5], [4, 6]
 LAYERS: dict[str, tuple[list[int], Layer]] = {
     "batch_norm": (VECTORS, lambda x, **given: br.batch_norm(x, **given)),
+    "conditional_random_field": (VECTORS, lambda x, **given: _tagged(x, **given)),
     "conv1d": ([4, 2, 5], lambda x, **given: br.conv1d(x, 3, 2, **given)),
     "conv2d": (IMAGES, lambda x, **given: br.conv2d(x, 3, 2, **given)),
     "conv3d": ([4, 2, 5, 5, 5], lambda x, **given: br.conv3d(x, 3, 2, **given)),
@@ -29,9 +30,11 @@ LAYERS: dict[str, tuple[list[int], Layer]] = {
     "lstm_cell": (VECTORS, lambda x, **given: br.lstm_cell(x, [br.sin(x), x], **given)[0]),
     "rms_norm": (VECTORS, lambda x, **given: br.rms_norm(x, **given)),
     "simple_rnn_cell": (VECTORS, lambda x, **given: br.simple_rnn_cell(x, br.sin(x), **given)),
+    "viterbi": (VECTORS, lambda x, **given: br.viterbi(_scores(x), **given)[1]),
 }
 ROLES = {
     "batch_norm": ["scale", "bias", "mean", "var"],
+    "conditional_random_field": ["transitions", "start", "end"],
     "embedding": ["w"],
     "group_norm": ["scale", "bias"],
     "gru_cell": ["w", "u", "b", "b_reset"],
@@ -39,6 +42,7 @@ ROLES = {
     "lstm_cell": ["w", "u", "b"],
     "rms_norm": ["scale"],
     "simple_rnn_cell": ["w", "u", "b"],
+    "viterbi": ["transitions", "start", "end"],
 }
 """The order in which documentation says them; `w` and `b` for the rest."""
 BLOCKS = {
@@ -66,6 +70,15 @@ by_layer = pytest.mark.parametrize("layer", LAYERS)
 
 def _ids(x: Any) -> Any:
     return br.cast(br.abs(x) * 2.0, "int32") % 7
+
+
+def _scores(x: Any) -> Any:
+    return br.reshape(x, [4, 2, 3])
+
+
+def _tagged(x: Any, **given: Any) -> Any:
+    labels = br.argmin(_scores(x), axis=-1)
+    return br.conditional_random_field(_scores(x), labels, **given)
 
 
 def roles_of(layer: str) -> list[str]:

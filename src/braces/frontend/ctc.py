@@ -129,7 +129,7 @@ def ctc_loss(
         f32[batch]
     """
     what = "ctc_loss"
-    x, at = scores(what, logits, axis)
+    x, at = scores(what, logits, axis, "classes")
     _check_blank(what, x, blank)
     check_reduction(what, reduction)
     rows = (x.shape[1 - at],)
@@ -186,7 +186,7 @@ def ctc_greedy_decode(
         i32[batch,t] i32[batch]
     """
     what = "ctc_greedy_decode"
-    x, at = scores(what, logits, axis)
+    x, at = scores(what, logits, axis, "classes")
     _check_blank(what, x, blank)
     rows = (x.shape[1 - at],)
     steps = None if logit_lengths is None else row_lengths(what, x, rows, logit_lengths)

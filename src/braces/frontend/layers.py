@@ -32,6 +32,7 @@ from braces.frontend.linear_layers import embedding, fc
 from braces.frontend.norm_layers import batch_norm, group_norm, layer_norm, rms_norm
 from braces.frontend.positions import positional_encoding, rotary_embedding
 from braces.frontend.random import dropout
+from braces.frontend.random_fields import conditional_random_field, viterbi
 from braces.frontend.recurrent import gru, lstm, simple_rnn
 from braces.frontend.recurrent_cells import gru_cell, lstm_cell, simple_rnn_cell
 from braces.frontend.transformer import transformer_decoder_layer, transformer_encoder_layer
@@ -40,6 +41,7 @@ __all__ = [
     "AttentionCache",
     "attention_cache",
     "batch_norm",
+    "conditional_random_field",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -63,6 +65,7 @@ __all__ = [
     "simple_rnn_cell",
     "transformer_decoder_layer",
     "transformer_encoder_layer",
+    "viterbi",
 ]
 
 if not TYPE_CHECKING:

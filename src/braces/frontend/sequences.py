@@ -73,8 +73,8 @@ def row_lengths(what: str, x: Var, rows: tuple[Size, ...], given: Any) -> Var:
     return lengths
 
 
-def scores(what: str, x: Any, axis: int) -> tuple[Var, int]:
-    """Scores of classes, [rows, steps, classes], and which axis has the steps.
+def scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
+    """Scores of classes, or of tags: [rows, steps, classes], and which axis has the steps.
 
     Raises:
         ShapeError: There are other axes.
@@ -82,7 +82,7 @@ def scores(what: str, x: Any, axis: int) -> tuple[Var, int]:
     var = check_floats(what, x)
     if var.ndim != 3:
         raise ShapeError(
-            f"{what} takes scores of rows, steps and classes.", given=f"{var.name}: {var.type}"
+            f"{what} takes scores of rows, steps and {each}.", given=f"{var.name}: {var.type}"
         )
     return var, steps_axis(what, var, axis)
 
