@@ -51,6 +51,7 @@ from braces.frontend.branches import (
     create_switch as create_switch,
 )
 from braces.frontend.called import call as call
+from braces.frontend.class_losses import *  # noqa: F403 - losses of classes
 from braces.frontend.custom_gradient import (
     create_custom_gradient as create_custom_gradient,
     custom_gradient as custom_gradient,
@@ -75,6 +76,7 @@ from braces.frontend.functions import (
 )
 from braces.frontend.layers import *  # noqa: F403 - each layer is a function of br
 from braces.frontend.lists import *  # noqa: F403 - lists of arrays
+from braces.frontend.losses import *  # noqa: F403 - losses of predictions beside targets
 from braces.frontend.plain_block import block as block
 from braces.frontend.rnn import create_rnn as create_rnn
 from braces.frontend.shared import shared as shared

@@ -31,7 +31,8 @@ avg_pool br.avg_pool2d(x, window)
 backward br.append_backward(loss)
 batchnorm1d br.batch_norm(x)
 batchnorm2d br.batch_norm(x)
-bce br.mean(br.sigmoid_binary_cross_entropy(logits, target))
+bce br.sigmoid_binary_cross_entropy(logits, target, reduction="mean")
+bce_with_logits br.sigmoid_binary_cross_entropy(logits, target)
 bernoulli br.random.bernoulli(shape, probability)
 binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 bitcast_convert_type br.bitcast(x, dtype)
@@ -50,6 +51,7 @@ clip_by_value br.optimizer.clip_by_value(max_delta)
 clone the variable itself: values never change
 compile br.Executor(): it compiles
 concatenate br.concat(xs, axis=0)
+contrastive_loss br.info_nce_loss(query, key)
 conv br.conv2d(x, 16, 3), or br.conv2d(x, weight)
 conv_to_input br.gradients(br.conv2d(x, weight), x)
 conv_to_weight br.gradients(br.conv2d(x, weight), weight)
@@ -74,6 +76,7 @@ dense br.fc(x, size)
 detach br.stop_gradient(x)
 device br.Executor(device="cpu:0")
 device_put br.Executor(device="gpu:0"): a run chooses
+dice br.dice_loss(prediction, target)
 diff x[1:] - x[:-1]
 div br.divide(x, y)
 double br.float64
@@ -97,9 +100,9 @@ fetch exe.run(prog, scope, fetch=[x])
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
 float br.float32
+floor_div br.floor_divide(x, y), or x // y
 flop_count prog.cost().operations
 flops prog.cost().operations
-floor_div br.floor_divide(x, y), or x // y
 fluid br: data, layers and control flow are in it
 fmax br.maximum(x, y)
 fmin br.minimum(x, y)
@@ -127,10 +130,10 @@ hessian br.gradients of br.gradients
 hstack br.concat(xs, axis=1)
 if_else br.create_if_else(predicate)
 ifelse br.create_if_else(predicate)
-iinfo numpy.iinfo(x.dtype)
-increment x + 1
 igamma br.gammainc(a, x)
 igammac br.gammaincc(a, x)
+iinfo numpy.iinfo(x.dtype)
+increment x + 1
 index_select br.take(x, indices, axis=0)
 instance_norm br.group_norm(x, groups) with as many groups as channels
 int br.int32, or br.int64
@@ -140,7 +143,8 @@ isclose br.abs(x - y) < tolerance
 isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
 jacobian br.gradients of each number, or br.jvp
 jit br.Executor(): it compiles
-l1_loss br.mean(br.absolute_error(prediction, target))
+kl_div br.kl_divergence(log_prediction, target)
+l1_loss br.absolute_error(prediction, target, reduction="mean")
 lax br.scan, br.cond and br.while_loop: they are in br itself
 lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
 lax_scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd(x, updates, indices)
@@ -165,7 +169,7 @@ max_unpool br.max_unpool2d(x, indices, shape)
 meshgrid br.expand_dims(x, axis): operators broadcast
 mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
-mse_loss br.mean(br.squared_error(prediction, target))
+mse_loss br.squared_error(prediction, target, reduction="mean")
 mul br.multiply(x, y), or br.matmul for a product of matrices
 multinomial br.random.categorical(logits)
 name_scope with br.block(name)
@@ -173,7 +177,6 @@ ndim x.ndim
 ne br.not_equal(x, y), or x != y
 neg br.negative(x), or -x
 next_count a memory of a loop, or br.state for what outlives a run
-nll_loss br.softmax_cross_entropy(logits, labels)
 nn br.layers
 no_grad br.stop_gradient(x)
 normal br.random.normal(shape)
@@ -189,8 +192,8 @@ pmap br.Executor(): one program runs on one device
 polynomial_schedule br.optimizer.polynomial_schedule
 pool2d br.max_pool2d(x, window), or br.avg_pool2d
 positive the variable itself
-prelu br.where(x > 0.0, x, slope * x)
 prefetch exe.feeds(prog, batches), which makes feeds ready while runs compute
+prelu br.where(x > 0.0, x, slope * x)
 print a listener of exe.run, or fetch the variable
 program_guard with br.Program() as prog
 put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add
@@ -239,6 +242,7 @@ setitem_add br.scatter_add(x, indices, updates)
 sgd br.optimizer.sgd(learning_rate)
 shape x.shape
 sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+sigmoid_focal_loss br.focal_loss(logits, target)
 signbit x < 0.0
 softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
 square_error_cost br.squared_error(prediction, target)
@@ -250,6 +254,7 @@ swish br.silu(x)
 symboltable block.symbol_table
 tensor br.constant(value), or br.data for what a run feeds
 top_k br.topk(x, k)
+triplet_loss br.triplet_margin_loss(anchor, positive, negative)
 true_divide br.divide(x, y), or x / y
 unfold br.im2col(x, window)
 uniform br.random.uniform(shape)

@@ -97,6 +97,7 @@ def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
 @op(
     axes=labelled,
     dtypes=integer_labels,
+    function=False,
     operations=6,
     examples=(
         "logits=f32[2,3] labels=i32[2]",
@@ -157,6 +158,7 @@ def softmax_cross_entropy_vjp(
 @op(
     axes={"logits": LOWEST, "target": 0},
     dtypes=real_numbers,
+    function=False,
     operations=8,
     examples=(
         "logits=f32[2,3] target=f32[2,3]",
@@ -216,6 +218,7 @@ def softmax_cross_entropy_soft_vjp(
 @op(
     axes=paired,
     dtypes=real_numbers,
+    function=False,
     operations=8,
     examples=(
         "logits=f32[2,3] target=f32[2,3]",

@@ -40,6 +40,7 @@ def paired(types: Types, attrs: Attrs) -> AxisMap:
 @op(
     axes=paired,
     dtypes=real_numbers,
+    function=False,
     operations=2,
     examples=(*PAIRS, "prediction=i32[3] target=f32[3]"),
 )
@@ -83,7 +84,7 @@ def squared_error_gradient(g: Backward) -> dict[str, Var]:
     return _pull(g, (g["prediction"] - g["target"]) * 2)
 
 
-@op(axes=paired, dtypes=real_numbers, operations=2, examples=PAIRS)
+@op(axes=paired, dtypes=real_numbers, function=False, operations=2, examples=PAIRS)
 def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The absolute difference; its mean is the mean absolute error.
 
@@ -111,6 +112,7 @@ def absolute_error_gradient(g: Backward) -> dict[str, Var]:
 @op(
     axes=paired,
     dtypes=real_numbers,
+    function=False,
     operations=5,
     examples=(*PAIRS, "prediction=f64[b] target=f64[b] delta=0.5"),
 )
@@ -153,6 +155,7 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
 @op(
     axes={"log_prediction": 0, "target": 0},
     dtypes=real_numbers,
+    function=False,
     operations=5,
     examples=(
         "log_prediction=f32[2,3] target=f32[2,3]",

@@ -105,7 +105,7 @@ def with_logits(
 ) -> Var:  # fmt: skip
     """The cross-entropy of a sigmoid with probabilities."""
     if positive is None:
-        losses = ops.sigmoid_binary_cross_entropy(x, y)
+        losses = one("sigmoid_binary_cross_entropy", x, y)
     else:
         factor = 1.0 + (positive - 1.0) * y
         losses = (1.0 - y) * x + factor * ops.softplus(-x)
