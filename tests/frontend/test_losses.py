@@ -206,29 +206,48 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
 @pytest.mark.parametrize(
     ("build", "error", "what"),
     [
-        (lambda x, y: br.squared_error(x, x, reduction="max"), br.ProgramError, "'max'"),
-        (lambda x, y: br.nll_loss(x, x), br.DTypeError, "nll_loss needs integer labels"),
-        (lambda x, y: br.nll_loss(x, y, 0), br.ShapeError, "nll_loss needs a label for each"),
-        (lambda x, y: br.softmax_cross_entropy(x, y, label_smoothing=2), br.ProgramError,
-         "softmax_cross_entropy needs label_smoothing of at most 1"),
-        (lambda x, y: br.softmax_cross_entropy(x, y, class_weights=[1.0]), br.ShapeError,
-         "softmax_cross_entropy needs a weight for each class"),
-        (lambda x, y: br.multi_margin_loss(x, y, p=3), br.ProgramError, "p=1 or p=2"),
-        (lambda x, y: br.triplet_margin_loss(x, x, x, p=0.5), br.ProgramError, "p of at least"),
-        (lambda x, y: br.triplet_margin_loss(x, x[:, :2], x), br.ShapeError, "equal shapes"),
-        (lambda x, y: br.info_nce_loss(x, x, temperature=0.0), br.ProgramError, "above 0"),
-        (lambda x, y: br.info_nce_loss(x, x, x[:, :2]), br.ShapeError, "vectors of one size"),
-        (lambda x, y: br.cosine_embedding_loss(x, x, x), br.ShapeError, "a target for each"),
-        (lambda x, y: br.focal_loss(x, x, gamma=-1.0), br.ProgramError, "gamma of at least 0"),
+        (lambda x, y, z: br.squared_error(x, x, reduction="max"), br.ProgramError, "'max'"),
+        (lambda x, y, z: br.nll_loss(x, x), br.DTypeError, "nll_loss needs integer labels"),
+        (
+            lambda x, y, z: br.nll_loss(x, y, 0),
+            br.ShapeError,
+            "nll_loss needs a label for each",
+        ),
+        (
+            lambda x, y, z: br.softmax_cross_entropy(x, y, label_smoothing=2),
+            br.ProgramError,
+            "softmax_cross_entropy needs label_smoothing of at most 1",
+        ),
+        (
+            lambda x, y, z: br.softmax_cross_entropy(x, y, class_weights=[1.0]),
+            br.ShapeError,
+            "softmax_cross_entropy needs a weight for each class",
+        ),
+        (lambda x, y, z: br.multi_margin_loss(x, y, p=3), br.ProgramError, "p=1 or p=2"),
+        (
+            lambda x, y, z: br.triplet_margin_loss(x, x, x, p=0.5),
+            br.ProgramError,
+            "p of at least",
+        ),
+        (lambda x, y, z: br.triplet_margin_loss(x, z, x), br.ShapeError, "equal shapes"),
+        (lambda x, y, z: br.info_nce_loss(x, x, temperature=0.0), br.ProgramError, "above 0"),
+        (lambda x, y, z: br.info_nce_loss(x, x, z), br.ShapeError, "vectors of one size"),
+        (lambda x, y, z: br.cosine_embedding_loss(x, x, x), br.ShapeError, "a target for each"),
+        (
+            lambda x, y, z: br.focal_loss(x, x, gamma=-1.0),
+            br.ProgramError,
+            "gamma of at least 0",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_refused_at_the_users_line(
     build: Loss, error: type[br.BracesError], what: str
 ) -> None:
     with br.Program() as prog:
         x, y = br.data("x", ["b", 3]), br.data("y", ["b"], dtype="int32")
+        short = br.data("z", ["b", 2])
         before = prog.to_bytes()
         with pytest.raises(error, match=what) as refused:
-            build(x, y)
+            build(x, y, short)
         assert prog.to_bytes() == before
     assert "test_losses.py" in str(refused.value.at)

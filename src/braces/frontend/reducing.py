@@ -139,7 +139,7 @@ def check_labels(what: str, x: Var, labels: Var, axis: int) -> int:
     return at
 
 
-def check_at_least(what: str, least: float, **options: float) -> None:
+def check_at_least(what: str, least: float, **options: Any) -> None:
     """Refuse options that are too small.
 
     Raises:
