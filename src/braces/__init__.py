@@ -46,6 +46,7 @@ from braces.frontend import (
     optimizer as optimizer,
     random as random,
 )
+from braces.frontend.binary_losses import *  # noqa: F403 - losses of yes or no
 from braces.frontend.branches import (
     create_if_else as create_if_else,
     create_switch as create_switch,
@@ -77,6 +78,7 @@ from braces.frontend.functions import (
 from braces.frontend.layers import *  # noqa: F403 - each layer is a function of br
 from braces.frontend.lists import *  # noqa: F403 - lists of arrays
 from braces.frontend.losses import *  # noqa: F403 - losses of predictions beside targets
+from braces.frontend.margin_losses import *  # noqa: F403 - losses with a margin
 from braces.frontend.plain_block import block as block
 from braces.frontend.rnn import create_rnn as create_rnn
 from braces.frontend.shared import shared as shared

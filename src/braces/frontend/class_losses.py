@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
@@ -28,11 +27,8 @@ from braces.frontend.reducing import (
 from braces.ops.rules import axis_index
 
 __all__ = [
-    "focal_loss",
     "multi_margin_loss",
-    "multilabel_soft_margin_loss",
     "nll_loss",
-    "sigmoid_binary_cross_entropy",
     "softmax_cross_entropy",
     "softmax_cross_entropy_soft",
 ]
@@ -103,10 +99,10 @@ def _labelled(
 ) -> _Labelled:
     given = as_var(labels)
     at = check_labels(what, x, given, axis)
-    return _Labelled(given, at, _class_weights(what, x, at, weights), ignored)
+    return _Labelled(given, at, class_weights_of(what, x, at, weights), ignored)
 
 
-def _class_weights(what: str, x: Var, at: int, weights: Operand | None) -> Var | None:
+def class_weights_of(what: str, x: Var, at: int, weights: Operand | None) -> Var | None:
     """Weights of classes as a variable.
 
     Raises:
@@ -124,7 +120,12 @@ def _class_weights(what: str, x: Var, at: int, weights: Operand | None) -> Var |
     return ops.cast(found, x.dtype) if found.dtype != x.dtype else found
 
 
-def _check_smoothing(what: str, smoothing: float) -> None:
+def check_smoothing(what: str, smoothing: float) -> None:
+    """Refuse a share that is none.
+
+    Raises:
+        ProgramError: It is not between 0 and 1.
+    """
     check_at_least(what, 0, label_smoothing=smoothing)
     if smoothing > 1:
         raise ProgramError(f"{what} needs label_smoothing of at most 1, not {smoothing}.")
@@ -177,7 +178,7 @@ def softmax_cross_entropy(
         1.0986
     """
     what = "softmax_cross_entropy"
-    _check_smoothing(what, label_smoothing)
+    check_smoothing(what, label_smoothing)
     if class_weights is None and ignored_label is None and not label_smoothing:
         return of_operator(what, logits, labels, axis=axis, reduction=reduction, name=name)
     (x,) = in_floats(what, logits=as_var(logits))
@@ -232,7 +233,7 @@ def nll_loss(
         IndexRangeError: In a run, a label is not the number of a class.
     """
     what = "nll_loss"
-    _check_smoothing(what, label_smoothing)
+    check_smoothing(what, label_smoothing)
     (x,) = in_floats(what, log_probabilities=as_var(log_probabilities))
     at = _labelled(what, x, labels, axis, class_weights, ignored_label)
 
@@ -351,12 +352,12 @@ def softmax_cross_entropy_soft(
         ProgramError: Smoothing is not between 0 and 1.
     """
     what = "softmax_cross_entropy_soft"
-    _check_smoothing(what, label_smoothing)
+    check_smoothing(what, label_smoothing)
     if class_weights is None and not label_smoothing:
         return of_operator(what, logits, target, axis=axis, reduction=reduction, name=name)
     x, y = alike(what, logits=logits, target=target)
     at = axis_index(axis, x.ndim, what)
-    weights = _class_weights(what, x, at, class_weights)
+    weights = class_weights_of(what, x, at, class_weights)
 
     def losses() -> Var:
         wanted = y
@@ -365,151 +366,5 @@ def softmax_cross_entropy_soft(
         if weights is not None:
             wanted = wanted * along_axis(weights, at, x.ndim)
         return one(what, x, wanted, axis=at)
-
-    return of_operators(what, reduction, name, losses)
-
-
-# ---- yes or no -------------------------------------------------------------------------------
-
-
-@building
-def sigmoid_binary_cross_entropy(
-    logits: Operand,
-    target: Operand,
-    *,
-    label_smoothing: float = 0.0,
-    class_weights: Operand | None = None,
-    positive_weight: Operand | None = None,
-    reduction: Reduction = "none",
-    name: str = "",
-) -> Var:
-    """The cross-entropy of sigmoid(logits) with target probabilities, in nats.
-
-        out = -target * log(sigmoid(logits)) - (1 - target) * log(1 - sigmoid(logits))
-            = max(logits, 0) - logits * target + log(1 + exp(-|logits|))
-
-    Args:
-        logits: number[*shape].
-        target: number[*shape], or a single number; between 0 and 1.
-        label_smoothing: The share of the target that is brought to one half.
-        class_weights: number[size of the last axis], or a single number: how much each counts.
-        positive_weight: Likewise, of the first term of the formula alone: how much more it
-            counts that something is there.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean is over all elements.
-        name: For the result, or the block.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ProgramError: Smoothing is not between 0 and 1.
-    """
-    what = "sigmoid_binary_cross_entropy"
-    _check_smoothing(what, label_smoothing)
-    if class_weights is None and positive_weight is None and not label_smoothing:
-        return of_operator(what, logits, target, reduction=reduction, name=name)
-    x, y = alike(what, logits=logits, target=target)
-    weights = _last_weights(what, x, class_weights)
-    more = _last_weights(what, x, positive_weight)
-
-    def losses() -> Var:
-        wanted = y * (1.0 - label_smoothing) + 0.5 * label_smoothing if label_smoothing else y
-        found = one(what, x, wanted)
-        if more is not None:
-            found = found + (more - 1.0) * wanted * ops.softplus(-x)
-        return found if weights is None else found * weights
-
-    return of_operators(what, reduction, name, losses)
-
-
-def _last_weights(what: str, x: Var, weights: Any) -> Var | None:
-    """Weights along the last axis, or a single one."""
-    if weights is None or not as_var(weights).ndim:
-        return None if weights is None else ops.cast(as_var(weights), x.dtype)
-    return _class_weights(what, x, axis_index(-1, x.ndim, what), weights)
-
-
-@building
-def multilabel_soft_margin_loss(
-    logits: Operand,
-    target: Operand,
-    axis: int = -1,
-    *,
-    class_weights: Operand | None = None,
-    reduction: Reduction = "none",
-    name: str = "",
-) -> Var:
-    """The mean over classes of their binary cross-entropies.
-
-        out[...] = mean_j(w[j] * sigmoid_binary_cross_entropy(logits, target)[..., j])
-
-    Args:
-        logits: number[*shape].
-        target: number[*shape]: 1 for each class that is there, else 0.
-        axis: The axis of classes.
-        class_weights: number[classes]. How much each class counts.
-        reduction: `"none"`, `"mean"` or `"sum"`.
-        name: For the block.
-
-    Raises:
-        ShapeError: Shapes differ, or there is no such axis.
-    """
-    what = "multilabel_soft_margin_loss"
-    x, y = alike(what, logits=logits, target=target)
-    at = axis_index(axis, x.ndim, what)
-    weights = _class_weights(what, x, at, class_weights)
-
-    def losses() -> Var:
-        found = one("sigmoid_binary_cross_entropy", x, y)
-        found = found if weights is None else found * along_axis(weights, at, x.ndim)
-        return ops.mean(found, axis=at)
-
-    return of_operators(what, reduction, name, losses)
-
-
-@building
-def focal_loss(
-    logits: Operand,
-    target: Operand,
-    *,
-    alpha: float | None = 0.25,
-    gamma: float = 2.0,
-    label_smoothing: float = 0.0,
-    reduction: Reduction = "none",
-    name: str = "",
-) -> Var:
-    """The binary cross-entropy in which what is predicted well counts little.
-
-        q = target * (1 - p) + (1 - target) * p        with p = sigmoid(logits)
-        a = target * alpha + (1 - target) * (1 - alpha)
-        out = a * q^gamma * sigmoid_binary_cross_entropy(logits, target)
-
-    Source: Lin et al., Focal Loss for Dense Object Detection, 2017.
-
-    Args:
-        logits: number[*shape].
-        target: number[*shape], or a single number; between 0 and 1.
-        alpha: The weight of what is there, beside 1 - alpha of what is not; `None` for 1.
-        gamma: How much less what is predicted well counts; 0 or more.
-        label_smoothing: The share of the target that is brought to one half.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean is over all elements.
-        name: For the block.
-
-    Raises:
-        ShapeError: The shapes differ.
-        ProgramError: `gamma` is negative, or smoothing is not between 0 and 1.
-    """
-    what = "focal_loss"
-    check_at_least(what, 0, gamma=gamma)
-    _check_smoothing(what, label_smoothing)
-    x, y = alike(what, logits=logits, target=target)
-
-    def losses() -> Var:
-        wanted = y * (1.0 - label_smoothing) + 0.5 * label_smoothing if label_smoothing else y
-        found = one("sigmoid_binary_cross_entropy", x, wanted)
-        if gamma:
-            missed = wanted * ops.sigmoid(-x) + (1.0 - wanted) * ops.sigmoid(x)
-            found = found * ops.pow(missed, gamma)
-        if alpha is None:
-            return found
-        return found * (wanted * alpha + (1.0 - wanted) * (1.0 - alpha))
 
     return of_operators(what, reduction, name, losses)
