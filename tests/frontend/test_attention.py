@@ -129,6 +129,32 @@ def test_what_lies_behind_the_lengths_reaches_no_value_and_no_gradient(
     np.testing.assert_allclose(alone[0][0], clean[0][1, :2], rtol=1e-4, atol=1e-5)
 
 
+def test_a_layer_in_a_step_with_lengths_is_for_the_rows_that_go_on(
+    mode: str, rng: np.random.Generator
+) -> None:
+    with br.Program() as prog:
+        x, n = br.data("x", ["b", "t", 3, 8]), br.data("n", ["b"], dtype="int32")
+        layer = br.shared(br.transformer_encoder_layer, name="enc")
+        rnn = br.create_rnn(lengths=n)
+        with rnn.stepnet() as net:
+            memory = net.add_memory(shape=[3, 8], batch_like=x)
+            out = layer(net.add_input(x, axis=1) + memory, 2, causal=True)
+            memory.update(out)
+        last = rnn.final(memory)
+        slope = br.gradients([br.sum(br.sin(last))], [x])[0]
+        first = layer(x[:, 0], 2, causal=True)
+        second = layer(x[:, 1] + first, 2, causal=True)
+    fed: dict[str, Any] = {"x": rng.normal(size=(3, 2, 3, 8)).astype("f4"), "n": [2, 1, 0]}
+    (got, grad, one, two), _ = run(mode, prog, fed, [last, slope, first, second])
+    np.testing.assert_allclose(got, [two[0], one[1], 0.0 * one[2]], rtol=1e-4, atol=1e-5)
+    assert grad[0].any()
+    assert not grad[1, 1:].any()
+    fed["x"][1, 1:] = fed["x"][2] = np.nan
+    spoilt, _ = run(mode, prog, fed, [last, slope])
+    for left, right in zip(spoilt, (got, grad), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
 def test_positions_turn_and_shift_as_they_say(mode: str, rng: np.random.Generator) -> None:
     with br.Program() as prog:
         x = br.data("x", ["b", "t", 6])
