@@ -22,6 +22,7 @@ LAYERS: dict[str, tuple[list[int], Layer]] = {
     "conv1d": ([4, 2, 5], lambda x, **given: br.conv1d(x, 3, 2, **given)),
     "conv2d": (IMAGES, lambda x, **given: br.conv2d(x, 3, 2, **given)),
     "conv3d": ([4, 2, 5, 5, 5], lambda x, **given: br.conv3d(x, 3, 2, **given)),
+    "conv_lstm_cell": (IMAGES, lambda x, **given: _conv_lstm(x, **given)),
     "embedding": (VECTORS, lambda x, **given: br.embedding(_ids(x), [7, 3], **given)),
     "fc": (VECTORS, lambda x, **given: br.fc(x, 3, **given)),
     "group_norm": (IMAGES, lambda x, **given: br.group_norm(x, 2, **given)),
@@ -35,6 +36,7 @@ LAYERS: dict[str, tuple[list[int], Layer]] = {
 ROLES = {
     "batch_norm": ["scale", "bias", "mean", "var"],
     "conditional_random_field": ["transitions", "start", "end"],
+    "conv_lstm_cell": ["w", "u", "b"],
     "embedding": ["w"],
     "group_norm": ["scale", "bias"],
     "gru_cell": ["w", "u", "b", "b_reset"],
@@ -46,6 +48,7 @@ ROLES = {
 }
 """The order in which documentation says them; `w` and `b` for the rest."""
 BLOCKS = {
+    "conv_lstm",
     "gru",
     "lstm",
     "multi_head_attention",
@@ -70,6 +73,10 @@ by_layer = pytest.mark.parametrize("layer", LAYERS)
 
 def _ids(x: Any) -> Any:
     return br.cast(br.abs(x) * 2.0, "int32") % 7
+
+
+def _conv_lstm(x: Any, **given: Any) -> Any:
+    return br.conv_lstm_cell(x, (br.sin(x), x), 3, **given)[0]
 
 
 def _scores(x: Any) -> Any:

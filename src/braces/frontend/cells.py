@@ -202,8 +202,12 @@ def lstm_step(
     (h, c), (w, u, b) = memories, weights
     assert w is not None
     assert u is not None
-    gates = _product(x, w, b) + ops.matmul(h, u)
-    i, f, g, o = ops.split(gates, 4, axis=-1)
+    return lstm_memories(_product(x, w, b) + ops.matmul(h, u), c, name)
+
+
+def lstm_memories(gates: Var, c: Var, name: str = "", axis: int = -1) -> list[Var]:
+    """The next memories of an LSTM from its gates, which lie one after the other."""
+    i, f, g, o = ops.split(gates, 4, axis=axis)
     after = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
     return [one("multiply", ops.sigmoid(o), ops.tanh(after), name=name), after]
 

@@ -26,6 +26,7 @@ from braces.frontend.attention_layers import (
     multi_head_attention,
 )
 from braces.frontend.conv_layers import conv1d, conv2d, conv3d
+from braces.frontend.conv_recurrent import conv_lstm, conv_lstm_cell
 from braces.frontend.ctc import ctc_greedy_decode, ctc_loss
 from braces.frontend.guard import missing_from
 from braces.frontend.linear_layers import embedding, fc
@@ -45,6 +46,8 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_lstm",
+    "conv_lstm_cell",
     "ctc_greedy_decode",
     "ctc_loss",
     "dropout",
