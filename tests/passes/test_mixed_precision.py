@@ -49,7 +49,7 @@ def test_what_is_trained_in_16_bits_has_about_the_loss_and_keeps_its_parameters_
     weights: dict[str, Any] = {}
     first: dict[str, Any] = {}
     for name, passes in {"wide": (), "narrow": (BF16,)}.items():
-        exe, scope = br.Executor(mode=mode, passes=(*passes, *br.passes.default)), br.Scope()
+        exe, scope = br.Executor(mode=mode, passes=(*br.passes.default, *passes)), br.Scope()
         exe.init(prog, scope, seed=4)
         first[name] = exe.run(prog.for_test(), scope, feed, fetch=logits)
         steps = 30 if mode == "compile" else 3
@@ -78,6 +78,26 @@ def test_products_alone_are_narrow_wherever_they_stand() -> None:
     assert all(one.startswith("bf16") for one in kinds["matmul"])
     assert {one.type for one in made.parameters} == {one.type for one in prog.parameters}
     assert all(str(one.type).startswith("f32") for one in made.parameters)
+
+
+def test_convolutions_and_their_gradients_are_narrow(mode: str) -> None:
+    with br.Program() as prog:
+        y = br.relu(br.conv2d(br.data("x", ["b", 2, 6, 6]), 4, 3, padding="same", name="c"))
+        made = br.conv_transpose2d(y, br.parameter("w", [4, 2, 3, 3]))
+        loss = br.mean(br.square(made))
+        pairs = br.append_backward(loss)
+    half = br.passes.mixed_precision("float16")
+    types = [op.type for op in half(prog).block(0).ops]
+    assert types.count("cast") > 10
+    feed = {"x": np.linspace(-1, 1, 144, dtype="f4").reshape(2, 2, 6, 6)}
+    got: list[Any] = []
+    for passes in (br.passes.default, (*br.passes.default, half)):
+        exe, scope = br.Executor(mode=mode, passes=passes), br.Scope()
+        exe.init(prog, scope, seed=0)
+        got.append(exe.run(prog, scope, feed, fetch=[loss, *dict(pairs).values()]))
+    for wide, narrow in zip(*got, strict=True):
+        assert np.any(wide != narrow)
+        np.testing.assert_allclose(narrow, wide, rtol=0.02, atol=2e-3 * np.abs(wide).max())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "float8_e5m2"])

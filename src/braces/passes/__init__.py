@@ -4,7 +4,7 @@
     exe = br.Executor(passes=br.passes.default.without("batch"))
     mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
     small = br.passes.eliminate(prog)            # a new program
-    exe = br.Executor(passes=(br.passes.mixed_precision("bfloat16"), *br.passes.default))
+    exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("bfloat16")))
     cut = br.passes.segments(16)(prog)           # some are made with what they need to know
     sloped = br.passes.gradients("loss", ["w", "b"])(prog)   # gives w_grad and b_grad as well
     print(prog.explain())                        # what each pass did, or why not

@@ -13,12 +13,12 @@ step, and machines that have units for 16 bits do them several times as fast; th
 float32. A result is narrow for as long as it takes to make it wide again, so that a parameter
 moves by steps that 16 bits would lose. The program stays as it is; who runs it says so:
 
-    exe = br.Executor(passes=(br.passes.mixed_precision("bfloat16"), *br.passes.default))
+    exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("bfloat16")))
+
+It comes last, because the others take products out of loops as they are, and not copies.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from braces.builder.append import apply, one
 from braces.builder.source import says_where
@@ -31,7 +31,8 @@ from braces.passes.rewrite import Change, Place, rewrite
 
 PRODUCTS = {
     "conv1d", "conv2d", "conv3d", "conv_to_input", "conv_to_weight", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "einsum", "matmul", "tensordot",
+    "conv_transpose1d.vjp", "conv_transpose2d", "conv_transpose2d.vjp", "conv_transpose3d",
+    "conv_transpose3d.vjp", "einsum", "matmul", "tensordot",
 }  # fmt: skip
 """What multiplies and adds up, for which machines have units of 16 bits."""
 
@@ -44,6 +45,8 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
     take 16-bit copies of what they multiply, and what they give is float32 again. Parameters,
     norms, softmax, losses and optimizers stay in float32. Where numbers have other dtypes, a
     product stays as it is.
+
+    It belongs behind the passes that an executor has by itself.
 
     Args:
         dtype: "bfloat16", which has the range of float32; or "float16", which has more digits
@@ -59,7 +62,7 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
         >>> half = br.passes.mixed_precision("bfloat16")
         >>> [op.type for op in half(prog).block(0).ops]
         ['cast', 'cast', 'matmul', 'cast', 'add']
-        >>> exe = br.Executor(passes=(half, *br.passes.default))
+        >>> exe = br.Executor(passes=(*br.passes.default, half))
     """
     narrow = dtype_of(dtype)
     if not is_float(narrow) or narrow.itemsize != 2:
@@ -83,8 +86,8 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
 
 def _is_wide(op: Op, place: Place) -> bool:
     """Whether several arrays are multiplied, in float32."""
-    read, (made,) = [_dtype(name, place) for name in op.reads()], op.binds()
-    return len(read) > 1 and _dtype(made, place) == FLOAT32 and all(map(is_float, read))
+    read, made = ([_dtype(n, place) for n in names] for names in (op.reads(), op.binds()))
+    return len(read) > 1 and {*made} == {FLOAT32} and all(map(is_float, read))
 
 
 def _dtype(name: str, place: Place) -> DType:
@@ -99,10 +102,12 @@ def _narrowed(op: Op, place: Place, dtype: DType) -> dict[str, str]:
         slot: [_as(place.var(name), dtype) for name in names]
         for slot, names in op.inputs.items()
     }
-    attrs: dict[str, Any] = dict(op.attrs)
-    ((made,),) = apply(op.type, given, attrs).values()
-    (name,) = op.binds()
-    return {name: _as(made, FLOAT32).name}
+    made = apply(op.type, given, op.attrs, wanted=op.outputs)
+    return {
+        name: _as(narrow, FLOAT32).name
+        for slot, names in op.outputs.items()
+        for name, narrow in zip(names, made[slot], strict=True)
+    }
 
 
 def _as(x: Var, dtype: DType) -> Var:
