@@ -14,6 +14,7 @@ absolute br.abs(x)
 acosh br.log(x + br.sqrt(x * x - 1.0))
 adam br.optimizer.adam(learning_rate)
 adamw br.optimizer.adamw(learning_rate)
+adaptiveavgpool2d br.adaptive_avg_pool2d(x, size)
 add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
 add_momentum br.optimizer.momentum(learning_rate)
 allclose br.all(br.abs(x - y) < tolerance)
@@ -73,6 +74,7 @@ default_main_program br.default_program()
 default_startup_program br.default_program().startup
 deform_conv br.deform_conv2d(x, weight, offset)
 dense br.fc(x, size)
+depth_to_space br.pixel_shuffle(x, factor)
 detach br.stop_gradient(x)
 device br.Executor(device="cpu:0")
 device_put br.Executor(device="gpu:0"): a run chooses
@@ -117,6 +119,8 @@ gammaln br.lgamma(x)
 gather br.take(x, indices, axis=0), or br.take_along_axis
 ge br.greater_equal(x, y), or x >= y
 getitem x[index]
+global_average_pooling2d br.global_avg_pool(x)
+global_max_pooling2d br.global_max_pool(x)
 global_scope br.Scope()
 grad br.gradients(targets, inputs)
 greater_than br.greater(x, y), or x > y
@@ -135,7 +139,7 @@ igammac br.gammaincc(a, x)
 iinfo numpy.iinfo(x.dtype)
 increment x + 1
 index_select br.take(x, indices, axis=0)
-instance_norm br.group_norm(x, groups) with as many groups as channels
+instancenorm2d br.instance_norm(x)
 int br.int32, or br.int64
 interpolate br.resize(x, shape, mode="linear")
 invert ~x
@@ -245,6 +249,7 @@ sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 sigmoid_focal_loss br.focal_loss(logits, target)
 signbit x < 0.0
 softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
+space_to_depth br.pixel_unshuffle(x, factor)
 square_error_cost br.squared_error(prediction, target)
 staticrnn br.create_rnn()
 sub br.subtract(x, y), or x - y
@@ -260,6 +265,7 @@ unfold br.im2col(x, window)
 uniform br.random.uniform(shape)
 unique_places br.unique(x)
 unsqueeze br.expand_dims(x, axis)
+upsampling2d br.upsample(x, factor)
 value_and_grad br.gradients(targets, inputs), and fetch both
 var_scope br.Scope()
 vecdot br.sum(x * y, axis=-1)

@@ -26,6 +26,7 @@ LAYERS: dict[str, tuple[list[int], Layer]] = {
     "embedding": (VECTORS, lambda x, **given: br.embedding(_ids(x), [7, 3], **given)),
     "fc": (VECTORS, lambda x, **given: br.fc(x, 3, **given)),
     "group_norm": (IMAGES, lambda x, **given: br.group_norm(x, 2, **given)),
+    "instance_norm": (IMAGES, lambda x, **given: br.instance_norm(x, **given)),
     "gru_cell": (VECTORS, lambda x, **given: br.gru_cell(x, br.sin(x), **given)),
     "layer_norm": (VECTORS, lambda x, **given: br.layer_norm(x, **given)),
     "lstm_cell": (VECTORS, lambda x, **given: br.lstm_cell(x, [br.sin(x), x], **given)[0]),
@@ -40,6 +41,7 @@ ROLES = {
     "embedding": ["w"],
     "group_norm": ["scale", "bias"],
     "gru_cell": ["w", "u", "b", "b_reset"],
+    "instance_norm": ["scale", "bias"],
     "layer_norm": ["scale", "bias"],
     "lstm_cell": ["w", "u", "b"],
     "rms_norm": ["scale"],
@@ -59,13 +61,24 @@ BLOCKS = {
 """Layers that are made of layers: plain blocks, which `br.shared` calls again."""
 WITHOUT = {
     "AttentionCache",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "attention_cache",
     "ctc_greedy_decode",
     "ctc_loss",
     "dropout",
+    "global_avg_pool",
+    "global_max_pool",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "positional_encoding",
     "rotary_embedding",
     "scaled_dot_product_attention",
+    "upsample",
 }
 """What has no parameters."""
 by_layer = pytest.mark.parametrize("layer", LAYERS)

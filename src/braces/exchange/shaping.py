@@ -13,7 +13,7 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType, is_float
-from braces.errors import ProgramError, ShapeError
+from braces.errors import ProgramError
 from braces.exchange import sizes
 from braces.exchange.folding import counted
 from braces.exchange.numbers import in_dtype, number
@@ -115,18 +115,6 @@ def roll(x: Var, shifts: Sequence[int] | int, axes: Sequence[int] | int = ()) ->
     flat = ops.reshape(x, (dims.product(x.shape),))
     shift = shifts if isinstance(shifts, int) else shifts[0]
     return ops.reshape(ops.roll(flat, shift, axis=0), x.shape)
-
-
-def pixel_shuffle(x: Var, block: int) -> Var:
-    """Channels as blocks of the plane."""
-    n, c, h, w = x.shape
-    deep = dims.divide_exactly(c, block * block)
-    if deep is None:
-        raise ShapeError(f"{c} channels cannot be split into blocks of {block} by {block}.")
-    apart = ops.reshape(x, (n, deep, block, block, h, w))
-    return ops.reshape(
-        ops.transpose(apart, (0, 1, 4, 2, 5, 3)), (n, deep, h * block, w * block)
-    )
 
 
 # ---- slices ----------------------------------------------------------------------------------

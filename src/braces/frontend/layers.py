@@ -30,7 +30,26 @@ from braces.frontend.conv_recurrent import conv_lstm, conv_lstm_cell
 from braces.frontend.ctc import ctc_greedy_decode, ctc_loss
 from braces.frontend.guard import missing_from
 from braces.frontend.linear_layers import embedding, fc
-from braces.frontend.norm_layers import batch_norm, group_norm, layer_norm, rms_norm
+from braces.frontend.norm_layers import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
+)
+from braces.frontend.pool_layers import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    global_avg_pool,
+    global_max_pool,
+    pixel_shuffle,
+    pixel_unshuffle,
+    upsample,
+)
 from braces.frontend.positions import positional_encoding, rotary_embedding
 from braces.frontend.random import dropout
 from braces.frontend.random_fields import conditional_random_field, viterbi
@@ -40,6 +59,12 @@ from braces.frontend.transformer import transformer_decoder_layer, transformer_e
 
 __all__ = [
     "AttentionCache",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "attention_cache",
     "batch_norm",
     "conditional_random_field",
@@ -53,13 +78,18 @@ __all__ = [
     "dropout",
     "embedding",
     "fc",
+    "global_avg_pool",
+    "global_max_pool",
     "group_norm",
     "gru",
     "gru_cell",
+    "instance_norm",
     "layer_norm",
     "lstm",
     "lstm_cell",
     "multi_head_attention",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "positional_encoding",
     "rms_norm",
     "rotary_embedding",
@@ -68,6 +98,7 @@ __all__ = [
     "simple_rnn_cell",
     "transformer_decoder_layer",
     "transformer_encoder_layer",
+    "upsample",
     "viterbi",
 ]
 

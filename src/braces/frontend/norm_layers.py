@@ -145,6 +145,44 @@ def group_norm(
     return one("group_norm", x, *given, name=made.name, **attrs)
 
 
+@building
+def instance_norm(
+    x: Any,
+    scale: Weight = None,
+    bias: Weight = None,
+    *,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+) -> Var:
+    """Mean 0 and variance 1 of each channel of each example, then scaled and shifted.
+
+    It is `group_norm` with as many groups as channels. Source: Ulyanov, Vedaldi, Lempitsky,
+    Instance Normalization, 2016.
+
+    Args:
+        x: The input; the first axis is the batch.
+        scale: The scale itself, [channels]; or whether one is made. Where neither scale nor
+            bias is given, both are made.
+        bias: Likewise.
+        axis: The axis of the channels; of known size.
+        epsilon: Keeps the quotient finite where all numbers are equal.
+        name: The layer's name; its parameters are `name.scale` and `name.bias`.
+        params: Names for the parameters that are made, `[scale, bias]` or `[scale]`; those that
+            exist are shared.
+
+    Raises:
+        ShapeError: The size of the axis is symbolic, or there is no such axis.
+    """
+    x, said = operand(x, "instance_norm"), {"scale": scale, "bias": bias}
+    made = Parameters("instance_norm", name, params, to_make(said))
+    sizes = _sizes_along(x, axis, "instance_norm")
+    given = _weights(made, said, sizes, float_dtype(x.dtype))
+    attrs = {"groups": sizes()[0], "axis": axis, "epsilon": epsilon}
+    return one("group_norm", x, *given, name=made.name, **attrs)
+
+
 # ---- along the batch -------------------------------------------------------------------------
 
 

@@ -37,9 +37,9 @@ from braces.exchange.shaping import (
     in_shape,
     numbers_between,
     padded,
-    pixel_shuffle,
 )
 from braces.frontend import functions as ops
+from braces.frontend.pool_layers import pixel_shuffle
 
 
 def constant(node: Node) -> Known:

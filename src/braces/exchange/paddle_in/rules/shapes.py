@@ -25,7 +25,7 @@ from braces.exchange.shaping import (
     permute,
     select,
 )
-from braces.frontend import functions as ops
+from braces.frontend import functions as ops, pool_layers
 
 
 def reshape(node: Node) -> Var:
@@ -211,7 +211,7 @@ def pad_space(node: Node) -> Var:
 
 def pixel_shuffle(node: Node) -> Var:
     """Channels as blocks of the plane."""
-    return shaping.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
+    return pool_layers.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
 
 
 def triangle(node: Node) -> Var:

@@ -25,13 +25,13 @@ from braces.exchange.shaping import (
     padded,
     part_of,
     permute,
-    pixel_shuffle,
     roll,
     select,
     squeeze,
 )
 from braces.exchange.torch_in.rules.arithmetic import common
 from braces.frontend import functions as ops
+from braces.frontend.pool_layers import pixel_shuffle
 
 Sizes = Sequence[Size]
 
