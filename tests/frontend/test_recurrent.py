@@ -15,6 +15,7 @@ import pytest
 from tests.frontend.refusing import refuse_here
 
 import braces as br
+from braces.ir.walk import all_ops
 
 TORCH = dict(np.load(Path(__file__).parent / "sequences.npz"))
 KINDS = {"lstm": 2, "gru": 1, "simple_rnn": 1}
@@ -220,6 +221,14 @@ def test_layers_begin_with_biases_that_remember_and_drop_between_layers_in_train
     test = br.for_test(program)
     one, two = (exe.run(test, scope, feed, [out.name])[0] for _ in range(2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_only_products_of_memories_stay_in_the_loops_of_layers() -> None:
+    program, fetched = all_kinds()
+    wanted = [value for name, value in fetched.items() if name.endswith(".grad")]
+    found = all_ops(program.explain(fetch=wanted).program.main)
+    inside = [path for path, op in found if op.type == "matmul" and "loop" in path]
+    assert len(inside) == 2 * 4 * len(KINDS)  # of each cell forwards, and backwards
 
 
 # ---- what is refused -------------------------------------------------------------------------
