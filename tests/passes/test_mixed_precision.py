@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.define.decorator import OPS
 from braces.ir.walk import all_bodies
+from braces.passes.mixed_precision import PRODUCTS
 
 pytestmark = pytest.mark.unoptimized
 
@@ -98,6 +100,12 @@ def test_convolutions_and_their_gradients_are_narrow(mode: str) -> None:
     for wide, narrow in zip(*got, strict=True):
         assert np.any(wide != narrow)
         np.testing.assert_allclose(narrow, wide, rtol=0.02, atol=2e-3 * np.abs(wide).max())
+
+
+def test_the_table_names_operators_that_take_long() -> None:
+    for type_ in PRODUCTS:
+        assert OPS.get(type_.removesuffix(".vjp")).costly, type_
+        assert OPS.find(type_) is not None, type_
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "float8_e5m2"])
