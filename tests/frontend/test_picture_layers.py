@@ -89,6 +89,31 @@ def test_pictures_are_pooled_in_steps_and_their_padding_reaches_nothing(mode: st
     assert not slope[1:, 1].any()
 
 
+def test_transposed_convolutions_make_the_weights_that_they_take(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", [2, 4, 3, 3])
+        last = br.permute_dims(x, LAST)
+        first = br.conv_transpose2d(x, 6, [3, 2], stride=2, groups=2, act="tanh", name="up")
+        w, b = br.get_variable("up.w"), br.get_variable("up.b")
+        given = br.conv_transpose2d(x, w, bias=b + 1.0, stride=2, groups=2)
+        other = br.conv_transpose2d(last, 6, 3, output_padding=1, stride=2, groups=2,
+                                    layout="NHWC", bias=False, name="last")  # fmt: skip
+    sizes = [str(prog.var(name).type) for name in ("up.w", "up.b", "last.w")]
+    assert sizes == ["f32[4,3,3,2]", "f32[6]", "f32[3,3,3,4]"]
+    assert str(other.type) == "f32[2,8,8,6]"
+    scope, exe = br.Scope(), br.Executor(mode=mode)
+    exe.init(prog, scope, seed=1)
+    xs = np.random.default_rng(0).normal(size=(2, 4, 3, 3)).astype("f4")
+    left, right, kernel = exe.run(prog, scope, {"x": xs}, fetch=[first, given, w])
+    wanted = np.zeros((2, 6, 7, 6), "f4")
+    for h, i, j, k in np.ndindex(3, 3, 3, 2):
+        for group in range(2):
+            part = xs[:, 2 * group : 2 * group + 2, h, i] @ kernel[2 * group :, :, j, k][:2]
+            wanted[:, 3 * group : 3 * group + 3, 2 * h + j, 2 * i + k] += part
+    np.testing.assert_allclose(left, np.tanh(wanted), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(right, wanted + 1, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("build", "error", "what"),
     [
@@ -105,6 +130,8 @@ def test_pictures_are_pooled_in_steps_and_their_padding_reaches_nothing(mode: st
         (lambda x: br.upsample(x, 2, "area"), br.ProgramError, "no mode 'area'"),
         (lambda x: br.pixel_shuffle(x, 2), br.ShapeError, "3 channels cannot be split"),
         (lambda x: br.pixel_unshuffle(x, 4), br.ShapeError, "not made of blocks of 4"),
+        (lambda x: br.conv_transpose2d(x, 4, 3, groups=3), br.ShapeError, "4 filters into 3"),
+        (lambda x: br.conv_transpose2d(x, 4), br.ShapeError, "not told the window"),
         (lambda x: br.instance_norm(x, axis=2), br.ShapeError, "instance_norm needs to know"),
     ],
 )

@@ -23,6 +23,12 @@ LAYERS: dict[str, tuple[list[int], Layer]] = {
     "conv2d": (IMAGES, lambda x, **given: br.conv2d(x, 3, 2, **given)),
     "conv3d": ([4, 2, 5, 5, 5], lambda x, **given: br.conv3d(x, 3, 2, **given)),
     "conv_lstm_cell": (IMAGES, lambda x, **given: _conv_lstm(x, **given)),
+    "conv_transpose1d": ([4, 2, 5], lambda x, **given: br.conv_transpose1d(x, 3, 2, **given)),
+    "conv_transpose2d": (IMAGES, lambda x, **given: br.conv_transpose2d(x, 3, 2, **given)),
+    "conv_transpose3d": (
+        [4, 2, 3, 3, 3],
+        lambda x, **given: br.conv_transpose3d(x, 3, 2, **given),
+    ),
     "embedding": (VECTORS, lambda x, **given: br.embedding(_ids(x), [7, 3], **given)),
     "fc": (VECTORS, lambda x, **given: br.fc(x, 3, **given)),
     "group_norm": (IMAGES, lambda x, **given: br.group_norm(x, 2, **given)),

@@ -59,7 +59,7 @@ def test_a_bias_must_have_the_channels_of_the_result() -> None:
     with br.Program():
         x, k, b = br.data("x", [1, 4, 5]), br.data("k", [4, 4, 3]), br.data("b", [4])
         with pytest.raises(ShapeError, match="8 output channels, but bias has 4"):
-            br.conv_transpose1d(x, k, b, groups=2)
+            br.conv_transpose1d(x, k, bias=b, groups=2)
 
 
 @pytest.mark.parametrize("padding", ["same", "valid", (1, 0)])

@@ -50,7 +50,7 @@ def conv1d(
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
     """A convolution along one axis, as `conv2d` is along two; the layout is `NCW` or `NWC`."""
-    return _conv(
+    return convolved(
         "conv1d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
         groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
         bias_init=bias_init,
@@ -109,7 +109,7 @@ def conv2d(
         ...     print(x.type, br.conv2d(images, w, bias=b).type)
         f32[batch,16,28,28] f32[batch,16,26,26]
     """
-    return _conv(
+    return convolved(
         "conv2d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
         groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
         bias_init=bias_init,
@@ -135,14 +135,14 @@ def conv3d(
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
     """A convolution along three axes, as `conv2d`; the layout is `NCDHW` or `NDHWC`."""
-    return _conv(
+    return convolved(
         "conv3d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
         groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
         bias_init=bias_init,
     )  # fmt: skip
 
 
-def _conv(
+def convolved(
     layer: str,
     x: Any,
     filters: Any,
@@ -155,15 +155,20 @@ def _conv(
     bias: Weight,
     init: Any,
     bias_init: Any,
+    transposed: bool = False,
     **sliding: Any,
 ) -> Var:
+    """A layer that convolves along any number of axes, or one that is transposed."""
     x = operand(x, layer)
     count, groups = count_of(filters), sliding["groups"]
     roles = to_make({"w": filters if count is None else True, "b": bias})
     made = Parameters(layer, name, params, roles)
     if count is not None:
         letters, dtype = _weight_layout(layout, x, layer), float_dtype(x.dtype)
-        shape = _weight_shape(letters, x, count, window, layout, groups, layer)
+        if transposed:
+            letters = letters.translate(SWAPPED)
+            _check_filters(layer, count, groups)
+        shape = _weight_shape(letters, x, count, window, layout, groups, layer, transposed)
         w = made.get("w", shape, dtype, _first_weight(init, letters))
         b = made.get("b", [count], dtype, bias_init)
     else:
@@ -174,6 +179,18 @@ def _conv(
     weights = w, bias if is_given(bias) else b
     out = call(layer, x, *weights, name=named(act, made.name), layout=layout, **sliding)
     return out if act is None else activated(out, act, made.name)
+
+
+SWAPPED = str.maketrans("OI", "IO")
+"""What is given and what is taken change places in weights that are transposed."""
+
+
+def _check_filters(layer: str, filters: int, groups: int) -> None:
+    if groups > 0 and filters % groups:
+        raise ShapeError(
+            f"{layer} cannot divide {filters} filters into {groups} groups.",
+            fix="Filters must be a multiple of groups.",
+        )
 
 
 def _first_weight(init: Any, letters: str) -> Any:
@@ -200,6 +217,7 @@ def _weight_shape(
     layout: str,
     groups: int,
     layer: str,
+    transposed: bool,
 ) -> list[int]:
     spatial = spatial_axes(letters)
     if window is None:
@@ -212,5 +230,10 @@ def _weight_shape(
         raise ShapeError(f"{layer} needs a window of {len(spatial)} sizes, not {sizes}.")
     channels = fixed_size(x, layout.index("C"), layer)
     shape = dict(zip(spatial, sizes, strict=True))
-    shape |= {letters.index("O"): filters, letters.index("I"): channels // max(groups, 1)}
+    taken, given = channels, filters
+    if transposed:
+        given //= max(groups, 1)
+    else:
+        taken //= max(groups, 1)
+    shape |= {letters.index("O"): given, letters.index("I"): taken}
     return [shape[axis] for axis in range(len(letters))]

@@ -27,6 +27,11 @@ from braces.frontend.attention_layers import (
 )
 from braces.frontend.conv_layers import conv1d, conv2d, conv3d
 from braces.frontend.conv_recurrent import conv_lstm, conv_lstm_cell
+from braces.frontend.conv_transpose_layers import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from braces.frontend.ctc import ctc_greedy_decode, ctc_loss
 from braces.frontend.guard import missing_from
 from braces.frontend.linear_layers import embedding, fc
@@ -73,6 +78,9 @@ __all__ = [
     "conv3d",
     "conv_lstm",
     "conv_lstm_cell",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "ctc_greedy_decode",
     "ctc_loss",
     "dropout",

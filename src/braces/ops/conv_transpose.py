@@ -221,6 +221,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = for_ranks(
     conv_transpose,
     infer=transposed_type,
     axes=spread,
+    function=False,
     costly=True,
     operations=for_each("x", products_of_element),
     examples={
