@@ -15,7 +15,15 @@ from braces.frontend.functions import UNLISTED
 
 PLACES = ("", "layers", "random", "optimizer", "init", "errors")
 """Where a name is looked for, in this order: `br` itself, then its modules."""
-MADE_OF = {"fc": ("matmul", "add")}
+MADE_OF = {
+    "fc": ("matmul", "add"),
+    "global_avg_pool": ("mean",),
+    "global_max_pool": ("max",),
+    "instance_norm": ("group_norm",),
+    "pixel_shuffle": ("reshape", "permute_dims"),
+    "pixel_unshuffle": ("reshape", "permute_dims"),
+    "upsample": ("resize",),
+}
 """The operators that a layer appends, where they are not one of its own name."""
 
 
@@ -64,7 +72,8 @@ def _public(path: str) -> Any:
 def _described(path: str, found: Any) -> Function:
     last = path.rpartition(".")[2]
     layer = last in layers.__all__ and vars(layers)[last] is found
-    made_of = MADE_OF.get(last, (last,)) if layer else ()
+    own = (last,) if last in OPS.definitions else ()  # what is a block is told as a function
+    made_of = MADE_OF.get(last, own) if layer else ()
     try:
         signature = str(inspect.signature(found, eval_str=False))
     except ValueError:
