@@ -1,0 +1,128 @@
+"""What PyTorch and Keras offer, and what of it is here: the table in `docs/layers.md`.
+
+python scripts/layers.py            write it, from `scripts/layers.txt`
+python scripts/layers.py --check    say whether it is as written
+
+Where torch or Keras is there, names of theirs that the list does not have are an error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from types import ModuleType
+
+from generated import write_or_check
+
+import braces as br
+
+LIST = Path(__file__).with_suffix(".txt")
+PAGE = Path(__file__).parents[1] / "docs" / "layers.md"
+
+HEAD = """# Layers, losses, metrics and optimizers of others
+
+Written by `python scripts/layers.py` from `scripts/layers.txt`: the public classes of PyTorch
+and Keras, and what stands for them here, each a function of `br`. What they take and give is in
+their documentation: `help(br.lstm)`.
+"""
+NOT_YET = "not yet"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Some names of another system.
+
+    Attributes:
+        theirs: The names.
+        ours: What there is, by its name in `br`.
+        why: Why not, or what to write; where there is something, nothing.
+    """
+
+    theirs: tuple[str, ...]
+    ours: tuple[str, ...]
+    why: str
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of ours that there are not."""
+        return tuple(name for name in self.ours if not _there(name))
+
+    def __str__(self) -> str:
+        names = " ".join(f"`{name}`" for name in self.theirs)
+        there = [f"`br.{name}`" for name in self.ours if name not in self.missing]
+        told = ", ".join(there) or self.why or NOT_YET
+        return f"| {names} | {told} |"
+
+
+def _there(name: str) -> bool:
+    try:
+        attrgetter(name)(br)
+    except AttributeError:
+        return False
+    return True
+
+
+def tables() -> Iterator[tuple[str, list[Row]]]:
+    """Each table of the list: its title, and its rows."""
+    for part in LIST.read_text(encoding="utf-8").strip().split("\n\n"):
+        title, *lines = part.splitlines()
+        yield title.removeprefix("# "), [row_of(line) for line in lines]
+
+
+def row_of(line: str) -> Row:
+    """A line of the list: `theirs = ours`, or `theirs ! why not`."""
+    theirs, ours, given = line.partition(" = ")
+    if ours:
+        return Row(tuple(theirs.split()), tuple(given.split()), "")
+    theirs, _, why = line.partition(" ! ")
+    return Row(tuple(theirs.split()), (), why)
+
+
+def page() -> str:
+    """The page as it should be."""
+    parts = [HEAD]
+    for title, rows in tables():
+        total = sum(len(row.theirs) for row in rows)
+        here = sum(len(row.theirs) for row in rows if set(row.ours) - set(row.missing))
+        parts.append(f"\n## {title}\n\n{here} of {total} have something here.\n")
+        parts.append("\n| theirs | here |\n|---|---|\n" + "\n".join(map(str, rows)) + "\n")
+    return "".join(parts)
+
+
+def unlisted() -> list[str]:
+    """Public classes of what is installed that the list does not have."""
+    found = list[str]()
+    for title, rows in tables():
+        name = title.partition(" ")[0]
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        listed = {one for row in rows for one in row.theirs}
+        found += [f"{name}.{one}" for one in sorted(classes(module) - listed)]
+    return found
+
+
+def classes(module: ModuleType) -> set[str]:
+    """The public classes of a module."""
+    return {
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and not name.startswith("_")
+    }
+
+
+def main() -> int:
+    """Write the page, or look at it."""
+    left = unlisted()
+    for name in left:
+        print(f"{name} is not in {LIST.name}")
+    return write_or_check(PAGE, page()) or int(bool(left))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
