@@ -8,10 +8,11 @@ Where torch or Keras is there, names of theirs that the list does not have are a
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -98,20 +99,17 @@ def unlisted() -> list[str]:
     found = list[str]()
     for title, rows in tables():
         name = title.partition(" ")[0]
-        try:
-            module = importlib.import_module(name)
-        except ImportError:
-            continue
+        module = pkgutil.resolve_name(name) if find_spec(name.partition(".")[0]) else None
         listed = {one for row in rows for one in row.theirs}
         found += [f"{name}.{one}" for one in sorted(classes(module) - listed)]
     return found
 
 
-def classes(module: ModuleType) -> set[str]:
-    """The public classes of a module."""
+def classes(module: ModuleType | None) -> set[str]:
+    """The public classes of a module, if there is one."""
     return {
         name
-        for name, value in vars(module).items()
+        for name, value in vars(module or object).items()
         if isinstance(value, type) and not name.startswith("_")
     }
 

@@ -43,6 +43,7 @@ from braces.frontend import (
     decoding as decoding,
     init as init,
     layers as layers,
+    metrics as metrics,
     optimizer as optimizer,
     random as random,
 )

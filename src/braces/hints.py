@@ -11,6 +11,7 @@ from braces.errors import suggest
 
 _HINTS = """\
 absolute br.abs(x)
+accumulate br.metrics.mean(x)
 acosh br.log(x + br.sqrt(x * x - 1.0))
 adam br.optimizer.adam(learning_rate)
 adamw br.optimizer.adamw(learning_rate)

@@ -12,6 +12,7 @@ from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dtypes import FLOAT32, DType
 from braces.lazy import jnp
 from braces.ops.cross_entropy import at_label, integer_labels, labelled, out_of_range
+from braces.ops.elementwise import common
 
 EXAMPLES = (
     "logits=f32[4,3] labels=i32[4]",
@@ -109,3 +110,30 @@ def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: Axis = 
 
 def _mean(right: Any) -> Any:
     return jnp.mean(right, dtype=np.float32)
+
+
+@op(
+    function=False,
+    axes="..., ... -> ...",
+    dtypes=common,
+    differentiable=False,
+    examples=("total=f64[] batch=f64[]", "total=f64[3,b] batch=f64[3,b]"),
+)
+def accumulate(total: Tensor, batch: Tensor) -> Tensor:
+    """The sum that a metric keeps, with that of a batch.
+
+        out[i] = total[i] + batch[i]
+
+    It is an operator of its own for what it says of a state: programs for testing count on.
+
+    Inputs:
+        total: number[*shape]. What was counted before.
+        batch: number[*shape].
+
+    Outputs:
+        out: As `total`.
+
+    Raises:
+        DTypeError: Bools.
+    """
+    return total + batch

@@ -7,7 +7,7 @@ An operator that behaves differently in training says so with an attribute that 
       rate=0.5, training=true, …}             ->      rate=0.5, training=false, …}
     update n = m
 
-Of the updates only those stay from which draws go on.
+Of the updates only those stay from which draws go on, and those of metrics.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TypeVar
 from braces.builder.program import Builder
 from braces.define.decorator import OPS
 from braces.ir.records import Body, Op, ProgramDef
+from braces.ir.walk import all_ops
 from braces.passes.draws import random_states
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
@@ -25,13 +26,17 @@ from braces.passes.verify import verified
 
 P = TypeVar("P", bound=Builder)
 
+COUNTING = ("accumulate",)
+"""Operators that give what a metric counts, in programs for testing too."""
+
 
 def for_test(program: P) -> P:
     """A copy of a program for inference.
 
     Dropout passes its input through, normalisation uses running statistics, and no persistable
-    variable changes but `random_state`, where something is drawn in inference too: each run
-    draws anew. Gradients and losses stay as variables; prune to what is wanted.
+    variable changes but what metrics count, and `random_state`, where something is drawn in
+    inference too: each run draws anew. Gradients and losses stay as variables; prune to what is
+    wanted.
 
     Raises:
         VerifyError: The program is not well formed.
@@ -44,7 +49,14 @@ def for_test(program: P) -> P:
 def calmed(program: ProgramDef) -> ProgramDef:
     """A program for inference."""
     inferring = rewrite(program, _for_inference)
-    return inferring.with_(updates=_random_updates(inferring.main, program.updates))
+    kept = _random_updates(inferring.main, program.updates)
+    return inferring.with_(updates=kept | _counts(inferring.main, program.updates))
+
+
+def _counts(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
+    """The updates of what metrics count."""
+    counted = {name for _, op in all_ops(main) if op.type in COUNTING for name in op.binds()}
+    return {name: value for name, value in updates.items() if value in counted}
 
 
 def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:

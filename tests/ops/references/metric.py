@@ -26,6 +26,7 @@ def share(right: Array) -> Array:
 
 REFERENCES = {
     "accuracy": Reference(accuracy, inputs={"logits": apart}, adjust=labels_in_range),
+    "accumulate": Reference(lambda total, batch: total + batch),
     "top_k_accuracy": Reference(
         top_k_accuracy, inputs={"logits": apart}, adjust=labels_in_range
     ),

@@ -1,0 +1,211 @@
+"""Metrics over several batches are those of all rows at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import braces as br
+from braces.frontend.metrics import Metric
+
+CLASSES = 3
+BATCHES = (5, 0, 7, 1)
+
+
+def batches() -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    return [
+        {
+            "logits": rng.normal(size=(n, CLASSES)).astype("f4"),
+            "labels": rng.integers(-1, CLASSES, n).astype("i4"),
+            "scores": rng.integers(0, 12, n).astype("f4") / 11,
+            "targets": rng.normal(size=n).astype("f4"),
+            "weights": rng.integers(0, 3, n).astype("f4"),
+        }
+        for n in BATCHES
+    ]
+
+
+def built() -> tuple[br.Program, dict[str, Metric]]:
+    m = br.metrics
+    with br.Program() as prog:
+        logits = br.data("logits", ["n", CLASSES])
+        labels = br.data("labels", ["n"], dtype="int32")
+        scores, targets, weights = (br.data(x, ["n"]) for x in ("scores", "targets", "weights"))
+        said, true = scores > 0.5, labels == 1
+        kinds = br.argmax(logits, axis=-1)
+        known = br.maximum(labels, 0)
+        made = [
+            m.mean(scores, weights),
+            m.mean(scores > 0.5, name="share"),
+            m.mean_squared_error(scores, targets, weights),
+            m.root_mean_squared_error(scores, targets),
+            m.mean_absolute_error(scores, targets),
+            m.accuracy(logits, labels),
+            m.accuracy(logits, labels, labels >= 0, name="masked"),
+            m.top_k_accuracy(logits, labels, 2),
+            m.perplexity(logits, known, weights),
+            m.confusion_matrix(kinds, labels, CLASSES),
+            m.precision(said, true, weights=weights),
+            m.recall(said, true),
+            m.f1(said, true),
+            m.precision(kinds, labels, CLASSES, None, name="precisions"),
+            m.recall(kinds, labels, CLASSES, "macro", name="macro"),
+            m.f1(kinds, labels, CLASSES, "micro", weights, name="micro"),
+            m.auc(scores, true, thresholds=12),
+            m.r2(scores, targets, weights),
+        ]
+    return prog, {metric.name: metric for metric in made}
+
+
+def share(part: Any, whole: Any) -> Any:
+    return np.divide(part, whole, out=np.zeros_like(part, float), where=np.asarray(whole) != 0)
+
+
+def expected(data: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The formulas, of all rows at once."""
+    logits, labels, x, y, w = (
+        data[name].astype("f8") for name in ("logits", "labels", "scores", "targets", "weights")
+    )
+    labels = labels.astype(int)
+    kinds, said, true = logits.argmax(1), x > 0.5, labels == 1
+    known = np.maximum(labels, 0)
+    logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    loss = -logs[np.arange(len(logs)), known]
+    rank = (logits > logits[np.arange(len(logs)), known][:, None]).sum(1)
+    table = np.zeros((CLASSES, CLASSES))
+    weighted = np.zeros((CLASSES, CLASSES))
+    whole = np.zeros(CLASSES)
+    for row, column in zip(labels, kinds, strict=True):
+        whole[column] += 1
+        if row >= 0:
+            table[row, column] += 1
+    for row, column, weight in zip(labels, kinds, w, strict=True):
+        if row >= 0:
+            weighted[row, column] += weight
+    pairs = x[true][:, None] - x[~true][None]
+    hits, all_said, all_true = (said & true).sum(), said.sum(), true.sum()
+    spread = (w * (y - (w * y).sum() / w.sum()) ** 2).sum()
+    return {
+        "mean": (w * x).sum() / w.sum(),
+        "share": said.mean(),
+        "mean_squared_error": (w * (x - y) ** 2).sum() / w.sum(),
+        "root_mean_squared_error": np.sqrt(((x - y) ** 2).mean()),
+        "mean_absolute_error": np.abs(x - y).mean(),
+        "accuracy": (kinds == labels).mean(),
+        "masked": (kinds == labels)[labels >= 0].mean(),
+        "top_k_accuracy": ((rank < 2) & (labels >= 0)).mean(),
+        "perplexity": np.exp((w * loss).sum() / w.sum()),
+        "confusion_matrix": table,
+        "precision": share((w * (said & true)).sum(), (w * said).sum()),
+        "recall": share(hits, all_true),
+        "f1": share(2 * hits, all_said + all_true),
+        "precisions": share(np.diag(table), whole),
+        "macro": share(np.diag(table), table.sum(1)).mean(),
+        "micro": 2 * np.trace(weighted) / (w.sum() + weighted.sum()),
+        "auc": ((pairs > 0) + (pairs == 0) / 2).sum() / np.float64(pairs.size),
+        "r2": 1 - (w * (x - y) ** 2).sum() / spread,
+    }
+
+
+def test_metrics_are_those_of_all_rows(mode: str) -> None:
+    prog, metrics = built()
+    exe, scope, given = br.Executor(mode=mode), br.Scope(), batches()
+    exe.init(prog, scope)
+    fetch = {name: metric.value for name, metric in metrics.items()}
+    fetch |= {f"batch {name}": metric.batch for name, metric in metrics.items()}
+    found = [exe.run(prog, scope, feed, fetch) for feed in given]
+    whole = expected({name: np.concatenate([one[name] for one in given]) for name in given[0]})
+    with np.errstate(invalid="ignore"):
+        alone = expected(given[2])
+    assert set(whole) == set(metrics)
+    for name in metrics:
+        np.testing.assert_allclose(found[-1][name], whole[name], 1e-5, err_msg=name)
+        np.testing.assert_allclose(found[2][f"batch {name}"], alone[name], 1e-5, err_msg=name)
+
+
+def test_metrics_begin_anew_and_count_in_programs_for_testing(
+    tmp_path: Path, mode: str
+) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["n", 2])
+        with br.block("model"):
+            logits = br.fc(br.dropout(x, 0.5), 2, name="out")
+            labels = br.cast(x[:, 0] > 0, "int32")
+            right = br.metrics.accuracy(logits, labels)
+        loss = br.mean(br.softmax_cross_entropy(logits, labels))
+        seen = br.metrics.mean(br.ones_like(x[:, 0]), name="seen")
+        test = prog.for_test()
+        br.optimizer.sgd(0.1).minimize(loss)
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope, seed=0)
+    feed = {"x": np.array([[1.0, 2.0], [-1.0, 0.5], [3.0, 1.0]], np.float32)}
+    assert seen.states[1].name == "seen/count"
+    assert right.states[1].name == "model/accuracy/count"
+    for count in (3.0, 6.0):
+        exe.run(test, scope, feed, [right.value])
+        assert scope.find_var("model/accuracy/count").value == count
+    before = scope.find_var("model/out.w").value
+    br.save_parameters(scope, tmp_path / "kept.safetensors")
+    right.reset(scope)
+    assert scope.find_var("model/accuracy/count").value == 0.0
+    assert scope.find_var("seen/count").value == 6.0
+    br.load_parameters(scope, tmp_path / "kept.safetensors")
+    exe.run(prog, scope, feed, [loss])
+    assert scope.find_var("model/accuracy/count").value == 9.0
+    assert np.any(scope.find_var("model/out.w").value != before)
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "said"),
+    [
+        (lambda x, n: br.metrics.accuracy(x, x[:, 0]), br.DTypeError, "integers as labels"),
+        (lambda x, n: br.metrics.accuracy(n, n), br.ShapeError, "one axis more"),
+        (lambda x, n: br.metrics.precision(x, n), br.DTypeError, "classes by number"),
+        (lambda x, n: br.metrics.f1(n, n, 3), br.ProgramError, "no average='binary'"),
+        (lambda x, n: br.metrics.recall(n, n, 1), br.ProgramError, "cannot count 1 classes"),
+        (lambda x, n: br.metrics.auc(x[:, 0], x[:, 0]), br.DTypeError, "bools or integers"),
+        (lambda x, n: br.metrics.auc(x[:, 0], n, thresholds=1), br.ProgramError, "keep 1"),
+        (lambda x, n: br.metrics.top_k_accuracy(x, n, 0), br.ProgramError, "the best 0"),
+        (lambda x, n: br.metrics.mean(3.0), br.ProgramError, "takes a variable"),
+        (lambda x, n: br.metrics.mean(x, n + 1j), br.DTypeError, "numbers or a mask"),
+        (
+            lambda x, n: br.scan(lambda c, row: (c, br.metrics.mean(row).value), 0.0, x),
+            br.ProgramError,
+            "cannot be counted in an inner block",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_the_users_line(build: Any, error: Any, said: str) -> None:
+    with br.Program() as prog:
+        x, n = br.data("x", [4, 2]), br.data("n", [4], dtype="int32")
+        with pytest.raises(error, match=said) as told:
+            build(x, n)
+    assert "test_metrics.py" in str(told.value)
+    assert not prog.updates
+    assert not [name for name, var in prog.block(0).vars.items() if var.persistable]
+
+
+def test_bleu_is_that_of_its_paper() -> None:
+    """The example of the paper's section 2.1.1: `the` seven times has 2 of 7."""
+    bleu = br.metrics.bleu
+    seven = ["the"] * 7
+    people = [
+        ["the", "cat", "is", "on", "the", "mat"],
+        ["there", "is", "a", "cat", "on", "the", "mat"],
+    ]
+    assert bleu([seven], [people], longest=1) == pytest.approx(2 / 7)
+    assert bleu([seven], [people]) == 0.0
+    assert bleu(people[:1], [people]) == pytest.approx(1.0)
+    assert bleu([people[0][:5]], [people[:1]], longest=2) == pytest.approx(np.exp(1 - 6 / 5))
+    assert bleu([["a", "b"]], [[["a", "c"]]], longest=2, smooth=True) == pytest.approx(0.5)
+    assert bleu([[]], [people]) == 0.0
+    with pytest.raises(br.ProgramError, match="1 candidates and 0 lists"):
+        bleu([["a"]], [])
+    with pytest.raises(br.ProgramError, match=r"not strings[\s\S]*split"):
+        bleu(["a b"], [["a b"]])
+    with pytest.raises(br.ProgramError, match="runs of 0 words"):
+        bleu([["a"]], [[["a"]]], longest=0)
