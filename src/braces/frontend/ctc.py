@@ -16,11 +16,10 @@ from braces.frontend import functions as ops
 from braces.frontend.cells import Memories, run_cell
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
+from braces.frontend.reducing import Reduction, check_reduction, reduced
 from braces.frontend.sequences import (
     NEVER,
-    check_reduction,
     inside,
-    reduced,
     row_labels,
     row_lengths,
     scores,
@@ -86,7 +85,7 @@ def ctc_loss(
     *,
     blank: int = 0,
     zero_infinity: bool = False,
-    reduction: str = "none",
+    reduction: Reduction = "none",
     axis: int = 1,
     name: str | None = None,
 ) -> Var:

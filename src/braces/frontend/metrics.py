@@ -27,6 +27,7 @@ from braces.dtypes import BOOL, FLOAT64, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.bleu import bleu
+from braces.frontend.class_losses import softmax_cross_entropy
 from braces.frontend.guard import building, missing_from, operand
 from braces.frontend.spelling import arange
 from braces.frontend.variables import persistable
@@ -157,7 +158,7 @@ def mean_squared_error(
     name: str | None = None,
 ) -> Metric:
     """The mean of (predictions - targets)^2; see `mean`."""
-    error = ops.squared_error(operand(predictions, "mean_squared_error"), targets)
+    error = ops.square(operand(predictions, "mean_squared_error") - targets)
     return _mean_of("mean_squared_error", name, error, weights)
 
 
@@ -171,7 +172,7 @@ def root_mean_squared_error(
 ) -> Metric:
     """The square root of the mean of (predictions - targets)^2; see `mean`."""
     what = "root_mean_squared_error"
-    error = ops.squared_error(operand(predictions, what), targets)
+    error = ops.square(operand(predictions, what) - targets)
     return _mean_of(what, name, error, weights, ops.sqrt)
 
 
@@ -184,7 +185,7 @@ def mean_absolute_error(
     name: str | None = None,
 ) -> Metric:
     """The mean of |predictions - targets|; see `mean`."""
-    error = ops.absolute_error(operand(predictions, "mean_absolute_error"), targets)
+    error = ops.abs(operand(predictions, "mean_absolute_error") - targets)
     return _mean_of("mean_absolute_error", name, error, weights)
 
 
@@ -244,7 +245,7 @@ def perplexity(
         name: That of the metric.
     """
     logits = _scores("perplexity", logits, labels)
-    loss = ops.softmax_cross_entropy(logits, labels)
+    loss = softmax_cross_entropy(logits, labels)
     return _mean_of("perplexity", name, loss, weights, ops.exp)
 
 
@@ -476,7 +477,7 @@ def r2(
     wide = [ops.cast(operand(x, "r2"), FLOAT64) for x in (predictions, targets)]
     weight = _weights("r2", wide[1], weights)
     sums = {
-        "error": ops.sum(weight * ops.squared_error(wide[0], wide[1])),
+        "error": ops.sum(weight * ops.square(wide[0] - wide[1])),
         "total": ops.sum(weight * wide[1]),
         "squares": ops.sum(weight * wide[1] * wide[1]),
         "count": ops.sum(weight),

@@ -18,12 +18,11 @@ from braces.frontend.guard import building
 from braces.frontend.init import Initializer
 from braces.frontend.parameters import Parameters, Weight, fixed_size, is_given, to_make
 from braces.frontend.plain_block import composed
+from braces.frontend.reducing import Reduction, check_reduction, reduced
 from braces.frontend.rnn import create_rnn
 from braces.frontend.sequences import (
     NEVER,
-    check_reduction,
     inside,
-    reduced,
     row_labels,
     row_lengths,
     scores,
@@ -147,7 +146,7 @@ def conditional_random_field(
     end: Weight = None,
     *,
     lengths: Any = None,
-    reduction: str = "none",
+    reduction: Reduction = "none",
     axis: int = 1,
     name: str | None = None,
     params: Sequence[str] | None = None,

@@ -59,9 +59,14 @@ def of_operators(
         found = losses()
         if reduction == "mean" and weights is not None:
             return ops.sum(found) / ops.sum(weights())
-        return found if reduction == "none" else one(reduction, found)
+        return reduced(found, reduction)
 
     return composed(name or what, built)
+
+
+def reduced(losses: Var, reduction: Reduction) -> Var:
+    """Losses of rows, or what becomes of them together."""
+    return losses if reduction == "none" else one(reduction, losses)
 
 
 def check_reduction(what: str, reduction: Reduction) -> None:

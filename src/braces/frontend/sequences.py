@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var
 from braces.builder.program import current_program
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import is_float, is_integer
-from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.errors import DTypeError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import operand
 from braces.frontend.rnn import check_lengths
@@ -125,20 +125,3 @@ def wide(x: Var) -> Var:
 def taken(x: Var, at: Var) -> Var:
     """One element of each row."""
     return ops.take_along_axis(x, ops.expand_dims(at, axis=1), axis=1)[:, 0]
-
-
-def check_reduction(what: str, reduction: str) -> None:
-    """Refuse what no loss does with its rows.
-
-    Raises:
-        ProgramError: It is neither "none", "mean" nor "sum".
-    """
-    if reduction not in ("none", "mean", "sum"):
-        raise ProgramError(
-            f"{what} has no reduction={reduction!r}.", fix='Give "none", "mean" or "sum".'
-        )
-
-
-def reduced(loss: Var, reduction: str) -> Var:
-    """A loss of each row, or what becomes of them together."""
-    return loss if reduction == "none" else one(reduction, loss)
