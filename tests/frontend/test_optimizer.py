@@ -116,6 +116,19 @@ PAIRS: dict[str, Callable[[], tuple[Optimizer, Any]]] = {
     "adamax": lambda: (opt.adamax(0.1), optax.adamax(0.1)),
     "radam": lambda: (opt.radam(0.1), optax.radam(0.1)),
     "radam, few steps": lambda: (opt.radam(0.05, b2=0.9), optax.radam(0.05, b2=0.9)),
+    "adan": lambda: (
+        opt.adan(0.05, 0.9, 0.8, 0.95, weight_decay=0.1, mask=lambda p: p.ndim > 1),
+        optax.adan(0.05, 0.9, 0.8, 0.95, weight_decay=0.1, mask={"w": True, "b": False}),
+    ),
+    "lars": lambda: (opt.lars(20.0), optax.lars(20.0)),
+    "lars of matrices": lambda: (
+        opt.lars(
+            0.1, 0.5, True, trust_coefficient=0.2, weight_decay=0.1, mask=lambda p: p.ndim > 1
+        ),
+        optax.lars(
+            0.1, 0.1, {"w": True, "b": False}, 0.2, 0.0, {"w": True, "b": False}, 0.5, True
+        ),
+    ),
     "adabelief": lambda: (opt.adabelief(0.05), optax.adabelief(0.05)),
     "lion": lambda: (opt.lion(0.01), optax.lion(0.01)),
     "rmsprop": lambda: (opt.rmsprop(0.01), optax.rmsprop(0.01)),
@@ -377,6 +390,7 @@ EVERY = [
     opt.sgd(0.1), opt.momentum(0.1), opt.adam(0.1), opt.adamw(0.1), opt.nadam(0.1),
     opt.lamb(0.1), opt.amsgrad(0.1), opt.adamax(0.1), opt.radam(0.1), opt.adabelief(0.1),
     opt.lion(0.1), opt.rmsprop(0.1, centered=True), opt.adagrad(0.1), opt.adadelta(),
+    opt.adan(0.1), opt.lars(20.0),
     opt.chain(
         opt.clip_by_global_norm(1.0), opt.clip(0.5), opt.sgd(opt.linear_schedule(0.1, 0.0, 4))
     ),

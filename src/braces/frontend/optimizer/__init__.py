@@ -38,6 +38,7 @@ from braces.frontend.optimizer.adam import (
     adam as adam,
     adamax as adamax,
     adamw as adamw,
+    adan as adan,
     amsgrad as amsgrad,
     lamb as lamb,
     nadam as nadam,
@@ -54,6 +55,7 @@ from braces.frontend.optimizer.chains import (
 from braces.frontend.optimizer.descent import (
     adadelta as adadelta,
     adagrad as adagrad,
+    lars as lars,
     lion as lion,
     momentum as momentum,
     rmsprop as rmsprop,
@@ -76,10 +78,10 @@ clip = clip_by_value
 
 __all__ = [
     "Optimizer", "Schedule", "adabelief", "adadelta", "adagrad", "adam", "adamax", "adamw",
-    "add_decayed_weights", "amsgrad", "chain", "clip", "clip_by_global_norm", "clip_by_value",
-    "constant_schedule", "cosine_decay_schedule", "exponential_decay", "from_optax",
-    "join_schedules", "lamb", "linear_schedule", "lion", "momentum", "nadam",
-    "piecewise_constant_schedule", "polynomial_schedule", "radam", "rmsprop",
+    "adan", "add_decayed_weights", "amsgrad", "chain", "clip", "clip_by_global_norm",
+    "clip_by_value", "constant_schedule", "cosine_decay_schedule", "exponential_decay",
+    "from_optax", "join_schedules", "lamb", "lars", "linear_schedule", "lion", "momentum",
+    "nadam", "piecewise_constant_schedule", "polynomial_schedule", "radam", "rmsprop",
     "scale_by_learning_rate", "sgd", "warmup_cosine_decay_schedule",
 ]  # fmt: skip
 

@@ -273,3 +273,46 @@ def adabelief(
         "adabelief", name, learning_rate,
         lambda given: optax.adabelief(given.rate, b1, b2, eps, eps_root),
     )  # fmt: skip
+
+
+@says_where
+def adan(
+    learning_rate: LearningRate = 1e-3,
+    b1: float = 0.98,
+    b2: float = 0.92,
+    b3: float = 0.99,
+    eps: float = 1e-8,
+    eps_root: float = 1e-8,
+    *,
+    weight_decay: float = 0.0,
+    mask: Mask = None,
+    name: str | None = None,
+) -> Optimizer:
+    """`adam` with a running mean of how the gradient changes, by which it looks ahead.
+
+        u = (m + (1 - b2) * v) / (sqrt(n + eps_root) + eps)
+        p' = p - learning_rate * (u + weight_decay * p)
+
+    where m, v and n are the running means of g, of its change d since the last step, and of
+    (g + (1 - b2) * d)^2, each over what it is of ones. Keeps `m`, `v`, `n`, the gradient `g`,
+    and the count `t`. Source: Xie et al., Adan: Adaptive Nesterov Momentum Algorithm for Faster
+    Optimizing Deep Models, 2022.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        b1: How much of the mean a step keeps.
+        b2: How much of the mean change a step keeps.
+        b3: How much of the mean square a step keeps.
+        eps: Keeps the quotient finite.
+        eps_root: The same inside the root.
+        weight_decay: How strongly the parameters are pulled towards zero.
+        mask: Which parameters are.
+        name: The first part of the names of what is kept.
+    """
+    mask = checked_mask(mask)
+    return descending(
+        "adan", name, learning_rate,
+        lambda given: optax.adan(
+            given.rate, b1, b2, b3, eps, eps_root, weight_decay, given.masked(mask)
+        ),
+    )  # fmt: skip

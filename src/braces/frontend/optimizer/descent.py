@@ -7,7 +7,7 @@ from typing import Any
 from braces.builder.source import says_where
 from braces.frontend.optimizer.chains import descending
 from braces.frontend.optimizer.minimize import Optimizer
-from braces.frontend.optimizer.parts import LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.parts import Given, LearningRate, Mask, checked_mask
 from braces.lazy import optax
 
 # ---- by their gradients alone ----------------------------------------------------------------
@@ -60,6 +60,49 @@ def momentum(
         "momentum", name, learning_rate,
         lambda given: optax.sgd(given.rate, momentum, nesterov),
     )  # fmt: skip
+
+
+@says_where
+def lars(
+    learning_rate: LearningRate,
+    momentum: float = 0.9,
+    nesterov: bool = False,
+    *,
+    trust_coefficient: float = 1e-3,
+    eps: float = 0.0,
+    weight_decay: float = 0.0,
+    mask: Mask = None,
+    name: str | None = None,
+) -> Optimizer:
+    """`momentum` whose steps follow the length of each parameter; for large batches.
+
+        u = g + weight_decay * p
+        trace' = momentum * trace - learning_rate * trust_coefficient * u * |p| / (|u| + eps)
+        p' = p + trace'
+
+    Keeps `trace`. Source: You, Gitman, Ginsburg, Large Batch Training of Convolutional
+    Networks, 2017.
+
+    Args:
+        learning_rate: A number, a schedule, or a scalar variable.
+        momentum: How much of the sum of updates a step keeps.
+        nesterov: Whether the sum looks one step ahead.
+        trust_coefficient: How far a step goes, in lengths of the parameter.
+        eps: Keeps the quotient finite.
+        weight_decay: How strongly the parameters are pulled towards zero.
+        mask: Which parameters are pulled and scaled by their lengths; the others move by
+            `momentum` alone. `lambda p: p.ndim > 1` spares biases.
+        name: The first part of the names of what is kept.
+    """
+    mask = checked_mask(mask)
+
+    def make(given: Given) -> Any:
+        chosen = True if mask is None else given.masked(mask)
+        return optax.lars(
+            given.rate, weight_decay, chosen, trust_coefficient, eps, chosen, momentum, nesterov
+        )
+
+    return descending("lars", name, learning_rate, make)
 
 
 @says_where
