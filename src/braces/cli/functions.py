@@ -20,8 +20,8 @@ MADE_OF = {
     "global_avg_pool": ("mean",),
     "global_max_pool": ("max",),
     "instance_norm": ("group_norm",),
-    "pixel_shuffle": ("reshape", "permute_dims"),
-    "pixel_unshuffle": ("reshape", "permute_dims"),
+    "pixel_shuffle": ("reshape", "transpose"),
+    "pixel_unshuffle": ("reshape", "transpose"),
     "upsample": ("resize",),
 }
 """The operators that a layer appends, where they are not one of its own name."""
