@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import Any
 
 import pytest
+from tests.layers import LAYERS, LINES
 
 import braces as br
 from braces.cli.functions import find_function
@@ -63,19 +63,6 @@ def test_an_unknown_name_ends_with_1_and_names_the_nearest(
 
 # ---- layers and functions --------------------------------------------------------------------
 
-LAYERS: dict[str, Any] = {
-    "fc": lambda: br.fc(br.data("x", ["b", 4]), 3),
-    "embedding": lambda: br.embedding(br.data("x", ["b"], "int32"), [5, 3]),
-    "conv1d": lambda: br.conv1d(br.data("x", ["b", 2, 5]), 3, 2),
-    "conv2d": lambda: br.conv2d(br.data("x", ["b", 2, 5, 5]), 3, 2),
-    "conv3d": lambda: br.conv3d(br.data("x", ["b", 2, 5, 5, 5]), 3, 2),
-    "dropout": lambda: br.dropout(br.data("x", ["b"]), 0.5),
-    "batch_norm": lambda: br.batch_norm(br.data("x", ["b", 4])),
-    "group_norm": lambda: br.group_norm(br.data("x", ["b", 4]), 2),
-    "layer_norm": lambda: br.layer_norm(br.data("x", ["b", 4])),
-    "rms_norm": lambda: br.rms_norm(br.data("x", ["b", 4])),
-}
-
 
 def test_every_layer_is_told_with_the_operators_that_it_is_made_of() -> None:
     assert LAYERS.keys() == {*br.layers.__all__}
@@ -85,7 +72,8 @@ def test_every_layer_is_told_with_the_operators_that_it_is_made_of() -> None:
         appended = {op.type for op in program.definition.main.ops}
         found = find_function(f"layers.{name}")
         assert found is not None
-        assert {*found.made_of} == appended - {"next_random_state"}
+        told = set() if name in LINES or "block" in appended else appended
+        assert {*found.made_of} == told - {"next_random_state", "tanh", "relu"}, name
         assert found.doc == inspect.getdoc(getattr(br.layers, name))
 
 

@@ -1,0 +1,88 @@
+"""Every layer, built once: what tests of all layers go through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import braces as br
+
+
+def x(*sizes: int | str, dtype: str = "float32") -> br.Var:
+    """Data with rows."""
+    return br.data("x", ["b", *sizes], dtype)
+
+
+def ids(*sizes: int | str) -> br.Var:
+    """Classes of rows."""
+    return br.data("ids", ["b", *sizes], "int32")
+
+
+def state(size: int) -> br.Var:
+    """What a cell remembers of each row."""
+    return br.data("state", ["b", size])
+
+
+def memory() -> br.Var:
+    """What an encoder gave."""
+    return br.data("memory", ["b", 5, 4])
+
+
+def picture_state() -> tuple[br.Var, br.Var]:
+    """What a cell remembers of pictures."""
+    h, c = (br.data(name, ["b", 3, 5, 5]) for name in "hc")
+    return h, c
+
+
+LAYERS: dict[str, Callable[[], Any]] = {
+    "AttentionCache": lambda: br.attention_cache("b", 7, 2, 4),
+    "adaptive_avg_pool1d": lambda: br.adaptive_avg_pool1d(x(4, 8), 3),
+    "adaptive_avg_pool2d": lambda: br.adaptive_avg_pool2d(x(4, 8, 8), 3),
+    "adaptive_avg_pool3d": lambda: br.adaptive_avg_pool3d(x(4, 8, 8, 8), 3),
+    "adaptive_max_pool1d": lambda: br.adaptive_max_pool1d(x(4, 8), 3),
+    "adaptive_max_pool2d": lambda: br.adaptive_max_pool2d(x(4, 8, 8), 3),
+    "adaptive_max_pool3d": lambda: br.adaptive_max_pool3d(x(4, 8, 8, 8), 3),
+    "attention_cache": lambda: br.attention_cache("b", 7, 2, 4),
+    "batch_norm": lambda: br.batch_norm(x(4, 8)),
+    "conditional_random_field": lambda: br.conditional_random_field(x(5, 3), ids(5)),
+    "conv1d": lambda: br.conv1d(x(4, 8), 2, 3, act="relu"),
+    "conv2d": lambda: br.conv2d(x(4, 8, 8), 2, 3, act="relu"),
+    "conv3d": lambda: br.conv3d(x(4, 8, 8, 8), 2, 3, act="relu"),
+    "conv_lstm": lambda: br.conv_lstm(x(6, 2, 5, 5), 3, 3),
+    "conv_lstm_cell": lambda: br.conv_lstm_cell(x(2, 5, 5), picture_state(), 3),
+    "conv_transpose1d": lambda: br.conv_transpose1d(x(4, 8), 2, 3, act="relu"),
+    "conv_transpose2d": lambda: br.conv_transpose2d(x(4, 8, 8), 2, 3, act="relu"),
+    "conv_transpose3d": lambda: br.conv_transpose3d(x(4, 8, 8, 8), 2, 3, act="relu"),
+    "ctc_greedy_decode": lambda: br.ctc_greedy_decode(x(6, 4)),
+    "ctc_loss": lambda: br.ctc_loss(x(6, 4), ids(2)),
+    "dropout": lambda: br.dropout(x(4), 0.5),
+    "embedding": lambda: br.embedding(ids(), [9, 2]),
+    "fc": lambda: br.fc(x(4), 2, act="tanh"),
+    "global_avg_pool": lambda: br.global_avg_pool(x(4, 8)),
+    "global_max_pool": lambda: br.global_max_pool(x(4, 8)),
+    "group_norm": lambda: br.group_norm(x(4, 8), 2),
+    "gru": lambda: br.gru(x(6, 4), 3),
+    "gru_cell": lambda: br.gru_cell(x(4), state(3)),
+    "instance_norm": lambda: br.instance_norm(x(4, 8)),
+    "layer_norm": lambda: br.layer_norm(x(4)),
+    "lstm": lambda: br.lstm(x(6, 4), 3),
+    "lstm_cell": lambda: br.lstm_cell(x(4), [state(3)] * 2),
+    "multi_head_attention": lambda: br.multi_head_attention(x(6, 4), 2),
+    "pixel_shuffle": lambda: br.pixel_shuffle(x(4, 8, 8), 2),
+    "pixel_unshuffle": lambda: br.pixel_unshuffle(x(4, 8, 8), 2),
+    "positional_encoding": lambda: br.positional_encoding(ids(), 4),
+    "rms_norm": lambda: br.rms_norm(x(4)),
+    "rotary_embedding": lambda: br.rotary_embedding(x(2, 6, 4)),
+    "scaled_dot_product_attention": lambda: br.scaled_dot_product_attention(*[x(2, 6, 4)] * 3),
+    "simple_rnn": lambda: br.simple_rnn(x(6, 4), 3),
+    "simple_rnn_cell": lambda: br.simple_rnn_cell(x(4), state(3)),
+    "transformer_decoder_layer": lambda: br.transformer_decoder_layer(x(6, 4), memory(), 2),
+    "transformer_encoder_layer": lambda: br.transformer_encoder_layer(x(6, 4), 2),
+    "upsample": lambda: br.upsample(x(4, 8, 8), 2),
+    "viterbi": lambda: br.viterbi(x(5, 3)),
+}
+LINES = frozenset(
+    {"AttentionCache", "attention_cache", "positional_encoding", "rotary_embedding"}
+    | {name for name in LAYERS if name.endswith("_cell")}
+)
+"""What stands as lines in the block where it is called: cells in steps, places of words."""
