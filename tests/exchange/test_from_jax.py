@@ -129,6 +129,8 @@ def test_all_that_has_no_operator_is_said_at_once_with_its_line() -> None:
     error = refuses(ProgramError, "3 of its equations", strange, X)
     assert "`reduce_precision`, 2 times" in str(error)
     assert "debug" in str(error)
+    assert "Return what callbacks show" in str(error)
+    assert "other functions of jax.numpy" in str(error)
     assert "test_from_jax.py" in str(error)
 
 
@@ -234,3 +236,27 @@ def test_what_does_not_fit_is_refused() -> None:
     refuses(ProgramError, "cannot be traced", lambda x: x if x.sum() > 0 else -x, X)
     known = jax.ShapeDtypeStruct((3,), "float32")
     refuses(ProgramError, "has no value", jnp.sin, known, kinds={"x": "parameter"})
+
+
+def test_a_batch_that_has_a_name_is_reduced_over(mode: str) -> None:
+    def normed(x: Any) -> Any:
+        mean = lax.pmean(x, "rows")
+        still = lax.stop_gradient(x)
+        spread = lax.pmax(still, "rows") - lax.pmin(still, "rows")
+        return (x - mean) ** 3, spread, lax.psum((x, 2.0 * x), "rows")
+
+    function = jax.vmap(normed, axis_name="rows")
+    prog, _ = br.from_jax(function, X)
+    with prog:
+        (grad,) = br.gradients([prog.var(prog.fetches[0])], [prog.var("x")])
+    fetch = [*prog.fetches, grad]
+    *found, slope = br.Executor(mode=mode).run(prog, br.Scope(), {"x": X}, fetch)
+    for got, want in zip(found, jax.tree.leaves(function(X)), strict=True):
+        np.testing.assert_allclose(got, want, 1e-5, 1e-6)
+    wanted = jax.grad(lambda x: jnp.sum(function(x)[0]))(X)
+    np.testing.assert_allclose(slope, wanted, 1e-4, 1e-5)
+
+
+def test_options_are_said_by_the_names_of_arguments() -> None:
+    error = refuses(ProgramError, "sizes by the names of arguments", jnp.sin, X, sizes=["b"])
+    assert "sizes={'x': …}" in str(error)

@@ -265,6 +265,13 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         ),
         (X, Y),
     ),
+    "over a batch": (
+        jax.vmap(
+            lambda x: (lax.psum(x, "rows"), lax.pmax(x, "rows"), lax.pmin(x, "rows")),
+            axis_name="rows",
+        ),
+        (X,),
+    ),
     "drawn by gamma": (
         lambda x: jax.random.loggamma(jax.random.key(3), jnp.abs(x) + 0.5),
         (X,),

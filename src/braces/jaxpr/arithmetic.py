@@ -163,6 +163,17 @@ def reduction(op_type: str, e: Equation, x: Value) -> Var:
     return in_dtype(made, e.dtype)
 
 
+def over_a_batch(op_type: str, e: Equation, *values: Value) -> list[Var]:
+    """A reduction over an axis that `vmap` has named; several devices have names left."""
+    axes, groups = e.params["axes"], e.params["axis_index_groups"]
+    if groups is not None or not all(isinstance(axis, int) for axis in axes):
+        e.refuse("which several devices compute together")
+    return [
+        in_dtype(one(op_type, e.lift(x), axis=tuple(axes)), out.aval.dtype)
+        for x, out in zip(values, e.eqn.outvars, strict=True)
+    ]
+
+
 def best(op_type: str, e: Equation, x: Value) -> Var:
     """Where the largest or smallest number of an axis is."""
     (axis,) = e.params["axes"]
@@ -201,6 +212,7 @@ ARITHMETIC: Mapping[str, Rule] = {
     **_named(same, SAME),
     **_named(logic, {name: name for name in BITWISE}),
     **_named(reduction, REDUCTIONS),
+    **_named(over_a_batch, {"psum": "sum", "pmax": "max", "pmin": "min"}),
     **_named(running, {"cumsum": "cumsum", "cumprod": "cumprod"}),
     **_named(best, {"argmax": "argmax", "argmin": "argmin"}),
     "abs": size_of,

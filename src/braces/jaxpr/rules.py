@@ -32,8 +32,8 @@ WHY: Mapping[str, str] = {
     **dict.fromkeys(
         ("debug_callback", "debug_print", "io_callback", "pure_callback"), CALLS_BACK
     ),
-    **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "pmax", "pmin"), DEVICES),
-    **dict.fromkeys(("ppermute", "psum", "reduce_scatter", "shard_map"), DEVICES),
+    **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "ppermute"), DEVICES),
+    **dict.fromkeys(("reduce_scatter", "shard_map"), DEVICES),
     **dict.fromkeys(("rng_bit_generator", "rng_uniform"), DRAWN),
     **dict.fromkeys(("cholesky_update", "eig", "geqp3", "geqrf", "hessenberg"), FACTORED),
     **dict.fromkeys(("householder_product", "ormqr", "schur", "tridiagonal"), FACTORED),

@@ -28,6 +28,7 @@ from braces.exchange.problems import Problem, unreadable
 from braces.frontend.variables import data
 from braces.ir.records import DATA, PARAMETER, STATE
 from braces.jaxpr.equation import Whole
+from braces.jaxpr.rules import CALLS_BACK, WHY
 from braces.jaxpr.trace import Traced, traced
 from braces.lazy import jax
 from braces.program import Program
@@ -104,6 +105,12 @@ def from_jax(
         raise ProgramError(
             f"{function!r:.80} is no function.", fix="br.from_jax(function, *examples)."
         )
+    for option, given in (("sizes", sizes), ("kinds", kinds), ("updates", updates)):
+        if given is not None and not isinstance(given, Mapping):
+            raise ProgramError(
+                f"from_jax takes {option} by the names of arguments, not {given!r:.60}.",
+                fix=f"Write {option}={{'x': …}}.",
+            )
     moved = updates or {}
     check_arguments(moved, argument_names(function, len(examples)))
     arguments = taken_apart(function, examples, sizes or {}, kinds or {})
@@ -113,6 +120,14 @@ def from_jax(
     reader = Reader(Program(), found, names_of_arrays(function))
     reader.read(arguments.leaves, moved)
     return reader.program, reader.values
+
+
+def _way_out(primitives: set[str]) -> str:
+    """What to do about what has no operator."""
+    others = "Compute it from other functions of jax.numpy."
+    shown = "Return what callbacks show or send, and leave them out."
+    calling = {name for name in primitives if WHY.get(name) == CALLS_BACK}
+    return " ".join([shown] * bool(calling) + [others] * bool(primitives - calling))
 
 
 def _called(function: Callable[..., Any]) -> str:
@@ -162,7 +177,7 @@ class Reader:
                 [Problem(f"`{p.primitive}`", f"at {p.line}", p.error) for p in whole.problems],
                 self.found.what,
                 of="equations",
-                fix="Compute it from other functions of jax.numpy.",
+                fix=_way_out({p.primitive for p in whole.problems}),
             )
 
     # ---- what it is given --------------------------------------------------------------------
