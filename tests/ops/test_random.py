@@ -168,6 +168,18 @@ def test_orthogonal_matrices_are_orthogonal(mode: str, shape: tuple[int, ...]) -
     np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=1e-12)
 
 
+@pytest.mark.parametrize("log", [False, True])
+def test_gamma_variables_move_with_their_parameter_as_those_of_jax(log: bool) -> None:
+    a = np.array([0.3, 1.5, 40.0], np.float32)
+    draw = jax.random.loggamma if log else jax.random.gamma
+    with br.Program() as program:
+        var = br.data("a", [3])
+        (grad,) = br.gradients([call("gamma_of_key", STATE, var, log=log)], [var])
+    found = br.Executor().run(program, br.Scope(), feed={"a": a}, fetch=[grad])[0]
+    wanted = jax.grad(lambda a: draw(STATE, a, dtype=a.dtype).sum())(a)
+    np.testing.assert_allclose(found, wanted, 1e-4)
+
+
 # ---- dropout ---------------------------------------------------------------------------------
 
 
