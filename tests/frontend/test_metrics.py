@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.frontend.metrics import Metric
+from braces.frontend.metrics.metric import Metric
 
 CLASSES = 3
 BATCHES = (5, 0, 7, 1)
@@ -78,9 +78,7 @@ def expected(data: dict[str, np.ndarray]) -> dict[str, Any]:
     rank = (logits > logits[np.arange(len(logs)), known][:, None]).sum(1)
     table = np.zeros((CLASSES, CLASSES))
     weighted = np.zeros((CLASSES, CLASSES))
-    whole = np.zeros(CLASSES)
     for row, column in zip(labels, kinds, strict=True):
-        whole[column] += 1
         if row >= 0:
             table[row, column] += 1
     for row, column, weight in zip(labels, kinds, w, strict=True):
@@ -103,9 +101,9 @@ def expected(data: dict[str, np.ndarray]) -> dict[str, Any]:
         "precision": share((w * (said & true)).sum(), (w * said).sum()),
         "recall": share(hits, all_true),
         "f1": share(2 * hits, all_said + all_true),
-        "precisions": share(np.diag(table), whole),
-        "macro": share(np.diag(table), table.sum(1)).mean(),
-        "micro": 2 * np.trace(weighted) / (w.sum() + weighted.sum()),
+        "precisions": share(np.diag(table), table.sum(0)),
+        "macro": share(np.diag(table), table.sum(1))[table.sum(0) + table.sum(1) > 0].mean(),
+        "micro": np.trace(weighted) / weighted.sum(),
         "auc": ((pairs > 0) + (pairs == 0) / 2).sum() / np.float64(pairs.size),
         "r2": 1 - (w * (x - y) ** 2).sum() / spread,
     }
@@ -170,8 +168,14 @@ def test_metrics_begin_anew_and_count_in_programs_for_testing(
         (lambda x, n: br.metrics.auc(x[:, 0], x[:, 0]), br.DTypeError, "bools or integers"),
         (lambda x, n: br.metrics.auc(x[:, 0], n, thresholds=1), br.ProgramError, "keep 1"),
         (lambda x, n: br.metrics.top_k_accuracy(x, n, 0), br.ProgramError, "the best 0"),
+        (lambda x, n: br.metrics.mean_squared_error(x, x[:, :1]), br.ShapeError, "one shape"),
+        (lambda x, n: br.metrics.r2(x[:, 0], x[:1, 0]), br.ShapeError, "one shape"),
+        (lambda x, n: br.metrics.mean(x[:, 0], x[:, :1]), br.ShapeError, "cannot weigh"),
+        (lambda x, n: br.metrics.accuracy(x, n[:1]), br.ShapeError, "a label for each row"),
+        (lambda x, n: br.metrics.recall(n, n[:2]), br.ShapeError, "one shape"),
+        (lambda x, n: br.metrics.auc(x, n), br.ShapeError, "one shape"),
         (lambda x, n: br.metrics.mean(3.0), br.ProgramError, "takes a variable"),
-        (lambda x, n: br.metrics.mean(x, n + 1j), br.DTypeError, "numbers or a mask"),
+        (lambda x, n: br.metrics.mean(n, n + 1j), br.DTypeError, "numbers or a mask"),
         (
             lambda x, n: br.scan(lambda c, row: (c, br.metrics.mean(row).value), 0.0, x),
             br.ProgramError,
@@ -187,6 +191,36 @@ def test_bad_input_is_refused_by_the_users_line(build: Any, error: Any, said: st
     assert "test_metrics.py" in str(told.value)
     assert not prog.updates
     assert not [name for name, var in prog.block(0).vars.items() if var.persistable]
+
+
+def test_what_has_no_weight_is_not_looked_at(mode: str) -> None:
+    nan, m = np.float32(np.nan), br.metrics
+    with br.Program() as prog:
+        x, y = br.data("x", [3]), br.data("y", [3], dtype="int32")
+        mask = br.cast(br.isfinite(x), "bfloat16")
+        logits = br.stack([x, -x], axis=1)
+        made = {
+            "mean": m.mean(x, mask),
+            "r2": m.r2(x, 2.0 * x, mask),
+            "perplexity": m.perplexity(logits, y, mask),
+            "auc": m.auc(x, y == 1, mask, thresholds=3),
+            "spoilt": m.auc(x, y == 1, name="spoilt"),
+        }
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope)
+    feed = {"x": np.array([0.5, nan, 1.0]), "y": np.array([0, -1, 1])}
+    got = exe.run(prog, scope, feed, {name: metric.value for name, metric in made.items()})
+    losses = np.log1p(np.exp([-1.0, 2.0]))
+    wanted = {"mean": 0.75, "r2": 1 - 1.25 / 0.5, "auc": 1.0, "spoilt": np.nan}
+    wanted["perplexity"] = np.exp(losses.mean())
+    for name, value in wanted.items():
+        np.testing.assert_allclose(got[name], value, 1e-5, err_msg=name)
+    with pytest.raises(br.DTypeError, match=r"in a scope, not in \{\}[\s\S]*test_metrics"):
+        made["mean"].reset({})  # pyright: ignore[reportArgumentType]
+    child = scope.new_scope()
+    made["mean"].reset(child)
+    assert scope.find_var(made["mean"].states[0].name).value == 0.0
+    assert not child.names()
 
 
 def test_bleu_is_that_of_its_paper() -> None:

@@ -106,7 +106,7 @@ def from_jax(
             f"{function!r:.80} is no function.", fix="br.from_jax(function, *examples)."
         )
     for option, given in (("sizes", sizes), ("kinds", kinds), ("updates", updates)):
-        if given is not None and not isinstance(given, Mapping):
+        if given is not None and not isinstance(cast("Any", given), Mapping):
             raise ProgramError(
                 f"from_jax takes {option} by the names of arguments, not {given!r:.60}.",
                 fix=f"Write {option}={{'x': …}}.",

@@ -1,0 +1,210 @@
+"""Metrics that are means over rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.builder.append import as_var
+from braces.builder.var import Operand, Var
+from braces.dtypes import is_integer
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend import functions as ops
+from braces.frontend.class_losses import softmax_cross_entropy
+from braces.frontend.guard import building, operand
+from braces.frontend.metrics.metric import (
+    Metric,
+    Sums,
+    check_alike,
+    kept,
+    looked_at,
+    mean_of,
+    weights_of,
+)
+from braces.frontend.sequences import same_size
+from braces.frontend.spelling import arange
+
+# ---- means -----------------------------------------------------------------------------------
+
+
+@building
+def mean(values: Any, weights: Operand | None = None, *, name: str | None = None) -> Metric:
+    """The mean over all rows of all batches: of a loss, say.
+
+        value = sum(weights * values) / sum(weights)
+
+    Args:
+        values: Numbers or bools, of any shape.
+        weights: Broadcast against the values: numbers, or a mask of those that count. What has
+            no weight is not looked at, NaN included.
+        name: That of the metric.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["n"])
+        ...     m = br.metrics.mean(x)
+        >>> exe, scope = br.Executor(), br.Scope()
+        >>> exe.init(prog, scope)
+        >>> [float(exe.run(prog, scope, {"x": [n, n + 2.0]}, m.value)) for n in (1.0, 4.0)]
+        [2.0, 3.5]
+        >>> [state.name for state in m.states]
+        ['mean/total', 'mean/count']
+    """
+    return mean_of("mean", name, operand(values, "mean"), weights)
+
+
+@building
+def mean_squared_error(
+    predictions: Any,
+    targets: Operand,
+    weights: Operand | None = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """The mean of (predictions - targets)^2; see `mean`."""
+    error = ops.square(_error("mean_squared_error", predictions, targets))
+    return mean_of("mean_squared_error", name, error, weights)
+
+
+@building
+def root_mean_squared_error(
+    predictions: Any,
+    targets: Operand,
+    weights: Operand | None = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """The square root of the mean of (predictions - targets)^2; see `mean`."""
+    what = "root_mean_squared_error"
+    error = ops.square(_error(what, predictions, targets))
+    return mean_of(what, name, error, weights, ops.sqrt)
+
+
+@building
+def mean_absolute_error(
+    predictions: Any,
+    targets: Operand,
+    weights: Operand | None = None,
+    *,
+    name: str | None = None,
+) -> Metric:
+    """The mean of |predictions - targets|; see `mean`."""
+    error = ops.abs(_error("mean_absolute_error", predictions, targets))
+    return mean_of("mean_absolute_error", name, error, weights)
+
+
+def _error(kind: str, predictions: Any, targets: Any) -> Var:
+    """The difference of two of one shape."""
+    left, right = operand(predictions, kind), as_var(targets)
+    check_alike(kind, predictions=left, targets=right)
+    return left - right
+
+
+@building
+def accuracy(
+    logits: Any, labels: Any, weights: Operand | None = None, *, name: str | None = None
+) -> Metric:
+    """The share of rows whose largest logit, on the last axis, is at the label; see `mean`.
+
+    Where several are the largest, the first counts. A label that is no class never matches.
+
+    Args:
+        logits: number[..., classes]; probabilities do as well.
+        labels: integer[...].
+        weights: As those of `mean`, one for each label.
+        name: That of the metric.
+    """
+    logits = _scores("accuracy", logits, labels)
+    hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int64"))
+    return mean_of("accuracy", name, hits, weights)
+
+
+@building
+def top_k_accuracy(
+    logits: Any, labels: Any, k: int, weights: Operand | None = None, *, name: str | None = None
+) -> Metric:
+    """The share of rows where fewer than `k` logits are larger than that of the label.
+
+    See `accuracy`.
+    """
+    logits = _scores("top_k_accuracy", logits, labels)
+    if k < 1:
+        raise ProgramError(
+            f"top_k_accuracy cannot take the best {k!r}.", fix="Use k=1 or more."
+        )
+    label = ops.expand_dims(ops.cast(labels, "int64"), axis=-1)
+    here = ops.equal(arange(logits.shape[-1]), label)
+    own = ops.sum(ops.where(here, logits, 0), axis=-1, keepdims=True)
+    larger = ops.logical_not(logits <= own)
+    rank = ops.sum(ops.cast(larger, "int64"), axis=-1, keepdims=True)
+    hits = ops.any(ops.logical_and(here, rank < k), axis=-1)
+    return mean_of("top_k_accuracy", name, hits, weights)
+
+
+@building
+def perplexity(
+    logits: Any, labels: Any, weights: Operand | None = None, *, name: str | None = None
+) -> Metric:
+    """How many words a language model hesitates between.
+
+        value = exp(mean(-log(softmax(logits)[label])))
+
+    Args:
+        logits: float[..., words].
+        labels: integer[...].
+        weights: As those of `mean`, one for each label: a mask of what is no padding, whose
+            labels may be none.
+        name: That of the metric.
+    """
+    logits = _scores("perplexity", logits, labels)
+    weight = weights_of("perplexity", labels, weights)
+    known = ops.where(ops.equal(weight, 0.0), ops.zeros_like(labels), labels)
+    loss = softmax_cross_entropy(logits, known)
+    return mean_of("perplexity", name, loss, weight, ops.exp)
+
+
+def _scores(kind: str, logits: Any, labels: Any) -> Var:
+    """Logits that have one label for each row."""
+    logits, labels = operand(logits, kind), operand(labels, kind)
+    if not is_integer(labels.dtype):
+        raise DTypeError(f"{kind} takes integers as labels, not {labels.type}.")
+    if logits.ndim != labels.ndim + 1:
+        raise ShapeError(
+            f"{kind} takes logits with one axis more than labels, that of classes.",
+            given=f"{logits.name}: {logits.type}   {labels.name}: {labels.type}",
+        )
+    if not all(map(same_size, logits.shape, labels.shape)):
+        raise ShapeError(
+            f"{kind} needs a label for each row of logits.",
+            given=f"{logits.name}: {logits.type}   {labels.name}: {labels.type}",
+        )
+    return logits
+
+
+@building
+def r2(
+    predictions: Any, targets: Any, weights: Operand | None = None, *, name: str | None = None
+) -> Metric:
+    """The share of the targets' variance that is explained.
+
+        value = 1 - sum((targets - predictions)^2) / sum((targets - mean(targets))^2)
+
+    The variance is found from sums of targets and of their squares, so it loses digits where
+    the targets are much larger than they vary.
+    """
+    given = operand(predictions, "r2"), operand(targets, "r2")
+    check_alike("r2", predictions=given[0], targets=given[1])
+    weight = weights_of("r2", given[1], weights)
+    wide = [looked_at(x, weight) for x in given]
+    sums = {
+        "error": ops.sum(weight * ops.square(wide[0] - wide[1])),
+        "total": ops.sum(weight * wide[1]),
+        "squares": ops.sum(weight * wide[1] * wide[1]),
+        "count": ops.sum(weight),
+    }
+
+    def number(sums: Sums) -> Var:
+        spread = sums["squares"] - ops.square(sums["total"]) / sums["count"]
+        return 1.0 - sums["error"] / spread
+
+    return kept("r2", name, sums, number)
