@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch.nn import functional as F
 
 WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/torch_losses.npz"
 ROWS, CLASSES = 4, 5
@@ -38,6 +36,9 @@ def inputs() -> dict[str, Any]:
 
 def losses(v: dict[str, Any]) -> dict[str, Any]:
     """Each loss as a function of a reduction, by the names that the tests have."""
+    import torch
+    from torch.nn import functional as F
+
     x, y, z, p, w, labels = (v[k] for k in ("x", "y", "z", "p", "w", "labels"))
     some = {"ignore_index": 4, "weight": w}
     more = {**some, "label_smoothing": 0.2}
@@ -82,6 +83,8 @@ def losses(v: dict[str, Any]) -> dict[str, Any]:
 
 def computed() -> dict[str, Any]:
     """Inputs by name, and each loss and its gradient as `loss.reduction` and `loss.x`."""
+    import torch
+
     given = inputs()
     found = dict(given)
     for name in losses({key: torch.tensor(value) for key, value in given.items()}):

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch.nn import functional as F
 
 WRITTEN = Path(__file__).resolve().parents[1] / "tests/frontend/torch_pictures.npz"
 
 
 def layers(x: Any, scale: Any, bias: Any) -> dict[str, Any]:
     """Each layer of a picture, by the names that the tests have."""
+    from torch.nn import functional as F
+
     line, space = x[:, :, :, 0], x[:, :, None]
     return {
         "avg": F.adaptive_avg_pool2d(x, (3, 4)),
@@ -40,6 +40,8 @@ def layers(x: Any, scale: Any, bias: Any) -> dict[str, Any]:
 
 def computed() -> dict[str, Any]:
     """Inputs by name, and each layer and its gradients as `layer` and `layer.grad`."""
+    import torch
+
     rng = np.random.default_rng(5)
     sizes = {"x": (2, 4, 5, 6), "scale": 4, "bias": 4}
     given = {name: rng.normal(size=size) for name, size in sizes.items()}
