@@ -76,16 +76,20 @@ from braces.frontend.functions import (
     power as power,
     transpose as transpose,
 )
+from braces.frontend.grids import *  # noqa: F403 - grids, and lines between points
 from braces.frontend.layers import *  # noqa: F403 - each layer is a function of br
 from braces.frontend.lists import *  # noqa: F403 - lists of arrays
 from braces.frontend.losses import *  # noqa: F403 - losses of predictions beside targets
 from braces.frontend.margin_losses import *  # noqa: F403 - losses with a margin
 from braces.frontend.plain_block import block as block
+from braces.frontend.quantiles import *  # noqa: F403 - medians and other quantiles
 from braces.frontend.rnn import create_rnn as create_rnn
+from braces.frontend.segments import *  # noqa: F403 - counts and sums by groups
 from braces.frontend.shared import shared as shared
 from braces.frontend.signals import *  # noqa: F403 - windows, and transforms of signals
 from braces.frontend.spelling import *  # noqa: F403 - arrays from nothing, constants, dtypes
 from braces.frontend.spelling import listed as _listed, missing as _missing
+from braces.frontend.statistics import *  # noqa: F403 - covariances, and reductions without NaN
 from braces.frontend.variables import (
     Variable as Variable,
     constant as constant,

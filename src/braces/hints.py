@@ -39,6 +39,7 @@ bernoulli br.random.bernoulli(shape, probability)
 binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 bitcast_convert_type br.bitcast(x, dtype)
 bitwise_not br.bitwise_invert(x), or ~x
+bucketize br.digitize(x, edges), or br.searchsorted(edges, x)
 bmm br.matmul(x, y)
 broadcast br.broadcast_to(x, shape)
 broadcast_arrays br.broadcast_to(x, shape): operators broadcast by themselves
@@ -62,7 +63,6 @@ convtranspose2d br.conv_transpose2d(x, weight)
 copysign br.where(y < 0.0, -br.abs(x), br.abs(x))
 cos_sim br.cosine_similarity(prediction, target)
 cosine_decay_schedule br.optimizer.cosine_decay_schedule
-count_nonzero br.sum(x != 0)
 countable br.as_size(x)
 create_parameter br.parameter(name, shape)
 cross_entropy br.softmax_cross_entropy(logits, labels)
@@ -125,6 +125,7 @@ global_max_pooling2d br.global_max_pool(x)
 global_scope br.Scope()
 grad br.gradients(targets, inputs)
 greater_than br.greater(x, y), or x > y
+group_ids br.segment_sum(x, ids, n), or br.bincount(ids, length=n)
 gt br.greater(x, y), or x > y
 half br.float16
 hardshrink br.hard_shrink(x)
@@ -171,7 +172,6 @@ manual_seed exe.init(prog, scope, seed=0)
 masked_fill br.where(mask, value, x)
 max_pool br.max_pool2d(x, window)
 max_unpool br.max_unpool2d(x, indices, shape)
-meshgrid br.expand_dims(x, axis): operators broadcast
 mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
 mse_loss br.squared_error(prediction, target, reduction="mean")
@@ -238,7 +238,6 @@ scale_by_stddev br.optimizer.rmsprop(learning_rate, centered=True)
 scale_by_trust_ratio br.optimizer.lamb(learning_rate)
 scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd
 schedule br.optimizer.cosine_decay_schedule and its like
-searchsorted br.sum(xs < br.expand_dims(x, -1), axis=-1)
 seed exe.init(prog, scope, seed=0)
 select x[:, index]
 sequential br.block(name), which can be called again

@@ -121,7 +121,7 @@ EXCEPTIONS = {
 }
 
 
-HALVING = ("argsort", "fft", "fftn", "ifft", "ifftn", "irfft", "rfft", "sort")
+HALVING = ("argsort", "fft", "fftn", "ifft", "ifftn", "irfft", "rfft", "searchsorted", "sort")
 """Operators that work as often as their axis can be halved, which no polynomial tells."""
 
 Values = Mapping[str, tuple[Any, ...]]
