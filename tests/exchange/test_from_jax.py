@@ -238,6 +238,73 @@ def test_what_does_not_fit_is_refused() -> None:
     refuses(ProgramError, "has no value", jnp.sin, known, kinds={"x": "parameter"})
 
 
+TABLE = np.arange(20, dtype="f").reshape(5, 4)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda table, t: table[:t],
+        lambda table, t: table[-t:],
+        lambda table, t: lax.slice(table, (0, 0), (t, 4)),
+        lambda table, t: lax.slice(table, (5 - t, 0), (5, 4)),
+        lambda table, t: lax.dynamic_slice(table, (1, 0), (t, 4)),
+        lambda table, t: table[: 2 * t - 1 : 2],
+    ],
+)
+def test_a_table_is_cut_by_a_size(cut: Any, mode: str) -> None:
+    def placed(x: Any) -> Any:
+        return x * cut(jnp.asarray(TABLE), x.shape[0])
+
+    rows = np.ones((2, 4), "f")
+    prog, values = br.from_jax(placed, rows, sizes={"x": ["1 <= time <= 3", None]})
+    assert str(prog.var("out").type) == "f32[time,4]"
+    for t in (1, 2, 3):
+        x = np.full((t, 4), 0.5, "f")
+        np.testing.assert_array_equal(run(prog, values, {"x": x}, mode)[0], placed(x))
+    for t in (0, 4):
+        with pytest.raises(br.RunError, match="not what they were said to be"):
+            run(prog, values, {"x": np.ones((t, 4), "f")}, mode)
+
+
+def test_limits_of_sizes_are_read_as_they_are_written() -> None:
+    def known(x: Any) -> Any:
+        return x if x.shape[0] >= 2 and x.shape[1] <= 7 else -x
+
+    prog, values = br.from_jax(known, X, sizes={"x": ["rows >= 2", "words.2 <= 7"]})
+    np.testing.assert_array_equal(run(prog, values, {"x": X}, "interpret")[0], X)
+    for said in ("rows < 3", "3 >= rows", "1 <= 2", "1 <= rows <= 3 <= 4", "rows == 3"):
+        refuses(ShapeError, "is not a size", known, X, sizes={"x": [said, None]})
+
+
+def test_what_does_not_follow_from_sizes_names_them_as_the_user_does() -> None:
+    table, sizes = jnp.asarray(TABLE), {"x": ["time", None]}
+    rows = np.ones((2, 4), "f")
+    error = refuses(
+        ProgramError,
+        r"\(time, 4\), \(min\(5, time\), 4\)",
+        lambda x: x + table[: x.shape[0]],
+        rows,
+        sizes=sizes,
+    )
+    assert "'time <= 512'" in str(error)
+    error = refuses(ProgramError, "__index__", lambda x: TABLE[: x.shape[0]], rows, sizes=sizes)
+    assert "as long as `time`: use jnp.asarray" in str(error)
+
+
+def test_arguments_that_are_missing_are_told_at_the_users_line() -> None:
+    def needs(x: Any, y: Any) -> Any:
+        return x + y
+
+    for function in (needs, jax.jit(needs)):
+        error = refuses(ProgramError, "`needs` cannot be traced: .*missing.*'y'", function, X)
+        assert "from_jax, at " in str(error)
+        assert "test_from_jax.py" in str(error)
+        assert "arguments.py" not in str(error)
+    error = refuses(ProgramError, "missing 1", lambda x: needs(x), X)
+    assert "test_from_jax.py" in error.given
+
+
 def test_a_batch_that_has_a_name_is_reduced_over(mode: str) -> None:
     def normed(x: Any) -> Any:
         mean = lax.pmean(x, "rows")

@@ -6,7 +6,9 @@ runs on symbolic shapes, once the axes that it says were found to fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from braces.define.calling import ask, refuse_inputs
 from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
 from braces.define.shapes import Shapes, check_sizes, shapes_of
-from braces.dims import Dim, Shape, Size, Unifier, parse_size, substitute
+from braces.dims import SIZE_FUNCTIONS, Dim, Shape, Size, Unifier, parse_size, substitute
 from braces.dtypes import (
     DType,
     ListType,
@@ -347,21 +349,41 @@ def _array(given: Type) -> TensorType:
     return given
 
 
-class Translation:
-    """Between our dimensions and JAX's, which must be plain words of one scope."""
+_WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
+"""What JAX takes as the name of a size."""
 
-    def __init__(self, types: Iterable[Type], attrs: Mapping[str, Attr] | None = None) -> None:
-        names = sorted(_names({"": tuple(types)}, attrs or {}))
-        self.there = {name: Dim.named(f"d{i}") for i, name in enumerate(names)}
-        self.back = {f"d{i}": Dim.named(name) for i, name in enumerate(names)}
-        self.scope = jax.export.SymbolicScope() if names else None
+
+class Translation:
+    """Between our dimensions and JAX's, which are plain words of one scope.
+
+    Args:
+        types: The types whose dimensions they are.
+        attrs: Attributes with dimensions.
+        limits: Pairs of sizes of which the first is known not to be larger.
+    """
+
+    def __init__(
+        self,
+        types: Iterable[Type],
+        attrs: Mapping[str, Attr] | None = None,
+        limits: Iterable[tuple[Size, Size]] = (),
+    ) -> None:
+        pairs = tuple(limits)
+        names = _names({"": tuple(types)}, attrs or {}) | dimensions(pairs)
+        words = _words(sorted(names))
+        self.there = {name: Dim.named(word) for name, word in words.items()}
+        self.back = {word: Dim.named(name) for name, word in words.items()}
+        known = [f"{self._text(a)} <= {self._text(b)}" for a, b in pairs]
+        self.scope = jax.export.SymbolicScope(known) if names else None
+
+    def _text(self, size: Size) -> str:
+        return str(substitute(size, self.there))
 
     def size(self, size: Size) -> Any:
         """A size as JAX has it."""
         if isinstance(size, int):
             return size
-        text = str(substitute(size, self.there))
-        return jax.export.symbolic_shape(text, scope=self.scope)[0]
+        return jax.export.symbolic_shape(self._text(size), scope=self.scope)[0]
 
     def struct(self, given: Type) -> Any:
         """A type as JAX has it."""
@@ -384,6 +406,13 @@ class Translation:
             size if isinstance(size, int) else substitute(parse_size(str(size)), self.back)
             for size in sizes
         )
+
+
+def _words(names: Sequence[str]) -> dict[str, str]:
+    """A word of JAX for each name: the name itself, where it is one."""
+    plain = {name for name in names if _WORD.fullmatch(name) and name not in SIZE_FUNCTIONS}
+    others = (word for i in count() if (word := f"d{i}") not in plain)
+    return {name: name if name in plain else next(others) for name in names}
 
 
 def _names(types: Types, attrs: Attrs) -> set[str]:

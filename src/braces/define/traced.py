@@ -50,16 +50,32 @@ def innermost_line(error: Exception) -> str | None:
 
     It is outside of JAX, NumPy and Braces; where there is none, outside of JAX and NumPy.
     """
+    places = _places(error)
+    return _shown((_users(places) or places)[-1]) if places else None
+
+
+def users_line(error: Exception) -> str | None:
+    """The innermost line that an error passed and that the user wrote, where there is one."""
+    places = _users(_places(error))
+    return _shown(places[-1]) if places else None
+
+
+def _places(error: Exception) -> list[tuple[str, int]]:
+    """The files and lines outside of JAX and NumPy that an error passed."""
     libraries = tuple(str(Path(one).parent) for one in (jax.__file__, np.__file__))
-    ours = str(Path(__file__).parents[1])
-    frames = [
+    return [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
         if not frame.f_code.co_filename.startswith(libraries)
     ]
-    if not frames:
-        return None
-    users = [place for place in frames if not place[0].startswith(ours)]
-    file, line = (users or frames)[-1]
+
+
+def _users(places: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    ours = str(Path(__file__).parents[1])
+    return [place for place in places if not place[0].startswith(ours)]
+
+
+def _shown(place: tuple[str, int]) -> str:
+    file, line = place
     text = linecache.getline(file, line).strip()
     return f"{file}:{line}" + (f": {text}" if text else "")

@@ -87,20 +87,19 @@ def reverse(e: Equation, x: Value) -> Var:
 
 
 def cut(e: Equation, x: Value) -> Var:
-    """A part of an array, by bounds that are numbers; an axis that stays may have any size."""
-    var, starts = e.lift(x), e.params["start_indices"]
+    """A part of an array, by bounds that are known or follow from sizes."""
+    var, starts = e.lift(x), e.sizes(e.params["start_indices"])
+    ends = e.sizes(e.params["limit_indices"])
     steps = e.params["strides"] or (1,) * len(starts)
-    sizes = var.shape[: len(starts)]
-    bounds = zip(starts, e.sizes(e.params["limit_indices"]), sizes, steps, strict=True)
-    return var[tuple(_slice(e, *bound) for bound in bounds)]
+    bounds = zip(starts, ends, var.shape, steps, strict=False)
+    return var[tuple(slice(*_open(*bound)) for bound in bounds)]
 
 
-def _slice(e: Equation, start: Any, end: Size, size: Size, step: int) -> slice:
-    if isinstance(start, int) and start == 0 and end == size:
-        return slice(None, None, step)
-    if not isinstance(start, int) or not isinstance(end, int):
-        e.refuse("with bounds that follow from a symbolic size")
-    return slice(start, end, step)
+def _open(
+    start: Size, end: Size, size: Size, step: int
+) -> tuple[Size | None, Size | None, int]:
+    """The bounds of a slice; none where it is the end of the axis."""
+    return None if start == 0 else start, None if end == size else end, step
 
 
 def iota(e: Equation, *sizes: Any) -> Var:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.define.traced import innermost_line
+from braces.define.traced import users_line
 from braces.errors import BracesError, ProgramError
 from braces.lazy import jax
 
 _jax: Any = jax
+_FIX = (
+    "It is called once, with arrays of which only shapes and dtypes are known, and has "
+    "to compute with jax.numpy; it chooses with jnp.where or jax.lax.cond."
+)
 
 
 def closed_jaxpr(
@@ -35,9 +39,10 @@ def closed_jaxpr(
 
 def _untraceable(what: str, error: Exception) -> ProgramError:
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    line = users_line(error)
+    called_wrongly = line is None and isinstance(error, TypeError)
     return ProgramError(
         f"{what} cannot be traced: {said:.200}",
-        given=innermost_line(error),
-        fix="It is called once, with arrays of which only shapes and dtypes are known, and has "
-        "to compute with jax.numpy; it chooses with jnp.where or jax.lax.cond.",
+        given=line,
+        fix="Give it all that it takes." if called_wrongly else _FIX,
     )

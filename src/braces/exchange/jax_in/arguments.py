@@ -13,13 +13,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from braces.dims import Size, parse_size
 from braces.dtypes import TensorType, dtype_of, is_float
-from braces.errors import BracesError, ProgramError, ShapeError, UnknownNameError, suggest
+from braces.errors import ProgramError, UnknownNameError, suggest
+from braces.exchange.jax_in.said_sizes import Axis, axes_of, shape_of
 from braces.exchange.names import cleaned
 from braces.ir.records import DATA, PARAMETER, STATE
 from braces.jaxpr.equation import in_words
@@ -40,6 +40,7 @@ class Leaf:
         path: The fields, keys and places that lead there.
         example: The array, or what is known of it.
         kind: What becomes of it.
+        axes: What is known of its sizes.
         type: Its type in the program.
     """
 
@@ -48,6 +49,7 @@ class Leaf:
     path: tuple[str, ...]
     example: Any
     kind: str
+    axes: Sequence[Axis]
     type: TensorType
 
     @property
@@ -159,9 +161,9 @@ def _leaf(
     path = tuple(map(entry_name, where))
     name = cleaned(".".join((argument, *path) if argument else path), "array")
     known = not isinstance(example, jax.ShapeDtypeStruct)
-    shape = _shape(name, example, sizes.get(name))
+    axes = axes_of(name, example.shape, sizes.get(name))
     aval = in_words(jax.ShapeDtypeStruct(example.shape, canonical(example.dtype)))
-    type_ = TensorType(dtype_of(aval.dtype), (*shape, *aval.shape[len(shape) :]))
+    type_ = TensorType(dtype_of(aval.dtype), (*shape_of(axes), *aval.shape[len(axes) :]))
     said = kinds.get(argument)
     kept = PARAMETER if is_float(type_.dtype) else STATE
     kind = KINDS[said] if said else (kept if path and known else DATA)
@@ -171,7 +173,7 @@ def _leaf(
             given=f"{name}: {type_}",
             fix="Give an array as the example.",
         )
-    return Leaf(name, argument, path, example, kind, type_)
+    return Leaf(name, argument, path, example, kind, axes, type_)
 
 
 def canonical(dtype: Any) -> Any:
@@ -191,46 +193,6 @@ def entry_name(entry: Any) -> str:
         if hasattr(entry, attribute):
             return str(getattr(entry, attribute))
     return str(entry)
-
-
-def _shape(name: str, example: Any, said: Any) -> tuple[Size, ...]:
-    """The sizes of a leaf: as said, else those of the example."""
-    own = tuple(_own_size(size) for size in example.shape)
-    if said is None:
-        return own
-    if not isinstance(said, list | tuple) or len(cast("list[Any]", said)) != len(own):
-        raise ShapeError(
-            f"`{name}` has {len(own)} axes, and sizes says {said!r:.60}.",
-            fix=f"Say one for each axis, None as in the example: sizes={{{name!r}: "
-            f"{[f'n{i}' for i in range(len(own))]}}}.",
-        )
-    sizes = cast("list[Any]", said)
-    return tuple(_size(name, *pair) for pair in zip(sizes, own, strict=True))
-
-
-def _size(name: str, said: Any, own: Size) -> Size:
-    if said is None:
-        return own
-    if isinstance(said, str):
-        return parse_named(said)
-    if said != own:
-        raise ShapeError(
-            f"An axis of `{name}` has the size {own}, and sizes says {said!r:.60}.",
-            fix="Write a name for a size that only a run knows, or None for the example's.",
-        )
-    return own
-
-
-def _own_size(size: Any) -> Size:
-    return size if isinstance(size, int) else parse_named(str(size))
-
-
-def parse_named(text: str) -> Size:
-    """A size as a user writes it: a name, or a sum of products of names."""
-    try:
-        return parse_size(text)
-    except BracesError:
-        raise ShapeError(f"{text!r:.60} is not a size.", fix="Use a word.") from None
 
 
 def check_arguments(said: Iterable[str], names: Sequence[str]) -> None:

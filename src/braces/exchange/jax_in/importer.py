@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 
+from braces.builder.append import one
 from braces.builder.source import says_where
 from braces.builder.var import Var
 from braces.define.inference import Translation
+from braces.dims import Dim
 from braces.dtypes import is_float
 from braces.errors import ProgramError
 from braces.exchange.jax_in.arguments import (
@@ -70,7 +73,9 @@ def from_jax(
         function: Anything that JAX can trace: of Flax, Equinox, optax or by hand.
         *examples: Its arguments: arrays, `jax.ShapeDtypeStruct`, or containers of them.
         sizes: Names for sizes, as `{"x": ["batch", None]}`: one for each axis of an array,
-            `None` where the example's own stays. Axes of one name have one size.
+            `None` where the example's own stays. Axes of one name have one size. What is
+            known of it stands there too, as `"batch <= 10"` where a table of 10 rows is cut
+            by it: JAX asks, and each run looks whether it is so.
         kinds: By argument what its arrays become in place of that: `"data"`, `"parameter"` or
             `"state"`.
         updates: By argument which of the function's results is its next value, as
@@ -114,12 +119,31 @@ def from_jax(
     moved = updates or {}
     check_arguments(moved, argument_names(function, len(examples)))
     arguments = taken_apart(function, examples, sizes or {}, kinds or {})
-    translation = Translation([leaf.type for leaf in arguments.leaves])
+    limits = [pair for leaf in arguments.leaves for axis in leaf.axes for pair in axis.limits]
+    translation = Translation([leaf.type for leaf in arguments.leaves], limits=limits)
     structs = [_struct(leaf, translation) for leaf in arguments.leaves]
-    found = traced(_called(function), arguments.function, structs, translation)
+    try:
+        found = traced(_called(function), arguments.function, structs, translation)
+    except ProgramError as error:
+        raise _advised(error, arguments.leaves) from None
     reader = Reader(Program(), found, names_of_arrays(function))
     reader.read(arguments.leaves, moved)
     return reader.program, reader.values
+
+
+def _advised(error: ProgramError, leaves: Sequence[Leaf]) -> ProgramError:
+    """An error with what to do about a symbolic size, where it is about one."""
+    said = set(re.findall(r"\w+", error.what))
+    sizes = (size for leaf in leaves for size in leaf.type.shape if isinstance(size, Dim))
+    for size in sizes:
+        if "__index__" in said:
+            error.fix = f"Of NumPy's arrays, no part is as long as `{size}`: use jnp.asarray."
+        elif said & size.names():
+            error.fix = (
+                f"It has to hold for all `{size}`; where a table of 512 rows is cut by it, say "
+                f"'{size} <= 512' in sizes=...."
+            )
+    return error
 
 
 def _way_out(primitives: set[str]) -> str:
@@ -141,6 +165,15 @@ def _struct(leaf: Leaf, translation: Translation) -> Any:
     shape = tuple(map(translation.size, leaf.type.shape[:rank]))
     whole = len(leaf.type.shape) == rank
     return jax.ShapeDtypeStruct(shape, leaf.type.dtype if whole else leaf.example.dtype)
+
+
+def _held(leaf: Leaf, given: Var) -> Var:
+    """An array whose sizes each run holds against what was said of them."""
+    words = given.shape[len(leaf.axes) :]
+    within = (*(axis.within for axis in leaf.axes), *words)
+    if within == given.shape:
+        return given
+    return one("ensure_shape", one("ensure_shape", given, shape=within), shape=given.shape)
 
 
 @dataclass(eq=False)
@@ -169,7 +202,7 @@ class Reader:
         whole = Whole(self.program, self._keep)
         with self.program:
             given = [self._declared(leaf) for leaf in leaves]
-            made = self.found.append(given, whole)
+            made = self.found.append(list(map(_held, leaves, given)), whole)
             if not whole.problems:
                 self._give(leaves, given, made, moved)
         if whole.problems:
