@@ -261,3 +261,30 @@ def test_a_loop_of_torch_is_a_loop_with_a_gradient(mode: str) -> None:
         y = torch.tanh(module.step(y))
     y.square().mean().backward()
     close(found, module.step.weight.grad)
+
+
+class Giving(nn.Module):
+    """What gives several results, in a structure that is said."""
+
+    def __init__(self, structure: Any) -> None:
+        super().__init__()
+        self.line, self.structure = nn.Linear(3, 2), structure
+
+    def forward(self, x: Any, output_2: Any) -> Any:
+        """Three results, of which the last is an input."""
+        return self.structure(self.line(x), x + output_2, x)
+
+
+@pytest.mark.parametrize(
+    ("structure", "names"),
+    [
+        (lambda a, b, c: a, ["output"]),
+        (lambda a, b, c: (a, [b, c]), ["output", "output_1", "output_2_0"]),
+        (lambda a, b, c: {"logits": a, "states": (b, c)}, ["logits", "states.0", "states.1"]),
+        (lambda a, b, c: (b, b), ["output", "output_1"]),
+    ],
+)
+def test_results_are_called_by_their_keys_or_places(structure: Any, names: list[str]) -> None:
+    x = torch.ones(2, 3)
+    prog = agree(Giving(structure), (x, 2 * x), mode="interpret")
+    assert list(prog.fetches) == names

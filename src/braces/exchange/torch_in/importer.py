@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from braces.builder.append import one
 from braces.builder.source import says_where
 from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
-from braces.exchange.names import cleaned, free
+from braces.exchange.names import cleaned, give
 from braces.exchange.persistables import Array
 from braces.exchange.problems import Missing, Problem, unreadable
 from braces.exchange.torch_in.convert import dtype_from, is_torch
-from braces.exchange.torch_in.preparing import GIVEN, output_names, prepared
+from braces.exchange.torch_in.preparing import GIVEN, OUTPUT, output_names, prepared
 from braces.exchange.torch_in.reader import Reader
 from braces.exchange.torch_in.rules.making import scalar
 from braces.frontend.variables import data
-from braces.ir.records import PARAMETER, STATE, VALUE
+from braces.ir.records import PARAMETER, STATE
 from braces.program import Program
 
 
@@ -37,7 +36,8 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
 
     Returns:
         The program, whose `feeds` and `fetches` are in the order of the module's inputs and
-        outputs, and the values of its parameters and states by name, for `scope.update`.
+        outputs, and the values of its parameters and states by name, for `scope.update`. What
+        the module gives in a dict is called by its keys, all else `output`, `output_1`, ….
 
     Raises:
         ProgramError: The export has what no program has; the message lists all of that, with
@@ -49,8 +49,8 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
         >>> module = torch.nn.Linear(3, 1)                           # doctest: +SKIP
         >>> exported = torch.export.export(module, (torch.ones(2, 3),))  # doctest: +SKIP
         >>> prog, values = br.from_torch(exported)                   # doctest: +SKIP
-        >>> prog.feeds, list(values)                                 # doctest: +SKIP
-        (('input',), ['weight', 'bias'])
+        >>> prog.feeds, prog.fetches, list(values)                   # doctest: +SKIP
+        (('input',), ('output',), ['weight', 'bias'])
     """
     if not is_torch(exported, "ExportedProgram"):
         raise ProgramError(
@@ -140,8 +140,4 @@ def _output(reader: Reader, spec: Any, value: Any, name: str) -> None:
         raise ProgramError("A text is no output of a program.", fix="Return arrays.")
     elif value is not None:
         var = value if isinstance(value, Var) else scalar(value)
-        plain = var.info.kind == VALUE and var.name not in program.results
-        wanted = cleaned(name or spec.arg.name or "output", "output")
-        if not plain or (name and var.name != wanted):
-            var = one("identity", var, name=free(program.table, wanted))
-        program.give(var.name)
+        give(program, var, cleaned(name, OUTPUT))

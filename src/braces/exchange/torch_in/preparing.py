@@ -18,6 +18,8 @@ from braces.exchange.torch_in.reader import rule_of, target_of
 
 GIVEN = ("USER_OUTPUT", "LOSS_OUTPUT")
 """What outputs of an export are that its module gives."""
+OUTPUT = "output"
+"""What an output is called to which no key leads."""
 
 
 def prepared(exported: Any) -> Any:
@@ -102,17 +104,17 @@ def output_names(exported: Any) -> list[str]:
     """What outputs of a module are called: the keys that lead to them, where there are any.
 
     {"logits": x, "states": (h, c)}  logits, states.0, states.1
-    x, y                             none: they are called as what makes them
+    x, (h, c)                        output, output_1, output_2
     """
     specs = exported.graph_signature.output_specs
     own = [at for at, spec in enumerate(specs) if spec.kind.name in GIVEN]
-    names = [""] * len(specs)
+    names, paths = [""] * len(specs), dict[int, str]()
     tree = exported.call_spec.out_spec
     if tree is not None and tree.num_leaves == len(own):
         paths = dict(_paths(tree.unflatten(list(map(_Leaf, own))), ""))
-        for at in own:
-            path = paths.get(at, "")
-            names[at] = "" if path[:1].isdigit() else path
+    for count, at in enumerate(own):
+        path, counted = paths.get(at, ""), f"{OUTPUT}_{count}" if count else OUTPUT
+        names[at] = path if path and not path[0].isdigit() else counted
     return names
 
 
