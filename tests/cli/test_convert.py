@@ -56,6 +56,16 @@ def test_one_of_both_files_is_ours(
     assert "FileFormatError" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["a.xyz", "a.onnxx", "a"])
+def test_a_suffix_that_says_no_kind_of_file_is_refused(
+    name: str, layer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["convert", layer, str(tmp_path / name)]) == 1
+    said = capsys.readouterr().err
+    assert all(suffix in said for suffix in (name, ".braces", ".safetensors", ".onnx"))
+    assert not (tmp_path / name).exists()
+
+
 def test_commands_take_models_of_onnx(
     layer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -116,7 +116,11 @@ ARGUMENTS: dict[str, list[list[str]]] = {
     "diff": [["FILE", "GOOD"], ["GOOD", "FILE"], ["TEXT", "FILE"], ["FILE", "TEXT", "--json"]],
     "prune": [["FILE", "--targets", one, "-o", "OUT"] for one in ("y", ESCAPES)],
     "grad": [["FILE", "--loss", one, "-o", "OUT"] for one in ("y", ESCAPES)],
-    "convert": [["FILE", "OUT"], ["FILE", "OUT.onnx"], ["FILE", "OUT", "--program", ESCAPES]],
+    "convert": [
+        [ESCAPES, ESCAPES],
+        ["FILE", "OUT.braces"],
+        ["FILE", "OUT.onnx", "--program", ESCAPES],
+    ],
     "run": [
         ["FILE", "--feed", "x=random"],
         ["FILE", "--fetch", ESCAPES],

@@ -14,13 +14,18 @@ from braces.errors import FileFormatError
 from braces.exchange.onnx_out.exporter import to_onnx
 from braces.storage.model_files import save_model
 
+OURS = (".braces", ".safetensors")
+"""How the name of a model of ours ends."""
+
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "input", metavar="IN", help="a model or program, an .onnx file, or Paddle's"
     )
     parser.add_argument(
-        "output", metavar="OUT", help=f"a model of ours; or, with {ONNX}, of ONNX"
+        "output",
+        metavar="OUT",
+        help=f"a model of ours ({', '.join(OURS)}), or of ONNX ({ONNX})",
     )
     parser.add_argument("--program", metavar="NAME", help="of a model: which program")
     parser.add_argument(
@@ -43,6 +48,11 @@ def _size(text: str) -> tuple[str, int]:
 
 def _run(options: Namespace) -> int:
     sizes = dict(options.size)
+    if not options.output.endswith((*OURS, ONNX)):
+        raise FileFormatError(
+            f"The suffix of {options.output!r} says no kind of file.",
+            fix=f"Call it NAME{OURS[0]} or NAME{OURS[1]}, a model of ours, or NAME{ONNX}.",
+        )
     if is_foreign(options.input) and not options.output.endswith(ONNX):
         _write_ours(read_file(options.input, sizes), options)
     elif options.input.endswith(ONNX):
