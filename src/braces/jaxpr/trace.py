@@ -47,7 +47,7 @@ class Traced:
     def leaves(self) -> list[tuple[tuple[str, ...], TensorType]]:
         """What it gives, one by one: the fields and keys that lead there, and the type."""
         paths, _ = _library().tree_util.tree_flatten_with_path(self.shapes)
-        return [(_names(path), self.translation.type(shape)) for path, shape in paths]
+        return [(path_names(path), self.translation.type(shape)) for path, shape in paths]
 
     @cached_property
     def read(self) -> frozenset[int]:
@@ -136,7 +136,7 @@ def with_leaves(tree: Any, leaves: Iterable[Any]) -> Any:
     return trees.unflatten(trees.structure(tree), leaves)
 
 
-def _names(path: Iterable[Any]) -> tuple[str, ...]:
+def path_names(path: Iterable[Any]) -> tuple[str, ...]:
     """The names of a path through a tree; places in sequences have none."""
     named = (getattr(step, "name", getattr(step, "key", None)) for step in path)
     return tuple(str(name) for name in named if name is not None)

@@ -61,6 +61,24 @@ from braces.frontend.optimizer.descent import (
     rmsprop as rmsprop,
     sgd as sgd,
 )
+from braces.frontend.optimizer.further import (
+    ademamix as ademamix,
+    noisy_sgd as noisy_sgd,
+    optimistic_adam as optimistic_adam,
+    optimistic_gradient_descent as optimistic_gradient_descent,
+    prodigy as prodigy,
+    rprop as rprop,
+    signum as signum,
+    yogi as yogi,
+)
+from braces.frontend.optimizer.groups import partition as partition
+from braces.frontend.optimizer.matrices import (
+    adafactor as adafactor,
+    fromage as fromage,
+    muon as muon,
+    novograd as novograd,
+    sm3 as sm3,
+)
 from braces.frontend.optimizer.minimize import Optimizer as Optimizer
 from braces.frontend.optimizer.schedule import (
     Schedule as Schedule,
@@ -73,16 +91,25 @@ from braces.frontend.optimizer.schedule import (
     polynomial_schedule as polynomial_schedule,
     warmup_cosine_decay_schedule as warmup_cosine_decay_schedule,
 )
+from braces.frontend.optimizer.wrappers import (
+    apply_if_finite as apply_if_finite,
+    lookahead as lookahead,
+    multi_steps as multi_steps,
+    schedule_free as schedule_free,
+)
 
 clip = clip_by_value
 
 __all__ = [
-    "Optimizer", "Schedule", "adabelief", "adadelta", "adagrad", "adam", "adamax", "adamw",
-    "adan", "add_decayed_weights", "amsgrad", "chain", "clip", "clip_by_global_norm",
-    "clip_by_value", "constant_schedule", "cosine_decay_schedule", "exponential_decay",
-    "from_optax", "join_schedules", "lamb", "lars", "linear_schedule", "lion", "momentum",
-    "nadam", "piecewise_constant_schedule", "polynomial_schedule", "radam", "rmsprop",
-    "scale_by_learning_rate", "sgd", "warmup_cosine_decay_schedule",
+    "Optimizer", "Schedule", "adabelief", "adadelta", "adafactor", "adagrad", "adam", "adamax",
+    "adamw", "adan", "add_decayed_weights", "ademamix", "amsgrad", "apply_if_finite", "chain",
+    "clip", "clip_by_global_norm", "clip_by_value", "constant_schedule",
+    "cosine_decay_schedule", "exponential_decay", "from_optax", "fromage", "join_schedules",
+    "lamb", "lars", "linear_schedule", "lion", "lookahead", "momentum", "multi_steps", "muon",
+    "nadam", "noisy_sgd", "novograd", "optimistic_adam", "optimistic_gradient_descent",
+    "partition", "piecewise_constant_schedule", "polynomial_schedule", "prodigy", "radam",
+    "rmsprop", "rprop", "scale_by_learning_rate", "schedule_free", "sgd", "signum", "sm3",
+    "warmup_cosine_decay_schedule", "yogi",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

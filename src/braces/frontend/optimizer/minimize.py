@@ -32,7 +32,8 @@ class Optimizer:
     parts: tuple[Part, ...]
 
     def __repr__(self) -> str:
-        return f"<Optimizer {', '.join(part.name for part in self.parts)}>"
+        names = (leaf.name for part in self.parts for leaf in part.leaves())
+        return f"<Optimizer {', '.join(names)}>"
 
     @says_where
     def minimize(
@@ -68,7 +69,7 @@ class Optimizer:
         program = loss.program
         _check_outside(program)
         with program.transaction(), program.building(program.current):
-            chosen = None if parameters is None else _chosen(program, parameters)
+            chosen = self._moving(program, parameters)
             pairs = append_backward(loss, chosen)
             if not pairs:
                 raise _unreachable(loss, chosen)
@@ -94,21 +95,36 @@ class Optimizer:
 
     def _apply(self, gradients: Mapping[Var, Var], loss: Var | None = None) -> dict[Var, Var]:
         program = _program_of(list(gradients))
-        self._check_rate()
         for param, grad in gradients.items():
             _check_pair(program, param, grad)
+        gradients = {p: g for p, g in gradients.items() if not self._holds_still(p)}
+        for param in gradients:
+            self._check_rate(param)
         wide = any(param.dtype == FLOAT64 for param in gradients)
         with verified_at_end(program), program.at(user_source()):
             dtype = FLOAT64 if wide else FLOAT32
             return append_step(program, self.parts, dtype, gradients, loss)
 
-    def _check_rate(self) -> None:
-        rates = sum(part.rate is not None for part in self.parts)
-        inside = any(part.whole for part in self.parts)
-        if rates > 1 or not (rates or inside):
+    def _moving(
+        self, program: Builder, parameters: Iterable[Var | str] | None
+    ) -> list[Var] | None:
+        """The parameters that move, as far as they are reached; `None` for all."""
+        chosen = None if parameters is None else _chosen(program, parameters)
+        if not any(leaf.stays for part in self.parts for leaf in part.leaves()):
+            return chosen
+        given = _trainable(program) if chosen is None else chosen
+        return [param for param in given if not self._holds_still(param)]
+
+    def _holds_still(self, param: Var) -> bool:
+        return any(part.holds_still(param) for part in self.parts)
+
+    def _check_rate(self, param: Var) -> None:
+        rates = sum(part.rates_of(param) for part in self.parts)
+        if rates > 1 or not any(part.descends(param) for part in self.parts):
+            names = [leaf.name for part in self.parts for leaf in part.leaves()]
             raise ProgramError(
                 f"This chain has {rates or 'no'} learning rate{'s' * (rates > 1)}.",
-                given=", ".join(part.name for part in self.parts) or "nothing",
+                given=", ".join(names) or "nothing",
                 fix="It needs just one to descend: that of an optimizer, or of "
                 "br.optimizer.scale_by_learning_rate(0.1).",
             )
@@ -164,6 +180,11 @@ def _check_parameter(program: Builder, param: Var) -> None:
         )
 
 
+def _trainable(program: Builder) -> list[Var]:
+    names = [info.name for info in program.table.vars.values() if info.trainable]
+    return [var_of(program, program.table, name) for name in names]
+
+
 def _chosen(program: Builder, parameters: Iterable[Var | str]) -> list[Var]:
     given = [parameters] if isinstance(parameters, Var | str) else list(parameters)
     found = [p if isinstance(p, Var) else _named(program, p) for p in given]
@@ -177,8 +198,7 @@ def _named(program: Builder, name: str) -> Var:
 
 
 def _unreachable(loss: Var, chosen: list[Var] | None) -> GradientError:
-    trainable = [info.name for info in loss.program.table.vars.values() if info.trainable]
-    names = trainable if chosen is None else [var.name for var in chosen]
+    names = [var.name for var in (_trainable(loss.program) if chosen is None else chosen)]
     return GradientError(
         f"`{loss.name}` depends on no parameter that may move.",
         given=f"{loss.name}: {loss.type}   parameters: {', '.join(names) or 'none'}",
