@@ -23,6 +23,11 @@ def state(size: int) -> br.Var:
     return br.data("state", ["b", size])
 
 
+def weight() -> br.Var:
+    """What a layer is given to use."""
+    return br.parameter("weight", [4, 3])
+
+
 def memory() -> br.Var:
     """What an encoder gave."""
     return br.data("memory", ["b", 5, 4])
@@ -42,8 +47,11 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "adaptive_max_pool1d": lambda: br.adaptive_max_pool1d(x(4, 8), 3),
     "adaptive_max_pool2d": lambda: br.adaptive_max_pool2d(x(4, 8, 8), 3),
     "adaptive_max_pool3d": lambda: br.adaptive_max_pool3d(x(4, 8, 8, 8), 3),
+    "alpha_dropout": lambda: br.alpha_dropout(x(4), 0.5),
     "attention_cache": lambda: br.attention_cache("b", 7, 2, 4),
     "batch_norm": lambda: br.batch_norm(x(4, 8)),
+    "bilinear": lambda: br.bilinear(x(4), state(3), 2),
+    "channel_shuffle": lambda: br.channel_shuffle(x(4, 8), 2),
     "conditional_random_field": lambda: br.conditional_random_field(x(5, 3), ids(5)),
     "conv1d": lambda: br.conv1d(x(4, 8), 2, 3, act="relu"),
     "conv2d": lambda: br.conv2d(x(4, 8, 8), 2, 3, act="relu"),
@@ -55,9 +63,14 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "conv_transpose3d": lambda: br.conv_transpose3d(x(4, 8, 8, 8), 2, 3, act="relu"),
     "ctc_greedy_decode": lambda: br.ctc_greedy_decode(x(6, 4)),
     "ctc_loss": lambda: br.ctc_loss(x(6, 4), ids(2)),
+    "depthwise_conv1d": lambda: br.depthwise_conv1d(x(4, 8), 3, act="relu"),
+    "depthwise_conv2d": lambda: br.depthwise_conv2d(x(4, 8, 8), 3, act="relu"),
     "dropout": lambda: br.dropout(x(4), 0.5),
     "embedding": lambda: br.embedding(ids(), [9, 2]),
+    "embedding_bag": lambda: br.embedding_bag(ids(3), [9, 2]),
     "fc": lambda: br.fc(x(4), 2, act="tanh"),
+    "gaussian_dropout": lambda: br.gaussian_dropout(x(4), 0.5),
+    "gaussian_noise": lambda: br.gaussian_noise(x(4), 0.5),
     "global_avg_pool": lambda: br.global_avg_pool(x(4, 8)),
     "global_max_pool": lambda: br.global_max_pool(x(4, 8)),
     "group_norm": lambda: br.group_norm(x(4, 8), 2),
@@ -67,19 +80,26 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "layer_norm": lambda: br.layer_norm(x(4)),
     "lstm": lambda: br.lstm(x(6, 4), 3),
     "lstm_cell": lambda: br.lstm_cell(x(4), [state(3)] * 2),
+    "maxout": lambda: br.maxout(x(4), 2),
     "multi_head_attention": lambda: br.multi_head_attention(x(6, 4), 2),
     "pixel_shuffle": lambda: br.pixel_shuffle(x(4, 8, 8), 2),
     "pixel_unshuffle": lambda: br.pixel_unshuffle(x(4, 8, 8), 2),
     "positional_encoding": lambda: br.positional_encoding(ids(), 4),
+    "prelu": lambda: br.prelu(x(4)),
     "rms_norm": lambda: br.rms_norm(x(4)),
     "rotary_embedding": lambda: br.rotary_embedding(x(2, 6, 4)),
+    "rrelu": lambda: br.rrelu(x(4)),
     "scaled_dot_product_attention": lambda: br.scaled_dot_product_attention(*[x(2, 6, 4)] * 3),
+    "separable_conv1d": lambda: br.separable_conv1d(x(4, 8), 2, 3),
+    "separable_conv2d": lambda: br.separable_conv2d(x(4, 8, 8), 2, 3),
     "simple_rnn": lambda: br.simple_rnn(x(6, 4), 3),
     "simple_rnn_cell": lambda: br.simple_rnn_cell(x(4), state(3)),
+    "spectral_norm": lambda: br.spectral_norm(weight()),
     "transformer_decoder_layer": lambda: br.transformer_decoder_layer(x(6, 4), memory(), 2),
     "transformer_encoder_layer": lambda: br.transformer_encoder_layer(x(6, 4), 2),
     "upsample": lambda: br.upsample(x(4, 8, 8), 2),
     "viterbi": lambda: br.viterbi(x(5, 3)),
+    "weight_norm": lambda: br.weight_norm(weight(), axis=0),
 }
 LINES = frozenset(
     {"AttentionCache", "attention_cache", "positional_encoding", "rotary_embedding"}

@@ -198,7 +198,6 @@ polynomial_schedule br.optimizer.polynomial_schedule
 pool2d br.max_pool2d(x, window), or br.avg_pool2d
 positive the variable itself
 prefetch exe.feeds(prog, batches), which makes feeds ready while runs compute
-prelu br.where(x > 0.0, x, slope * x)
 print a listener of exe.run, or fetch the variable
 program_guard with br.Program() as prog
 put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add

@@ -18,6 +18,7 @@ Layer = Callable[..., Any]
 IMAGES, VECTORS = [4, 2, 5, 5], [4, 6]
 LAYERS: dict[str, tuple[list[int], Layer]] = {
     "batch_norm": (VECTORS, lambda x, **given: br.batch_norm(x, **given)),
+    "bilinear": (VECTORS, lambda x, **given: br.bilinear(x, br.sin(x), 3, **given)),
     "conditional_random_field": (VECTORS, lambda x, **given: _tagged(x, **given)),
     "conv1d": ([4, 2, 5], lambda x, **given: br.conv1d(x, 3, 2, **given)),
     "conv2d": (IMAGES, lambda x, **given: br.conv2d(x, 3, 2, **given)),
@@ -29,13 +30,17 @@ LAYERS: dict[str, tuple[list[int], Layer]] = {
         [4, 2, 3, 3, 3],
         lambda x, **given: br.conv_transpose3d(x, 3, 2, **given),
     ),
+    "depthwise_conv1d": ([4, 2, 5], lambda x, **given: br.depthwise_conv1d(x, 2, **given)),
+    "depthwise_conv2d": (IMAGES, lambda x, **given: br.depthwise_conv2d(x, 2, **given)),
     "embedding": (VECTORS, lambda x, **given: br.embedding(_ids(x), [7, 3], **given)),
+    "embedding_bag": (VECTORS, lambda x, **given: br.embedding_bag(_ids(x), [7, 3], **given)),
     "fc": (VECTORS, lambda x, **given: br.fc(x, 3, **given)),
     "group_norm": (IMAGES, lambda x, **given: br.group_norm(x, 2, **given)),
     "instance_norm": (IMAGES, lambda x, **given: br.instance_norm(x, **given)),
     "gru_cell": (VECTORS, lambda x, **given: br.gru_cell(x, br.sin(x), **given)),
     "layer_norm": (VECTORS, lambda x, **given: br.layer_norm(x, **given)),
     "lstm_cell": (VECTORS, lambda x, **given: br.lstm_cell(x, [br.sin(x), x], **given)[0]),
+    "prelu": (IMAGES, lambda x, **given: br.prelu(x, **given)),
     "rms_norm": (VECTORS, lambda x, **given: br.rms_norm(x, **given)),
     "simple_rnn_cell": (VECTORS, lambda x, **given: br.simple_rnn_cell(x, br.sin(x), **given)),
     "viterbi": (VECTORS, lambda x, **given: br.viterbi(_scores(x), **given)[1]),
@@ -45,11 +50,13 @@ ROLES = {
     "conditional_random_field": ["transitions", "start", "end"],
     "conv_lstm_cell": ["w", "u", "b"],
     "embedding": ["w"],
+    "embedding_bag": ["w"],
     "group_norm": ["scale", "bias"],
     "gru_cell": ["w", "u", "b", "b_reset"],
     "instance_norm": ["scale", "bias"],
     "layer_norm": ["scale", "bias"],
     "lstm_cell": ["w", "u", "b"],
+    "prelu": ["slope"],
     "rms_norm": ["scale"],
     "simple_rnn_cell": ["w", "u", "b"],
     "viterbi": ["transitions", "start", "end"],
@@ -60,6 +67,8 @@ BLOCKS = {
     "gru",
     "lstm",
     "multi_head_attention",
+    "separable_conv1d",
+    "separable_conv2d",
     "simple_rnn",
     "transformer_decoder_layer",
     "transformer_encoder_layer",
@@ -73,20 +82,28 @@ WITHOUT = {
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "alpha_dropout",
     "attention_cache",
+    "channel_shuffle",
     "ctc_greedy_decode",
     "ctc_loss",
     "dropout",
+    "gaussian_dropout",
+    "gaussian_noise",
     "global_avg_pool",
     "global_max_pool",
+    "maxout",
     "pixel_shuffle",
     "pixel_unshuffle",
     "positional_encoding",
     "rotary_embedding",
+    "rrelu",
     "scaled_dot_product_attention",
     "upsample",
 }
 """What has no parameters."""
+OF_WEIGHTS = {"spectral_norm", "weight_norm"}
+"""What takes weights; `test_torch_layers.py` shares them."""
 by_layer = pytest.mark.parametrize("layer", LAYERS)
 
 
@@ -112,7 +129,7 @@ def roles_of(layer: str) -> list[str]:
 
 
 def test_every_layer_with_parameters_is_tested_here() -> None:
-    assert {*LAYERS, *BLOCKS, *WITHOUT} == {*layers.__all__}
+    assert {*LAYERS, *BLOCKS, *WITHOUT, *OF_WEIGHTS} == {*layers.__all__}
 
 
 @by_layer

@@ -185,6 +185,25 @@ def test_a_users_operator_says_that_it_works_otherwise_in_training() -> None:
         np.testing.assert_array_equal(slope, np.full_like(X, 5))
 
 
+def test_what_is_for_training_alone_is_left_away_in_tests(mode: str) -> None:
+    with br.Program() as program:
+        x = br.data("data", ["batch", 3])
+        out = br.in_training(x, x * 5.0)
+        (grad,) = br.gradients([br.sum(out)], [x])
+    for one, factor in ((program, 5), (br.for_test(program), 1)):
+        value, slope = run(one, mode, out.name, grad.name)
+        np.testing.assert_array_equal(value, X * factor)
+        np.testing.assert_array_equal(slope, np.full_like(X, factor))
+    kept = br.prune(br.for_test(program), [out])
+    assert [op.type for op in kept.definition.main.ops] == ["in_training"]
+
+    def noisy(x: br.Tensor, noise: br.Tensor | None = None) -> br.Tensor:
+        return x if noise is None else noise
+
+    with pytest.raises(OpDefinitionError, match="no attribute that is `Training`"):
+        br.op(noisy, training_only=("noise",))
+
+
 def test_a_users_operator_says_which_input_holds_integers() -> None:
     @br.op()
     def roles_picked(x: br.Tensor, at: br.Indices, ids: br.Tensor) -> br.Tensor:

@@ -16,10 +16,15 @@ from braces.frontend.functions import UNLISTED
 PLACES = ("", "layers", "random", "optimizer", "init", "errors")
 """Where a name is looked for, in this order: `br` itself, then its modules."""
 MADE_OF = {
+    "bilinear": ("einsum", "add"),
+    "channel_shuffle": ("reshape", "swapaxes"),
+    "depthwise_conv1d": ("conv1d",),
+    "depthwise_conv2d": ("conv2d",),
     "fc": ("matmul", "add"),
     "global_avg_pool": ("mean",),
     "global_max_pool": ("max",),
     "instance_norm": ("group_norm",),
+    "maxout": ("reshape", "max"),
     "pixel_shuffle": ("reshape", "transpose"),
     "pixel_unshuffle": ("reshape", "transpose"),
     "upsample": ("resize",),

@@ -135,6 +135,7 @@ def op(
     adds_to: tuple[str, ...] = (),
     picks: tuple[str, ...] = (),
     joins: str = "",
+    training_only: tuple[str, ...] = (),
     operations: Operations = None,
     stored: bool = False,
     rounds: bool = False,
@@ -188,6 +189,8 @@ def op(
         picks: The inputs of which no more is read than is given, as of a table of embeddings.
         joins: The attribute that says the axis along which its inputs, all of one slot, follow
             one another in its output; a product of that is a sum of products of the parts.
+        training_only: The optional inputs that are read in training alone. Programs for testing
+            leave them away, and what is there for them alone with them.
         operations: How many sums, products, comparisons and functions of numbers there are for
             each combination of the entries of its axes: 5 for a softmax, 0 where numbers only
             move. Or `rule(types, attrs)`, which gives how many there are in all, from the
@@ -255,8 +258,9 @@ def op(
             random=random, costly=costly, commutative=commutative, neutral=neutral or {},
             uniform=uniform, changes_only=changes_only, product=product,
             additive=additive or product, adds_to=adds_to,
-            picks=picks, joins=joins, operations=operations, stored=stored, rounds=rounds,
-            lists=lists, function=function, examples=examples, version=version,
+            picks=picks, joins=joins, training_only=training_only, operations=operations,
+            stored=stored, rounds=rounds, lists=lists, function=function, examples=examples,
+            version=version,
         )  # fmt: skip
         _check_words(definition)
         OPS.add(definition)
@@ -299,6 +303,8 @@ def _check_words(definition: OpDef) -> None:
         refuse(f"says changes_only={only!r}", f"Say one of {', '.join(CHANGES)}.")
     if only == AXES and definition.axes_rule is None:
         refuse("says that it changes the axes alone", "Say axes=, which tells their order.")
+    if definition.training_only and "Training" not in definition.roles:
+        refuse("has no attribute that is `Training`", "Say training_only= of one that has.")
     if definition.joins and definition.joins not in [spec.name for spec in attrs]:
         refuse(f"has no attribute `{definition.joins}`, which joins= says", "Name an axis.")
 

@@ -88,6 +88,7 @@ class OpDef:
         adds_to: The inputs to each of which the output adds something that others tell.
         picks: The inputs of which no more is read than is given.
         joins: The attribute that says the axis along which its inputs follow one another.
+        training_only: The optional inputs that are read in training alone.
         operations: How many operations it takes for each combination of the entries of its
             axes, or a function of types and attributes that tells how many in all; `None`
             where the axes tell. See `braces.define.counting`.
@@ -138,6 +139,7 @@ class OpDef:
     adds_to: tuple[str, ...] = ()
     picks: tuple[str, ...] = ()
     joins: str = ""
+    training_only: tuple[str, ...] = ()
     operations: Operations = None
     stored: bool = False
     rounds: bool = False

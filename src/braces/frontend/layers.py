@@ -25,6 +25,7 @@ from braces.frontend.attention_layers import (
     attention_cache,
     multi_head_attention,
 )
+from braces.frontend.channel_layers import channel_shuffle, maxout, prelu
 from braces.frontend.conv_layers import conv1d, conv2d, conv3d
 from braces.frontend.conv_recurrent import conv_lstm, conv_lstm_cell
 from braces.frontend.conv_transpose_layers import (
@@ -33,8 +34,10 @@ from braces.frontend.conv_transpose_layers import (
     conv_transpose3d,
 )
 from braces.frontend.ctc import ctc_greedy_decode, ctc_loss
+from braces.frontend.embedding_layers import embedding, embedding_bag
 from braces.frontend.guard import missing_from
-from braces.frontend.linear_layers import embedding, fc
+from braces.frontend.linear_layers import bilinear, fc
+from braces.frontend.noise_layers import alpha_dropout, gaussian_dropout, gaussian_noise, rrelu
 from braces.frontend.norm_layers import (
     batch_norm,
     group_norm,
@@ -60,7 +63,14 @@ from braces.frontend.random import dropout
 from braces.frontend.random_fields import conditional_random_field, viterbi
 from braces.frontend.recurrent import gru, lstm, simple_rnn
 from braces.frontend.recurrent_cells import gru_cell, lstm_cell, simple_rnn_cell
+from braces.frontend.separable_layers import (
+    depthwise_conv1d,
+    depthwise_conv2d,
+    separable_conv1d,
+    separable_conv2d,
+)
 from braces.frontend.transformer import transformer_decoder_layer, transformer_encoder_layer
+from braces.frontend.weight_layers import spectral_norm, weight_norm
 
 __all__ = [
     "AttentionCache",
@@ -70,8 +80,11 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "alpha_dropout",
     "attention_cache",
     "batch_norm",
+    "bilinear",
+    "channel_shuffle",
     "conditional_random_field",
     "conv1d",
     "conv2d",
@@ -83,9 +96,14 @@ __all__ = [
     "conv_transpose3d",
     "ctc_greedy_decode",
     "ctc_loss",
+    "depthwise_conv1d",
+    "depthwise_conv2d",
     "dropout",
     "embedding",
+    "embedding_bag",
     "fc",
+    "gaussian_dropout",
+    "gaussian_noise",
     "global_avg_pool",
     "global_max_pool",
     "group_norm",
@@ -95,19 +113,26 @@ __all__ = [
     "layer_norm",
     "lstm",
     "lstm_cell",
+    "maxout",
     "multi_head_attention",
     "pixel_shuffle",
     "pixel_unshuffle",
     "positional_encoding",
+    "prelu",
     "rms_norm",
     "rotary_embedding",
+    "rrelu",
     "scaled_dot_product_attention",
+    "separable_conv1d",
+    "separable_conv2d",
     "simple_rnn",
     "simple_rnn_cell",
+    "spectral_norm",
     "transformer_decoder_layer",
     "transformer_encoder_layer",
     "upsample",
     "viterbi",
+    "weight_norm",
 ]
 
 if not TYPE_CHECKING:

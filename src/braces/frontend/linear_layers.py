@@ -1,14 +1,13 @@
-"""Layers that are products with a matrix: fully connected ones, and tables of vectors."""
+"""Layers that are products with weights: fully connected ones, and bilinear ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import one
 from braces.builder.var import Operand, Var
-from braces.dtypes import is_float, is_integer
-from braces.errors import DTypeError, ShapeError
+from braces.errors import ShapeError
 from braces.frontend import init as initializers
 from braces.frontend.guard import building, operand
 from braces.frontend.init import Initializer
@@ -24,7 +23,8 @@ from braces.frontend.parameters import (
     refuse_options,
     to_make,
 )
-from braces.ops.rules import float_dtype
+from braces.frontend.spelling import einsum
+from braces.ops.rules import float_dtype, promote
 
 
 @building
@@ -119,94 +119,57 @@ def _size_of(w: Var, size: int | None) -> int:
 
 
 @building
-def embedding(
-    ids: Any,
-    size: Sequence[int] | Operand,
+def bilinear(
+    x: Any,
+    y: Any,
+    size: int | Operand,
     *,
+    act: Activation = None,
     name: str | None = None,
     params: Sequence[str] | None = None,
+    bias: Weight = None,
     init: Initializer | Any = None,
-    dtype: object = None,
+    bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """Vectors of a table, looked up by number.
+    """A product of two inputs and weights.
 
-        out[..., :] = table[ids[...], :]
+        out[..., o] = act(sum_ij x[..., i] * w[o, i, j] * y[..., j] + b[o])
 
     Args:
-        ids: integer[...]. Out of range is an error in the run.
-        size: For a table that is made: how many vectors, and the size of each. Or the table
-            itself, a matrix.
-        name: The layer's name; its parameter is `name.w`.
-        params: A name for the parameter, `[w]`; it is shared where it exists.
-        init: The first value; normal with variance 1 / size[1] where nothing is said.
-        dtype: Of the table that is made; float32 where nothing is said.
+        x: [..., left].
+        y: [..., right], with the other axes of `x`.
+        size: The size of the last axis of the result; or w itself, [size, left, right].
+        act: The name of an operator, as "tanh", or a function.
+        name: The layer's name; its parameters are `name.w` and `name.b`.
+        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
+            shared.
+        bias: b itself, [size]; or whether one is made, which it is beside a w that is made
+            where nothing is said.
+        init: The first value of w; Glorot's uniform where nothing is said.
+        bias_init: The first value of b.
 
     Returns:
-        [..., size[1]], named `name`.
+        [..., size], named `name`.
 
     Raises:
-        DTypeError: The table comes first, the ids after it.
-
-    Example:
-        >>> import braces as br
-        >>> with br.Program():
-        ...     words = br.data("words", ["batch", "t"], dtype="int32")
-        ...     x = br.embedding(words, [1000, 64], name="words_in")
-        ...     table = br.get_variable("words_in.w")
-        ...     print(x.type, br.embedding(words, table * 2.0).type)
-        f32[batch,t,64] f32[batch,t,64]
+        ShapeError: A last axis has a symbolic size, or shapes do not fit.
+        ProgramError: w is given, and options of one that is made.
     """
-    ids = operand(ids, "embedding")
-    if _is_table_size(size):
-        made = Parameters("embedding", name, params, ("w",))
-        table = _table(made, size, init, dtype)
+    what = "bilinear"
+    x, y, count = operand(x, what), operand(y, what), count_of(size)
+    made = Parameters(what, name, params, to_make({"w": count is not None or size, "b": bias}))
+    w, b = size, None
+    if count is None:
+        ways = "br.bilinear(x, y, 32), or br.bilinear(x, y, w, bias=b)"
+        refuse_options(what, ways, {"init": init, "bias=True": bias is True or None})
     else:
-        made = Parameters("embedding", name, params)
-        ways = "br.embedding(ids, [1000, 64]), or br.embedding(ids, table)"
-        refuse_options("embedding", ways, {"init": init, "dtype": dtype})
-        table = _given_table(ids, size)
-    return one("embedding", table, ids, name=made.name)
-
-
-def _is_table_size(size: Any) -> bool:
-    """Whether this says how large a table is; otherwise it is the table.
-
-    Raises:
-        ShapeError: It is neither.
-    """
-    if not isinstance(size, int | str | list | tuple):
-        return False
-    inner = [size] if isinstance(size, int | str) else cast("Sequence[Any]", size)
-    if inner and all(isinstance(row, list | tuple) for row in inner):
-        return False
-    if [type(number) for number in inner] != [int, int]:
-        raise ShapeError(
-            f"embedding cannot take size={size!r}.",
-            fix="Give how many vectors and the size of each, br.embedding(ids, [1000, 64]), or "
-            "the table itself: br.embedding(ids, table).",
-        )
-    return True
-
-
-def _table(made: Parameters, size: Any, init: Any, dtype: object) -> Var:
-    table = made.find("w")
-    if table is None:
-        start = init if init is not None else initializers.normal(max(size[1], 1) ** -0.5)
-        return made.new("w", size, "float32" if dtype is None else dtype, start)
-    if table.shape != tuple(size):
-        raise ShapeError(
-            f"embedding needs a table of {list(size)}, and `{table.name}` is {table.type}.",
-            fix="Share tables of one size only.",
-        )
-    return table
-
-
-def _given_table(ids: Var, given: Any) -> Var:
-    table = as_var(given)
-    if is_float(ids.dtype) and is_integer(table.dtype):
-        raise DTypeError(
-            "embedding takes the ids first, then the table.",
-            given=f"ids={ids.name}: {ids.type}   table={table.name}: {table.type}",
-            fix="Write br.embedding(ids, table).",
-        )
-    return table
+        dtype = float_dtype(promote(x.dtype, y.dtype))
+        first = initializers.glorot_uniform(in_axis=1, out_axis=0) if init is None else init
+        shape = [count, fixed_size(x, -1, what), fixed_size(y, -1, what)]
+        w = made.get("w", shape, dtype, first)
+        b = made.get("b", [count], dtype, bias_init)
+    b = bias if is_given(bias) else b
+    last = named(act, made.name)
+    out = einsum("...i,oij,...j->...o", x, w, y, name=last if b is None else "")
+    out = out if b is None else one("add", out, b, name=last)
+    return out if act is None else activated(out, act, made.name)

@@ -150,7 +150,7 @@ class Parameters:
         name = self.names[role]
         return persistable(name, shape, init, dtype, kind=PARAMETER, trainable=True)
 
-    def state(self, role: str, shape: Sequence[int], dtype: DType, init: float) -> Var:
+    def state(self, role: str, shape: Sequence[int], dtype: DType, init: Any) -> Var:
         """The variable of this role that no optimizer trains, made where it is not there.
 
         Raises:

@@ -22,7 +22,7 @@ from braces.frontend.guard import building, missing_from, operand
 from braces.frontend.init import salt_of, seed_state
 from braces.frontend.variables import persistable
 from braces.ir.records import STATE
-from braces.ops.rules import axis_index
+from braces.ops.rules import axis_index, axis_indices, float_dtype
 
 RANDOM_STATE = "random_state"
 _STATE_TYPE = parse_type("u32[2]")
@@ -255,7 +255,9 @@ def permutation(x: Any, *, axis: int = 0, name: str = "") -> Var:
 
 
 @building
-def dropout(x: Any, rate: float, *, name: str = "") -> Var:
+def dropout(
+    x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str = ""
+) -> Var:
     """Drop elements with a probability and scale the others up, so that the mean stays.
 
         out = x / (1 - rate) with probability 1 - rate, else 0
@@ -265,12 +267,33 @@ def dropout(x: Any, rate: float, *, name: str = "") -> Var:
     Args:
         x: What elements are dropped from.
         rate: The probability of dropping, from 0 to 1.
+        shared_axes: Axes along which all is dropped or nothing: `(2, 3)` drops whole channels
+            of pictures, 1 the same features of all steps, `(1, 2, 3)` whole examples.
         name: For the operator, which draws from its name.
 
     Raises:
         ProgramError: `rate` is not between 0 and 1.
+        ShapeError: There is no such axis.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["batch", 16, 28, 28])
+        ...     print(br.dropout(x, 0.5, shared_axes=(2, 3)).type)
+        f32[batch,16,28,28]
     """
-    return _draw("dropout", operand(x, "dropout"), name=name, rate=rate)
+    x = operand(x, "dropout")
+    if shared_axes == ():
+        return _draw("dropout", x, name=name, rate=rate)
+    kept = dropout(apart("dropout", x, shared_axes), rate, name=name and f"{name}.kept")
+    return one("multiply", x, kept, name=name)
+
+
+def apart(what: str, x: Var, axes: int | tuple[int, ...]) -> Var:
+    """Ones in the places of what is drawn for `x`, once for all along some axes."""
+    shared = axis_indices(axes, x.ndim, what)
+    first = tuple(slice(1) if axis in shared else slice(None) for axis in range(x.ndim))
+    return one("full_like", x[first], value=1.0, dtype=float_dtype(x.dtype))
 
 
 __all__ = [

@@ -6,9 +6,17 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, Types, tuple_of
+from braces.define.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    tuple_of,
+)
 from braces.define.counting import for_each
-from braces.define.decorator import Tensor, op
+from braces.define.decorator import Tensor, Training, op
 from braces.define.offence import offender_code
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, NoMatchError, ProgramError
@@ -78,6 +86,80 @@ def where_gradient(g: Backward) -> dict[str, Var]:
     if g.wants("y"):
         grads["y"] = sum_to(one("where", g["condition"], zero, g.out_grad), g["y"])
     return grads
+
+
+# ---- training --------------------------------------------------------------------------------
+
+
+def one_type(what: str, x: DType, instead: DType | None, *, training: bool) -> DType:
+    """The dtype of both."""
+    del training
+    if instead not in (x, None):
+        raise DTypeError(f"{what} needs inputs of one dtype, not {x} and {instead}.")
+    return x
+
+
+def one_shape(types: Types, attrs: Attrs) -> AxisMap:
+    """Element by element, of equal shapes."""
+    del attrs
+    indices = numbered(first_rank(types, "x"))
+    return mapped(
+        types, {slot: (indices,) for slot in types if slot != "out"}, {"out": (indices,)}
+    )
+
+
+@op(
+    axes=one_shape,
+    dtypes=one_type,
+    training_only=("instead",),
+    operations=0,
+    examples=(
+        "x=f32[2,3] instead=f32[2,3]",
+        "x=f64[b,4] instead=f64[b,4] training=False",
+        "x=i32[3] instead=i32[3]",
+        "x=f32[0,2]",
+        "x=f32[] training=False",
+    ),
+)
+def in_training(
+    x: Tensor, instead: Tensor | None = None, *, training: Training = True
+) -> Tensor:
+    """The input, and in training what is given instead of it.
+
+        out = instead in training, where it is given; else x
+
+    `prog.for_test()` leaves `instead` away, and what it alone is made of. So a layer that is
+    noisy in training is one line: `br.in_training(x, x + br.random.normal(x.shape))`.
+
+    Inputs:
+        x: any[*shape].
+        instead: any[*shape], of the dtype of `x`.
+
+    Attributes:
+        training: Whether `instead` is taken; test programs set it to false.
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        ShapeError: The shapes differ.
+        DTypeError: The dtypes differ.
+    """
+    return x if instead is None or not training else instead
+
+
+@in_training.gradient
+def in_training_gradient(g: Backward) -> dict[str, Var]:
+    """What was given receives the cotangent, the other zero."""
+    if not g.inputs.get("instead"):
+        return {"x": g.out_grad}
+    zero = one("zeros_like", g.out_grad)
+    pairs = {"x": (g.out_grad, zero), "instead": (zero, g.out_grad)}
+    wanted = {slot: pair for slot, pair in pairs.items() if g.wants(slot)}
+    return {slot: one("in_training", *pair, **g.attrs) for slot, pair in wanted.items()}
+
+
+# ---- cases -----------------------------------------------------------------------------------
 
 
 def position(what: str, index: DType, *, cases: tuple[int, ...], default: bool) -> DType:

@@ -1,7 +1,8 @@
 """The inference form of a program: without updates, and without what only training does.
 
 An operator that behaves differently in training says so with an attribute that is annotated
-`Training`; this pass sets it to false, in every block.
+`Training`; this pass sets it to false, in every block, and leaves away what is read in training
+alone.
 
     a: f32[4] = dropout(state=s, x=x) {             a: f32[4] = dropout(state=s, x=x) {
       rate=0.5, training=true, …}             ->      rate=0.5, training=false, …}
@@ -70,10 +71,11 @@ def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
 def _for_inference(op: Op, place: Place) -> Change:
     definition = OPS.find(op.type)
     role = None if definition is None else definition.roles.get("Training")
-    if role is None or op.attrs.get(role) is False:
+    if definition is None or role is None or op.attrs.get(role) is False:
         return op
     note(place.where(op), "is out of training")
-    return op.with_(attrs={**op.attrs, role: False})
+    inputs = {slot: v for slot, v in op.inputs.items() if slot not in definition.training_only}
+    return op.with_(inputs=inputs, attrs={**op.attrs, role: False})
 
 
 FOR_TEST = Pass(

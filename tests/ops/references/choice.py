@@ -33,8 +33,13 @@ def known(values: Values, attrs: Mapping[str, Any]) -> Values:
     return {"index": (np.resize(allowed, index.shape).astype(index.dtype),)}
 
 
+def in_training(x: Array, instead: Array | None = None, *, training: bool) -> Array:
+    return np.array(x if instead is None or not training else instead)
+
+
 REFERENCES = {
     "case_of": Reference(case_of, adjust=known, smooth=False),
+    "in_training": Reference(in_training),
     "maximum": Reference(binary(np.maximum)),
     "minimum": Reference(binary(np.minimum)),
     "clip": Reference(clip),
