@@ -81,6 +81,8 @@ from braces.frontend.layers import *  # noqa: F403 - each layer is a function of
 from braces.frontend.lists import *  # noqa: F403 - lists of arrays
 from braces.frontend.losses import *  # noqa: F403 - losses of predictions beside targets
 from braces.frontend.margin_losses import *  # noqa: F403 - losses with a margin
+from braces.frontend.matrices import *  # noqa: F403 - products and diagonals
+from braces.frontend.matrix_norms import *  # noqa: F403 - norms, and equations by least squares
 from braces.frontend.plain_block import block as block
 from braces.frontend.quantiles import *  # noqa: F403 - medians and other quantiles
 from braces.frontend.rnn import create_rnn as create_rnn

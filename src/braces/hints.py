@@ -39,14 +39,16 @@ bernoulli br.random.bernoulli(shape, probability)
 binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 bitcast_convert_type br.bitcast(x, dtype)
 bitwise_not br.bitwise_invert(x), or ~x
-bucketize br.digitize(x, edges), or br.searchsorted(edges, x)
 bmm br.matmul(x, y)
 broadcast br.broadcast_to(x, shape)
 broadcast_arrays br.broadcast_to(x, shape): operators broadcast by themselves
+bucketize br.digitize(x, edges), or br.searchsorted(edges, x)
 case br.create_switch()
 case_of br.create_switch(index)
 cat br.concat(xs, axis=0)
 categorical br.random.categorical(logits)
+chain_matmul br.matmul(br.matmul(x, y), z)
+cholesky_solve br.triangular_solve twice, with br.cholesky(x)
 chunk br.split(x, sections, axis)
 clamp br.clip(x, min, max)
 clip_by_global_norm br.optimizer.clip_by_global_norm(max_norm)
@@ -83,8 +85,11 @@ dice br.dice_loss(prediction, target)
 diff x[1:] - x[:-1]
 div br.divide(x, y)
 double br.float64
+dsplit br.split(x, sections, axis=2)
 dtype x.dtype
 dynamicrnn br.create_rnn()
+eig br.eigh(x), of symmetric matrices
+eigvals br.eigvalsh(x), of symmetric matrices
 elementwise_add br.add(x, y), or x + y
 elementwise_div br.divide(x, y), or x / y
 elementwise_max br.maximum(x, y)
@@ -170,12 +175,14 @@ lt br.less(x, y), or x < y
 lu br.solve(a, b), br.slogdet(x), or br.qr(x)
 manual_seed exe.init(prog, scope, seed=0)
 masked_fill br.where(mask, value, x)
+matrix_exp br.expm(x)
 max_pool br.max_pool2d(x, window)
 max_unpool br.max_unpool2d(x, indices, shape)
 mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
 mse_loss br.squared_error(prediction, target, reduction="mean")
 mul br.multiply(x, y), or br.matmul for a product of matrices
+multi_dot br.matmul(br.matmul(x, y), z)
 multinomial br.random.categorical(logits)
 name_scope with br.block(name)
 ndim x.ndim
@@ -248,6 +255,7 @@ sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 sigmoid_focal_loss br.focal_loss(logits, target)
 signbit x < 0.0
 softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
+solve_triangular br.triangular_solve(a, b, lower=True)
 space_to_depth br.pixel_unshuffle(x, factor)
 square_error_cost br.squared_error(prediction, target)
 staticrnn br.create_rnn()
@@ -267,7 +275,6 @@ unsqueeze br.expand_dims(x, axis)
 upsampling2d br.upsample(x, factor)
 value_and_grad br.gradients(targets, inputs), and fetch both
 var_scope br.Scope()
-vecdot br.sum(x * y, axis=-1)
 vectorize a leading axis: operators broadcast
 view br.reshape(x, shape)
 vjp br.gradients(targets, inputs)

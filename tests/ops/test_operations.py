@@ -40,6 +40,7 @@ OVERLAPS = "what windows that overlap give is added to all elements, place by pl
 LINEAR = "of what is linear, the tangent alone is computed"
 CALLED = "a decomposition that XLA calls, and does not count, or writes out for small ones"
 WINDOWS = "XLA counts all windows before each place, and computes sums by halves"
+APPROXIMATIONS = "of a batch, XLA computes all approximations that matrices could need"
 PUT = "ties and zeros of each place are counted, to tell what a change follows from"
 
 EXCEPTIONS = {
@@ -82,6 +83,9 @@ EXCEPTIONS = {
     "gelu.jvp": POLYNOMIAL,
     "gelu.vjp": POLYNOMIAL,
     "hypot": FUNCTION,
+    "expm": APPROXIMATIONS,
+    "expm.jvp": APPROXIMATIONS,
+    "expm.vjp": APPROXIMATIONS,
     "hypot.jvp": FUNCTION,
     "hypot.vjp": FUNCTION,
     "inv.jvp": CALLED,
@@ -99,6 +103,7 @@ EXCEPTIONS = {
     "max_unpool1d.vjp": PLACES,
     "max_unpool2d.vjp": PLACES,
     "nonzero": WINDOWS,
+    "pinv": CALLED,
     "pow": FUNCTION,
     "pow.jvp": FUNCTION,
     "put_along_axis.jvp": PUT,

@@ -353,6 +353,7 @@ def contracted(types: Types, attrs: Attrs) -> AxisMap:
     axes=contracted,
     dtypes=numeric,
     costly=True,
+    function=False,
     product=True,
     examples=(
         "x=f32[2,3] y=f32[3,4] axes=1",

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from braces.dtypes import BOOL, FLOAT32, FLOAT64
+from braces.dtypes import BOOL, FLOAT32, FLOAT64, is_float
 from braces.exchange.onnx_out import widths
 from braces.exchange.onnx_out.equation import Equation, Rule
 
@@ -34,6 +34,17 @@ def same(kind: str, e: Equation, *values: str) -> str:
 def compared(kind: str, e: Equation, x: str, y: str) -> str:
     """A comparison."""
     return e.asked(kind, x, y)
+
+
+def in_order(kind: str, e: Equation, x: str, y: str) -> str:
+    """A comparison in which NaN comes last."""
+    found, dtype = e.asked(kind, x, y), e.type().dtype
+    if not is_float(dtype):
+        return found
+    g, wide = e.g, dtype if dtype in (FLOAT32, FLOAT64) else FLOAT32
+    first, last = (g.op("IsNaN", widths.moved(g, one, dtype, wide)) for one in (x, y))
+    before = last if kind == "LessOrEqual" else g.op("And", last, g.op("Not", first))
+    return g.op("Or", found, before)
 
 
 def unequal(e: Equation, x: str, y: str) -> str:
@@ -209,7 +220,9 @@ ARITHMETIC: Mapping[str, Rule] = {
     "expm1": exp_minus_one,
     "integer_pow": power,
     "is_finite": finite,
+    "le_to": partial(in_order, "LessOrEqual"),
     "log1p": log_plus_one,
+    "lt_to": partial(in_order, "Less"),
     "max": partial(extreme, "Max", "Or"),
     "min": partial(extreme, "Min", "And"),
     "ne": unequal,
