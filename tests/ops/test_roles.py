@@ -17,7 +17,7 @@ from braces.define.decorator import OPS
 from braces.define.signature import read_signature
 from braces.errors import OpDefinitionError
 
-pytestmark = pytest.mark.unoptimized
+pytestmark = [pytest.mark.unoptimized, pytest.mark.usefixtures("registry")]
 
 SRC = Path(br.__file__).parent
 OUR_WORDS = (
@@ -98,7 +98,7 @@ def as_outputs() -> tuple[Callable[[Any], Any], float]:
     return apply, sum(WEIGHTS[i] for i in read)
 
 
-MADE = {"attribute": as_attributes(), "input": as_inputs(), "output": as_outputs()}
+MADE = {"attribute": as_attributes, "input": as_inputs, "output": as_outputs}
 
 
 # ---- where it stands -------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def run(program: Any, mode: Any, *fetches: Any) -> list[Any]:
 def test_a_users_operator_may_use_every_name_that_means_something_elsewhere(
     role: str, place: str, tmp_path: Path
 ) -> None:
-    f, factor = MADE[role]
+    f, factor = MADE[role]()
     wanted = run(*_with_mode("interpret", program_of(place, lambda x: x * factor)))
     program, found, grad = program_of(place, f)
     br.verify(program)
