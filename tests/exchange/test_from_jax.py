@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -195,6 +196,25 @@ def test_a_module_that_is_mapped_keeps_its_parameters() -> None:
     prog, values = br.from_jax(jax.vmap(Scaled(X[0])), X)
     assert [info.name for info in prog.parameters] == ["w"]
     np.testing.assert_array_equal(values["w"], X[0])
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Held:
+    """A variable as Flax's nnx has them."""
+
+    value: Any
+
+
+def test_the_one_field_value_of_a_variable_is_not_named() -> None:
+    def step(net: Any, w: Any, x: Any) -> Any:
+        return {"w": Held(net["w"].value + 1.0), "n": (net["n"],)}, w.value * x
+
+    net = {"w": Held(X), "n": ({"value": X[0]},)}
+    prog, values = br.from_jax(step, net, Held(X), X, updates={"net": 0})
+    assert list(values) == ["net.n.0.value", "net.w", "w"]
+    assert prog.fetches == ("out.1",)
+    assert br.from_jax(lambda x: Held(x), X)[0].fetches == ("out",)
 
 
 ODD_KEYS = {"a": np.ones(2), 1: np.ones(3)}

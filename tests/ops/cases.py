@@ -30,7 +30,7 @@ MODES = ("compile", "interpret")
 
 
 def definitions() -> list[OpDef]:
-    """All our operators on arrays; those that own blocks or handle lists have their own tests."""
+    """Our operators on arrays; those that own blocks or handle lists have their own tests."""
     ours = (d for d in OPS.definitions.values() if d.kernel.__module__.startswith("braces."))
     kernels = [d for d in ours if not d.owns_blocks and not d.lists]
     return sorted(kernels, key=lambda d: d.type)

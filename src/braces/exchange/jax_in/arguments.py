@@ -11,6 +11,7 @@ What is no array, as a function or a number in a module, is a part of the functi
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,6 @@ class Leaf:
     Attributes:
         name: What it is called in the program.
         argument: The name of the argument that it belongs to.
-        path: The fields, keys and places that lead there.
         example: The array, or what is known of it.
         kind: What becomes of it.
         axes: What is known of its sizes.
@@ -46,7 +46,6 @@ class Leaf:
 
     name: str
     argument: str
-    path: tuple[str, ...]
     example: Any
     kind: str
     axes: Sequence[Axis]
@@ -110,18 +109,17 @@ def taken_apart(
     check_arguments(kinds, names)
     _check_kinds(kinds)
     itself = any(map(is_array, _jax.tree.leaves(function)))
-    paths, structure = _jax.tree_util.tree_flatten_with_path(
-        (function if itself else None, list(examples))
-    )
+    whole = (function if itself else None, list(examples))
+    leaves, structure = _jax.tree.flatten(whole)
     found = dict[int, Leaf]()
-    for at, (path, example) in enumerate(paths):
+    for at, (path, example) in enumerate(leaves_of(whole)):
         if is_array(example):
-            own = path[0].idx == 0
-            where: tuple[Any, ...] = path[1:] if own else path[2:]
-            argument = "" if own else names[int(path[1].idx)]
-            found[at] = _leaf(argument, where, example, sizes, kinds)
+            argument, where = _within(path, names)
+            name = cleaned(".".join(where), "value")
+            alone = bool(argument) and is_array(examples[int(path[1])])
+            found[at] = _leaf(name, argument, example, sizes.get(name), kinds, alone)
     _check_sizes(sizes, [leaf.name for leaf in found.values()])
-    static = [None if at in found else leaf for at, (_, leaf) in enumerate(paths)]
+    static = [None if at in found else leaf for at, leaf in enumerate(leaves)]
 
     def called(*arrays: Any) -> Any:
         given = list(static)
@@ -151,34 +149,56 @@ def argument_names(function: Callable[..., Any], count: int) -> list[str]:
     return [*names[:count], *more]
 
 
+def _within(path: tuple[str, ...], names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The argument that a path is of, none for the function itself, and what leads there."""
+    if path[0] == "0":
+        return "", path[1:]
+    argument = names[int(path[1])]
+    return argument, (argument, *path[2:])
+
+
 def _leaf(
+    name: str,
     argument: str,
-    where: tuple[Any, ...],
     example: Any,
-    sizes: Mapping[str, Any],
+    sizes: Any,
     kinds: Mapping[str, str],
+    alone: bool,
 ) -> Leaf:
-    path = tuple(map(entry_name, where))
-    name = cleaned(".".join((argument, *path) if argument else path), "array")
     known = not isinstance(example, jax.ShapeDtypeStruct)
-    axes = axes_of(name, example.shape, sizes.get(name))
+    axes = axes_of(name, example.shape, sizes)
     aval = in_words(jax.ShapeDtypeStruct(example.shape, canonical(example.dtype)))
     type_ = TensorType(dtype_of(aval.dtype), (*shape_of(axes), *aval.shape[len(axes) :]))
     said = kinds.get(argument)
     kept = PARAMETER if is_float(type_.dtype) else STATE
-    kind = KINDS[said] if said else (kept if path and known else DATA)
+    kind = KINDS[said] if said else (DATA if alone or not known else kept)
     if kind != DATA and not known:
         raise ProgramError(
             f"`{name}` is to be a {said}, and has no value.",
             given=f"{name}: {type_}",
             fix="Give an array as the example.",
         )
-    return Leaf(name, argument, path, example, kind, axes, type_)
+    return Leaf(name, argument, example, kind, axes, type_)
 
 
 def canonical(dtype: Any) -> Any:
     """The dtype that JAX computes in, as it is set."""
     return _jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
+
+
+def leaves_of(tree: Any) -> list[tuple[tuple[str, ...], Any]]:
+    """The leaves of a tree, each with the fields, keys and places that lead to it.
+
+    A field `value` of what has no other is left out: so Flax's `nnx` keeps its variables.
+    """
+    found = _jax.tree_util.tree_flatten_with_path(tree)[0]
+    paths = [tuple(map(entry_name, path)) for path, _ in found]
+    inside = Counter(path[:end] for path in paths for end in range(len(path)))
+    held = _jax.tree_util.GetAttrKey("value")
+    return [
+        (named[:-1] if path[-1:] == (held,) and inside[named[:-1]] == 1 else named, leaf)
+        for named, (path, leaf) in zip(paths, found, strict=True)
+    ]
 
 
 def entry_name(entry: Any) -> str:

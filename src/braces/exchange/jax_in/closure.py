@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.exchange.jax_in.arguments import entry_name, is_array
+from braces.exchange.jax_in.arguments import is_array, leaves_of
 from braces.lazy import jax
 
 _jax: Any = jax
@@ -46,7 +46,7 @@ def names_of_arrays(function: Callable[..., Any]) -> dict[Identity, str]:
 
 def _look(value: Any, name: str, found: dict[Identity, str], depth: int) -> None:
     for path, leaf in _leaves(value):
-        called = ".".join(filter(None, (name, *map(entry_name, path))))
+        called = ".".join(filter(None, (name, *path)))
         if is_array(leaf):
             found.setdefault(identity(leaf), called)
         elif depth and callable(leaf):
@@ -54,13 +54,13 @@ def _look(value: Any, name: str, found: dict[Identity, str], depth: int) -> None
                 _look(one, inner, found, depth - 1)
 
 
-def _leaves(value: Any) -> list[tuple[Any, Any]]:
+def _leaves(value: Any) -> list[tuple[tuple[str, ...], Any]]:
     """The leaves of a tree with their paths; none where it is no tree to JAX.
 
     So is a dict whose keys have no order, as a function of some library may name.
     """
     try:
-        return _jax.tree_util.tree_flatten_with_path(value)[0]
+        return leaves_of(value)
     except ValueError:
         return []
 

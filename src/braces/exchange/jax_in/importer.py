@@ -21,7 +21,7 @@ from braces.exchange.jax_in.arguments import (
     argument_names,
     as_words,
     check_arguments,
-    entry_name,
+    leaves_of,
     taken_apart,
 )
 from braces.exchange.jax_in.closure import Identity, identity, names_of_arrays
@@ -244,8 +244,7 @@ class Reader:
         made: Sequence[Var],
         moved: Mapping[str, int],
     ) -> None:
-        flatten = cast("Any", jax).tree_util.tree_flatten_with_path
-        paths = [tuple(map(entry_name, path)) for path, _ in flatten(self.found.shapes)[0]]
+        paths = [path for path, _ in leaves_of(self.found.shapes)]
         taken = set[int]()
         for argument, result in moved.items():
             places = [at for at, p in enumerate(paths) if p[:1] == (str(result),)]
