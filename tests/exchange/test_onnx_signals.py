@@ -88,6 +88,27 @@ def test_the_inference_form_of_a_model_that_trains_drops_nothing() -> None:
     assert mask.all()
 
 
+TOLD = """(float[N, 50] x, float rate, bool on) => (float[N, 50] y, bool[N, 50] mask) {
+    y, mask = Dropout(x, rate, on)
+}"""
+
+
+def test_dropout_of_which_a_run_tells_drops_nothing_in_the_inference_form() -> None:
+    prog, rng = read(TOLD), np.random.default_rng(0)
+    x = rng.normal(size=(400, 50)).astype(np.float32)
+    for mode in MODES:
+        for rate, kept in ((0.25, 0.75), (1.0, 0.0)):
+            told = {"rate": np.float32(rate), "on": np.array(True)}
+            y, mask = run(prog, mode, x=x, **told)
+            assert abs(mask.mean() - kept) < 0.02
+            np.testing.assert_allclose(y, np.where(mask, x / max(kept, 0.5), 0.0), rtol=1e-6)
+            y, mask = run(br.for_test(prog), mode, x=x, **told)
+            np.testing.assert_array_equal(y, x)
+            assert mask.all()
+        y, mask = run(prog, mode, x=x, rate=np.float32(0.25), on=np.array(False))
+        np.testing.assert_array_equal(y, x)
+
+
 # ---- transforms ------------------------------------------------------------------------------
 
 

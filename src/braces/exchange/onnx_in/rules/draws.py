@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import BOOL, FLOAT32, INT32
 from braces.exchange.numbers import in_dtype
@@ -88,8 +89,13 @@ def _said(node: Node, at: int, default: Any) -> Any:
 
 
 def _as_told(x: Var, rate: Any, trains: Any) -> tuple[Var, Var]:
-    """Dropout where a run tells how much of it there is, or whether there is any."""
-    wide = ops.where(trains, ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate, 0.0)
+    """Dropout where a run tells how much of it there is, or whether there is any.
+
+    Of one number all is dropped, but not in programs for tests, which so drop nothing of `x`.
+    """
+    tests = random.dropout(one("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
+    told = ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate
+    wide = ops.where(trains, told, 0.0) * (1.0 - tests)
     mask = random.uniform(x.shape) >= wide
     scaled = x * in_dtype(1 / (1 - wide), x.dtype)
     return ops.where(mask, scaled, ops.zeros_like(x)), mask
