@@ -9,28 +9,18 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx.reference import ReferenceEvaluator
 
 import braces as br
 from braces.dtypes import is_float
+from braces.exchange.onnx_runtime import session
 from braces.ir.records import BLOCK
 from braces.ir.walk import all_bodies
-
-QUIET = 4
-"""Nothing is logged: each value that a training step replaces is warned of."""
-
-
-def session(path: Path | bytes) -> Any:
-    """A model in ONNX Runtime, from a file or as it is written."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = QUIET
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def run_model(path: Path, feed: Mapping[str, Any]) -> dict[str, Any]:
     """What a model gives in ONNX Runtime, by name."""
-    loaded = session(path)
+    loaded = session(str(path))
     entries = (*loaded.get_inputs(), *loaded.get_overridable_initializers())
     known = {entry.name for entry in entries}
     names = [entry.name for entry in loaded.get_outputs()]

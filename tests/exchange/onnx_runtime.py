@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper
 
 import braces as br
+from braces.exchange.onnx_runtime import session
 
 VERSIONS = {"": 18, "com.microsoft": 1}
 
@@ -60,11 +60,7 @@ def model(
 
 def by_onnxruntime(found: Any, fed: Mapping[str, Any]) -> list[Any]:
     """What ONNX Runtime makes of a model."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(found.SerializeToString(), options)
-    return session.run(None, dict(fed))
+    return session(found.SerializeToString(), optimized=False).run(None, dict(fed))
 
 
 def by_us(found: Any, fed: Mapping[str, Any], mode: str) -> list[Any]:

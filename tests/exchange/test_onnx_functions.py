@@ -10,10 +10,11 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from tests.exported import block_names, check_back, run_model, session
+from tests.exported import block_names, check_back, run_model
 
 import braces as br
 from braces.exchange.names import FUNCTIONS
+from braces.exchange.onnx_runtime import session
 from braces.ir.records import BLOCK
 from braces.ir.walk import all_bodies
 

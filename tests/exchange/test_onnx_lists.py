@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import onnx.parser
-import onnxruntime
 import pytest
 
 import braces as br
+from braces.exchange.onnx_runtime import session
 
 pytestmark = pytest.mark.unoptimized
 
@@ -27,12 +27,10 @@ def check(text: str, *feeds: dict[str, Any], runtime: bool = True) -> br.Program
     prog, values = br.from_onnx(model)
     scope = br.Scope()
     scope.update(values)
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    theirs = session(model.SerializeToString())
     for executor in (br.Executor(mode="interpret"), br.Executor()):
         for feed in feeds:
-            wanted = session.run(None, feed)
+            wanted = theirs.run(None, feed)
             found = executor.run(prog, scope, feed=feed, fetch=list(prog.fetches))
             for want, got in zip(wanted, found, strict=True):
                 whole = np.stack(want) if isinstance(want, list) else want

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import TensorProto, numpy_helper
 from onnx_tables import LABELS, NUMBERS, X, forest, model, node
 
 import braces as br
 from braces.errors import ProgramError
+from braces.exchange.onnx_runtime import session
 
 pytestmark = pytest.mark.unoptimized
 
@@ -29,9 +29,9 @@ def found(proto: Any, x: Any) -> list[Any]:
 
 def agrees(proto: Any, *xs: Any) -> None:
     """A program gives what ONNX Runtime does."""
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    theirs = session(proto.SerializeToString())
     for x in xs:
-        for got, want in zip(found(proto, x), session.run(None, {"x": x}), strict=True):
+        for got, want in zip(found(proto, x), theirs.run(None, {"x": x}), strict=True):
             assert (got.dtype, got.shape) == (want.dtype, want.shape)
             np.testing.assert_allclose(got, want, 1e-5, 1e-5)
 
@@ -78,8 +78,8 @@ def test_two_classes_that_both_have_weights_are_told_apart_by_the_larger_score()
     made = node("TreeEnsembleClassifier", gives=LABELS, **attrs)
     proto = model(made, x=X, gives=LABELS)
     labels, scores = found(proto, X)
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
-    np.testing.assert_allclose(scores, session.run(["scores"], {"x": X})[0], 1e-5, 1e-5)
+    theirs = session(proto.SerializeToString())
+    np.testing.assert_allclose(scores, theirs.run(["scores"], {"x": X})[0], 1e-5, 1e-5)
     np.testing.assert_array_equal(labels, np.array([5, 7])[scores.argmax(axis=1)])
 
 

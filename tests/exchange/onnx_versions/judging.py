@@ -9,10 +9,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+from braces.exchange.onnx_runtime import session
 from onnx_versions.cases import Model, code_of
 
 WIDER = {np.dtype("f2"): np.dtype("f4")} | {
@@ -73,7 +73,7 @@ def by_onnxruntime(model: Model, opset: int) -> list[Any]:
         (entry,) = (one for one in whole.graph.input if one.name == name)
         whole.graph.input.remove(entry)
     dtypes = [_widened(whole.graph, *place) for place in enumerate(dtypes_of(whole))]
-    made = _session(whole).run(None, fed)
+    made = session_of(whole).run(None, fed)
     return [
         one if dtype is None else one.astype(dtype)
         for one, dtype in zip(made, dtypes, strict=True)
@@ -92,13 +92,9 @@ def _widened(graph: Any, at: int, code: int) -> Any:
     return dtype
 
 
-def _session(model: Any) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+def session_of(model: Any) -> Any:
     model.ir_version = 10
-    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return session(model.SerializeToString(), optimized=False)
 
 
 def by_reference(model: Model, opset: int) -> list[Any]:
@@ -130,7 +126,7 @@ def _in_others(model: Model, opset: int, others: Mapping[Any, Any]) -> list[Any]
         array = _wide(onnx.numpy_helper.to_array(tensor), others)
         tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
     fed = {name: _wide(value, others) for name, value in model.fed.items()}
-    made = _session(whole).run(None, fed)
+    made = session_of(whole).run(None, fed)
     return [
         one.astype(helper.tensor_dtype_to_np_dtype(code))
         for one, code in zip(made, codes, strict=True)
