@@ -15,6 +15,8 @@ from paddle_writing import Written, stored
 import braces as br
 from braces.errors import FileFormatError, ProgramError, ShapeError, UnknownNameError
 
+pytestmark = pytest.mark.unoptimized
+
 FUZZ = Path(__file__).parents[2] / "scripts" / "fuzz_paddle.py"
 MODES = ("compile", "interpret")
 

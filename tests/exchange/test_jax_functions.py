@@ -7,6 +7,8 @@ import importlib
 import pytest
 from jax_cases import MODULES, call_of, calls, functions, listed_as_refused, outcome
 
+pytestmark = pytest.mark.unoptimized
+
 SHARE = {
     "jax.numpy": ("bitwise_count", "intersect1d", "nanquantile", "polyfit", "searchsorted"),
     "jax.numpy.linalg": ("lstsq", "slogdet"),

@@ -13,6 +13,8 @@ from onnx.reference import ReferenceEvaluator
 import braces as br
 from braces.errors import ProgramError
 
+pytestmark = pytest.mark.unoptimized
+
 TREES = {
     "nodes_modes": numpy_helper.from_array(np.array([0, 6, 4, 3, 1], np.uint8)),
     "nodes_splits": numpy_helper.from_array(np.array([0.5, 0, 2.0, -1.0, 1.5], "f4")),

@@ -13,6 +13,8 @@ from onnx_runtime import by_onnxruntime, by_us
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 X = np.array([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]], "f4")
 
 

@@ -12,6 +12,8 @@ from tests.exported import run_model
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 
 @pytest.mark.thorough
 def test_second_derivatives_of_trees_come_back(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from tests.frontend.refusing import refuse_here
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 SIZE, SHAPE = 2, [3, 2, 3, 4, 3]
 ROLES = "w", "u", "b"
 

@@ -14,6 +14,8 @@ from tests.frontend.refusing import refuse_here
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 TORCH = dict(np.load(Path(__file__).parent / "sequences.npz"))
 ROWS = len(TORCH["ctc.labels"])
 LENGTHS = ["logit_lengths", "label_lengths"]

@@ -12,6 +12,8 @@ import pytest
 import braces as br
 from braces.frontend import tree
 
+pytestmark = pytest.mark.unoptimized
+
 Pair = namedtuple("Pair", ["first", "second"])
 
 

@@ -11,6 +11,8 @@ from tests.comparing import near
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 MODES = ("compile", "interpret")
 
 

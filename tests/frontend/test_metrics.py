@@ -11,6 +11,8 @@ import pytest
 import braces as br
 from braces.frontend.metrics.metric import Metric
 
+pytestmark = pytest.mark.unoptimized
+
 CLASSES = 3
 BATCHES = (5, 0, 7, 1)
 

@@ -10,6 +10,8 @@ from made import parameters, run
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 
 def test_norm_layers_start_without_effect(mode: str, rng: np.random.Generator) -> None:
     without = {"scale": False, "bias": False}

@@ -11,6 +11,8 @@ from tests.frontend.refusing import refuse_here
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 STEPS, TAGS = 3, 3
 LENGTHS = np.array([3, 0, 1, 2], "int32")
 NAMES = ["crf.transitions", "crf.start", "crf.end"]

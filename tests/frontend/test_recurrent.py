@@ -17,6 +17,8 @@ from tests.frontend.refusing import refuse_here
 import braces as br
 from braces.ir.walk import all_ops
 
+pytestmark = pytest.mark.unoptimized
+
 TORCH = dict(np.load(Path(__file__).parent / "sequences.npz"))
 KINDS = {"lstm": 2, "gru": 1, "simple_rnn": 1}
 """How many memories each layer has."""

@@ -9,6 +9,8 @@ import pytest
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 NAMES = ["crf.transitions", "crf.start", "crf.end"]
 
 

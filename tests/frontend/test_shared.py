@@ -9,6 +9,8 @@ import pytest
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 
 def test_a_layer_is_shared_by_calling_it_again(mode: str) -> None:
     encode = br.shared(br.fc, name="enc")

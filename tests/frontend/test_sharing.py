@@ -13,6 +13,8 @@ import pytest
 import braces as br
 from braces.frontend import layers
 
+pytestmark = pytest.mark.unoptimized
+
 Layer = Callable[..., Any]
 
 IMAGES, VECTORS = [4, 2, 5, 5], [4, 6]

@@ -9,6 +9,8 @@ from scipy import signal
 import braces as br
 from braces.errors import ProgramError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 X = np.random.default_rng(3).normal(size=(2, 3, 10)).astype("f")
 
 

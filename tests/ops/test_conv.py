@@ -12,6 +12,8 @@ import braces as br
 from braces.builder.append import call
 from braces.errors import DTypeError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 NCHW = ("b", 3, "h", "w")
 
 

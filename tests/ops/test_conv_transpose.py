@@ -10,6 +10,8 @@ import pytest
 import braces as br
 from braces.errors import ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 WEIGHT = (3, 4, 3, 3)
 
 

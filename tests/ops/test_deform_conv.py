@@ -10,6 +10,8 @@ import pytest
 import braces as br
 from braces.errors import ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 
 def test_without_offsets_it_is_a_convolution(mode: str) -> None:
     rng = np.random.default_rng(0)

@@ -11,6 +11,8 @@ import scipy.special
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 STEP = 1e-5
 PARAMETERS = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 7.0])
 """The continued fraction of a whole number ends; that of its slope does not."""

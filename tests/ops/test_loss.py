@@ -12,6 +12,8 @@ import braces as br
 from braces.define.decorator import OPS
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 INF = np.inf
 
 

@@ -11,6 +11,8 @@ import pytest
 import braces as br
 from braces.errors import DTypeError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 
 def run(mode: str, program: br.Program, fetch: Any, **feed: Any) -> Any:
     return br.Executor(mode=mode).run(program, br.Scope(), feed=feed, fetch=fetch)

@@ -11,6 +11,8 @@ import pytest
 import braces as br
 from braces.errors import BracesError, DTypeError, IndexRangeError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 
 def test_a_convolution_is_a_product_with_columns(mode: str) -> None:
     rng = np.random.default_rng(0)

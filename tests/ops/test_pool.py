@@ -11,6 +11,8 @@ from references.pool import max_pool_with_indices
 import braces as br
 from braces.errors import DTypeError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 
 def type_of(function: Any, *shape: Any, **attrs: Any) -> str:
     with br.Program():

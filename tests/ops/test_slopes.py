@@ -11,6 +11,8 @@ import pytest
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 INF = math.inf
 
 

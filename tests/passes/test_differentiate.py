@@ -13,6 +13,8 @@ from braces.ir.records import ProgramDef
 from braces.passes.backward import gradients
 from braces.passes.forward import jvp
 
+pytestmark = pytest.mark.unoptimized
+
 POINT = {"x": np.array([0.5, -0.25], "float32"), "way": np.array([1.0, 2.0], "float32")}
 
 

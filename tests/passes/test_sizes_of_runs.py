@@ -12,6 +12,8 @@ import braces as br
 from braces.ir.walk import all_ops
 from braces.target import CPU
 
+pytestmark = pytest.mark.unoptimized
+
 HIDDEN, CLASSES = 4, 8
 
 
