@@ -74,10 +74,11 @@ ELSEWHERE = {
     "lbfgs": "test_lbfgs.py",
     "lookahead": "test_optimizer_wrappers.py",
     "scale_by_backtracking_linesearch": "test_lbfgs.py",
+    "scale_by_muon": "muon, which is made of it",
     "scale_by_zoom_linesearch": "test_lbfgs.py",
     "partition": "test_optimizer_groups.py",
 }
-"""What other tests are about."""
+"""What other tests are about, or others of these."""
 
 
 def flattened() -> Any:
@@ -99,15 +100,11 @@ THROUGH: dict[str, Callable[[], Any]] = {
     "flatten": flattened,
     "identity": optax.identity,
     "inject_hyperparams": lambda: optax.inject_hyperparams(optax.adam)(learning_rate=L),
-    "inject_stateful_hyperparams": lambda: optax.inject_stateful_hyperparams(optax.sgd)(
-        learning_rate=L
-    ),
     "keep_params_nonnegative": optax.keep_params_nonnegative,
     "masked": lambda: optax.masked(optax.sgd(L), MASK),
     "nadamw": lambda: optax.nadamw(L),
     "named_chain": lambda: optax.named_chain(("a", optax.clip(0.1)), ("b", optax.adam(L))),
     "normalize_by_update_norm": optax.normalize_by_update_norm,
-    "optimistic_adam": lambda: optax.optimistic_adam(L),
     "polyak_sgd": optax.polyak_sgd,
     "scale": lambda: optax.scale(-L),
     "scale_by_adadelta": optax.scale_by_adadelta,
@@ -141,11 +138,11 @@ THROUGH: dict[str, Callable[[], Any]] = {
     "set_to_zero": optax.set_to_zero,
     "sign_sgd": lambda: optax.sign_sgd(L),
     "snapshot": lambda: optax.chain(
-        optax.snapshot("norm", lambda updates, *rest: optax.global_norm(updates)),
+        optax.snapshot("norm", optax.tree.norm),
         optax.sgd(L),
     ),
     "measure_with_ema": lambda: optax.chain(
-        optax.measure_with_ema(lambda updates, *rest: optax.global_norm(updates), "norm", 0.5),
+        optax.measure_with_ema(optax.tree.norm, 0.5),
         optax.sgd(L),
     ),
     "stateless": lambda: optax.stateless(lambda updates, params: params),
@@ -175,7 +172,6 @@ THROUGH: dict[str, Callable[[], Any]] = {
     "scale_by_cocob": contrib.scale_by_cocob,
     "scale_by_galore": lambda: contrib.scale_by_galore(rank=2, update_proj_gap=1),
     "scale_by_madgrad": lambda: contrib.scale_by_madgrad(L),
-    "scale_by_muon": lambda: optax.masked(contrib.scale_by_muon(), MASK),
     "scale_by_simplified_ademamix": contrib.scale_by_simplified_ademamix,
     "schedule_free_adamw": lambda: contrib.schedule_free_adamw(L),
     "schedule_free_sgd": lambda: contrib.schedule_free_sgd(L),
@@ -184,6 +180,9 @@ THROUGH: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 REASONS = {
+    **dict.fromkeys(
+        ("inject_stateful_hyperparams", "optimistic_adam"), "are deprecated: optax has others"
+    ),
     **dict.fromkeys(
         ("differentially_private_aggregate", "dpsgd"),
         "take a gradient for each row of a batch, not one for each parameter",

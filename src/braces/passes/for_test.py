@@ -14,7 +14,7 @@ Of the updates only those stay from which draws go on, and those of metrics.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from braces.builder.program import Builder
 from braces.define.decorator import OPS
@@ -23,6 +23,7 @@ from braces.ir.walk import all_ops
 from braces.passes.draws import random_states
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
+from braces.passes.substitute import substituted
 from braces.passes.verify import verified
 
 P = TypeVar("P", bound=Builder)
@@ -31,7 +32,7 @@ COUNTING = ("accumulate",)
 """Operators that give what a metric counts, in programs for testing too."""
 
 
-def for_test(program: P) -> P:
+def for_test(program: P, values: Any = None) -> P:
     """A copy of a program for inference.
 
     Dropout passes its input through, normalisation uses running statistics, and no persistable
@@ -39,10 +40,17 @@ def for_test(program: P) -> P:
     inference too: each run draws anew. Gradients and losses stay as variables; prune to what is
     wanted.
 
+    Args:
+        program: The program.
+        values: What stands in the place of parameters, as averages of them; see `substituted`.
+
     Raises:
         VerifyError: The program is not well formed.
+        BracesError: A value cannot stand in the place of a parameter.
     """
-    test = program.like(verified(calmed(program.definition)))
+    whole = program.definition
+    whole = whole if values is None else substituted(whole, values)
+    test = program.like(verified(calmed(whole)))
     test.startup = program.startup
     return test
 

@@ -16,7 +16,7 @@ Had `y` read `n`, the update of `n` would have been kept, and all that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from braces.builder.program import Builder
@@ -92,7 +92,8 @@ def prune(program: P, targets: Any) -> P:
 
 def pruned(program: ProgramDef) -> ProgramDef:
     """What the results of a program need, with the updates that go with them."""
-    updates = _kept_updates(program, program.main.results)
+    kept = moved_with_targets(program, program.main.results)
+    updates = {name: value for name, value in program.updates.items() if name in kept}
     return eliminated(program.with_(updates=updates))
 
 
@@ -109,8 +110,8 @@ def _giving(program: ProgramDef, names: Sequence[str]) -> ProgramDef:
     return program.with_(main=program.main.with_(results=tuple(names)))
 
 
-def _kept_updates(whole: ProgramDef, targets: Sequence[str]) -> dict[str, str]:
-    """The updates of targets, of the states that they go on from, and of the random state."""
+def moved_with_targets(whole: ProgramDef, targets: Iterable[str]) -> set[str]:
+    """What moves of targets, of the states that they go on from, and the random state."""
     found, kept = whole.updates.keys() & set(targets), set[str]()
     while True:
         values = [whole.updates[name] for name in found]
@@ -118,7 +119,7 @@ def _kept_updates(whole: ProgramDef, targets: Sequence[str]) -> dict[str, str]:
         drawing = eliminate(whole.main, [*targets, *values])
         found |= whole.updates.keys() & random_states(drawing, drawing=True)
         if found == kept:
-            return {name: value for name, value in whole.updates.items() if name in kept}
+            return kept
         kept = set(found)
 
 

@@ -18,6 +18,7 @@ from braces.passes.admit import admit, op_modules, op_versions
 from braces.passes.count import cost
 from braces.passes.explain import explain
 from braces.passes.for_test import for_test
+from braces.passes.freeze import frozen
 from braces.program.block import Block
 from braces.runtime.pure import PureFunction
 from braces.viewer.dot import program_dot
@@ -148,9 +149,55 @@ class Program(Builder, hints.Hinted):
         """
         return Program.from_bytes(serde.read_bounded(path))
 
-    def for_test(self) -> Program:
-        """A copy for inference: no dropout, running statistics, no updates but of draws."""
-        return for_test(self)
+    def for_test(self, values: Any = None) -> Program:
+        """A copy for inference: no dropout, running statistics, no updates but of draws.
+
+        Args:
+            values: What is read in the place of parameters: each, or its name, to a variable
+                that follows from parameters and states alone. `br.optimizer.ema` gives such;
+                a text is the first part of their names: `prog.for_test(values="ema")`.
+
+        Raises:
+            ProgramError: A value follows from data, or nothing is called so.
+            ShapeError: A value has another type than its parameter.
+            UnknownNameError: There is no such variable.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     w = br.parameter("w", [2], init=[1.0, -3.0])
+            ...     y = br.data("x", []) * w
+            ...     rounded = br.sign(w)
+            >>> scope, exe = br.Scope(), br.Executor()
+            >>> exe.init(prog, scope)
+            >>> exe.run(prog.for_test(values={w: rounded}), scope, {"x": 5.0}, y)
+            array([ 5., -5.], dtype=float32)
+        """
+        return for_test(self, values)
+
+    def frozen(self, *which: Any) -> Program:
+        """A copy in which some parameters do not move, nor what their optimizers keep.
+
+        Runs of both share a scope, so this program goes on where the copy ended: that is how
+        parameters are unfrozen. What only a frozen parameter needs is not computed. To move few
+        of many, `br.prune(prog, [loss, *pairs])` says which.
+
+        Args:
+            *which: Variables, their names, or patterns: `prog.frozen("enc/*")`. What matches
+                and is a state, as a running statistic, does not move either.
+
+        Raises:
+            UnknownNameError: What is named does not move.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     a, b = br.parameter("enc.w", [], init=1.0), br.parameter("w", [], init=1.0)
+            ...     pairs = br.optimizer.momentum(0.1).minimize(a * a + b * b)
+            >>> list(prog.frozen("enc.*").updates)
+            ['momentum/trace/w', 'w']
+        """
+        return frozen(self, which)
 
     def to_jax(self, fetches: Any = (), *, room: int = 0) -> PureFunction:
         """The program as a function of JAX without effects, for `jax.jit`, `vmap` and `grad`.

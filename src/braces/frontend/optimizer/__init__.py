@@ -44,6 +44,7 @@ from braces.frontend.optimizer.adam import (
     nadam as nadam,
     radam as radam,
 )
+from braces.frontend.optimizer.averages import ema as ema
 from braces.frontend.optimizer.chains import (
     add_decayed_weights as add_decayed_weights,
     chain as chain,
@@ -93,6 +94,7 @@ from braces.frontend.optimizer.schedule import (
 )
 from braces.frontend.optimizer.wrappers import (
     apply_if_finite as apply_if_finite,
+    dynamic_loss_scale as dynamic_loss_scale,
     lookahead as lookahead,
     multi_steps as multi_steps,
     schedule_free as schedule_free,
@@ -104,12 +106,12 @@ __all__ = [
     "Optimizer", "Schedule", "adabelief", "adadelta", "adafactor", "adagrad", "adam", "adamax",
     "adamw", "adan", "add_decayed_weights", "ademamix", "amsgrad", "apply_if_finite", "chain",
     "clip", "clip_by_global_norm", "clip_by_value", "constant_schedule",
-    "cosine_decay_schedule", "exponential_decay", "from_optax", "fromage", "join_schedules",
-    "lamb", "lars", "linear_schedule", "lion", "lookahead", "momentum", "multi_steps", "muon",
-    "nadam", "noisy_sgd", "novograd", "optimistic_adam", "optimistic_gradient_descent",
-    "partition", "piecewise_constant_schedule", "polynomial_schedule", "prodigy", "radam",
-    "rmsprop", "rprop", "scale_by_learning_rate", "schedule_free", "sgd", "signum", "sm3",
-    "warmup_cosine_decay_schedule", "yogi",
+    "cosine_decay_schedule", "dynamic_loss_scale", "ema", "exponential_decay", "from_optax",
+    "fromage", "join_schedules", "lamb", "lars", "linear_schedule", "lion", "lookahead",
+    "momentum", "multi_steps", "muon", "nadam", "noisy_sgd", "novograd", "optimistic_adam",
+    "optimistic_gradient_descent", "partition", "piecewise_constant_schedule",
+    "polynomial_schedule", "prodigy", "radam", "rmsprop", "rprop", "scale_by_learning_rate",
+    "schedule_free", "sgd", "signum", "sm3", "warmup_cosine_decay_schedule", "yogi",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

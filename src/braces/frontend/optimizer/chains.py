@@ -6,7 +6,7 @@ from typing import Any
 
 from braces.builder.source import says_where
 from braces.errors import ProgramError
-from braces.frontend.optimizer.minimize import Optimizer
+from braces.frontend.optimizer.minimize import Optimizer, refuse_scaling
 from braces.frontend.optimizer.parts import (
     Given,
     LearningRate,
@@ -49,6 +49,7 @@ def _linked(given: Any) -> tuple[Part, ...]:
             fix="Chain what br.optimizer makes: chain(clip(1.0), adam(1e-3)). What optax makes "
             "comes in by from_optax(tx).",
         )
+    refuse_scaling("chain", given)
     return given.parts
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from braces.builder.source import says_where
 from braces.builder.var import Var
 from braces.errors import ProgramError
-from braces.frontend.optimizer.minimize import Optimizer
+from braces.frontend.optimizer.minimize import Optimizer, refuse_scaling
 from braces.frontend.optimizer.parts import Given, Part, leading
 from braces.lazy import optax
 
@@ -71,6 +71,7 @@ def _group(label: Any, given: Any, of: Callable[[Var], bool]) -> list[Part]:
             f"{given!r:.80} cannot move the parameters of the label {label!r:.60}.",
             fix="Give an optimizer of br.optimizer, or None where they stay as they are.",
         )
+    refuse_scaling("partition", given)
     first = leading(given.parts)
     parts = [one if first.chosen else _renamed(one, first, label) for one in given.parts]
     return [replace(one, of=_both(of, one.of)) for one in parts]

@@ -11,6 +11,7 @@ from braces.builder.source import says_where, user_source
 from braces.builder.var import Var, var_of
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.errors import GradientError, ProgramError
+from braces.frontend.optimizer.loss_scale import LossScale
 from braces.frontend.optimizer.parts import Part
 from braces.frontend.optimizer.step import append_step
 from braces.ir.records import PARAMETER
@@ -27,9 +28,11 @@ class Optimizer:
 
     Attributes:
         parts: In the order in which gradients pass through them.
+        scaling: How losses are scaled while gradients are made, where they are.
     """
 
     parts: tuple[Part, ...]
+    scaling: LossScale | None = None
 
     def __repr__(self) -> str:
         names = (leaf.name for part in self.parts for leaf in part.leaves())
@@ -70,7 +73,7 @@ class Optimizer:
         _check_outside(program)
         with program.transaction(), program.building(program.current):
             chosen = self._moving(program, parameters)
-            pairs = append_backward(loss, chosen)
+            pairs = self._gradients(loss, chosen)
             if not pairs:
                 raise _unreachable(loss, chosen)
             self._apply(pairs, loss)
@@ -91,7 +94,15 @@ class Optimizer:
             ProgramError: A key is no trainable parameter or has an optimizer already, or this
                 chain lacks a learning rate.
         """
+        refuse_scaling("apply_gradients", self, "Scale the loss by minimize(loss).")
         return self._apply(gradients)
+
+    def _gradients(self, loss: Var, chosen: list[Var] | None) -> dict[Var, Var]:
+        if self.scaling is None:
+            return append_backward(loss, chosen)
+        scaled = self.scaling.begin(loss)
+        pairs = append_backward(scaled.loss, chosen)
+        return scaled.unscaled(pairs) if pairs else pairs
 
     def _apply(self, gradients: Mapping[Var, Var], loss: Var | None = None) -> dict[Var, Var]:
         program = _program_of(list(gradients))
@@ -128,6 +139,14 @@ class Optimizer:
                 fix="It needs just one to descend: that of an optimizer, or of "
                 "br.optimizer.scale_by_learning_rate(0.1).",
             )
+
+
+def refuse_scaling(
+    what: str, given: Optimizer, fix: str = "dynamic_loss_scale goes around all of it."
+) -> None:
+    """Refuse an optimizer that scales losses, where there is none, or others are around it."""
+    if given.scaling is not None:
+        raise ProgramError(f"{what} takes no optimizer that scales the loss.", fix=fix)
 
 
 def _program_of(params: list[Any]) -> Builder:

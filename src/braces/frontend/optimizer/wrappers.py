@@ -10,12 +10,14 @@ the steps that were taken.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from braces.builder.source import says_where
 from braces.errors import ProgramError
-from braces.frontend.optimizer.minimize import Optimizer
-from braces.frontend.optimizer.parts import Given, Part, leading
+from braces.frontend.optimizer.loss_scale import LossScale
+from braces.frontend.optimizer.minimize import Optimizer, refuse_scaling
+from braces.frontend.optimizer.parts import Given, Part, leading, part
 from braces.lazy import jax, jnp, optax
 
 ANY_NUMBER = 2**31 - 1
@@ -93,12 +95,14 @@ def apply_if_finite(
             f"apply_if_finite has max_consecutive_errors={max_consecutive_errors}.",
             fix="0 skips no step.",
         )
+    return _finite("apply_if_finite", optimizer, max_consecutive_errors)
 
+
+def _finite(what: str, optimizer: Optimizer, most: int) -> Optimizer:
     def make(given: Given) -> Any:
-        made = optax.apply_if_finite(given.inner, max_consecutive_errors)
-        return _opened(made, "inner_state")
+        return _opened(optax.apply_if_finite(given.inner, most), "inner_state")
 
-    return wrapped("apply_if_finite", optimizer, make)
+    return wrapped(what, optimizer, make)
 
 
 @says_where
@@ -173,6 +177,66 @@ def schedule_free(
     return wrapped("schedule_free", optimizer, make)
 
 
+@says_where
+def dynamic_loss_scale(
+    optimizer: Optimizer,
+    init_scale: float = 2.0**15,
+    growth_interval: int = 2000,
+    *,
+    growth_factor: float = 2.0,
+    backoff_factor: float = 0.5,
+    name: str | None = None,
+) -> Optimizer:
+    """Gradients in float16: of the loss times a number, by which they are divided then.
+
+    Where a gradient has an infinity or a NaN, nothing moves and the number is halved; it is
+    doubled after `growth_interval` steps without. So small gradients do not become zero, and a
+    loss is scaled as far as the range of the numbers allows. It goes around a whole optimizer,
+    which keeps what `apply_if_finite` does. Source: Micikevicius et al., Mixed Precision
+    Training, 2017.
+
+        exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("float16")))
+
+    The gradients that `minimize` gives are those of the loss. Parameters are best in float32,
+    and so all of this is.
+
+    Args:
+        optimizer: What takes the steps.
+        init_scale: The first number.
+        growth_interval: After how many good steps in a row it grows.
+        growth_factor: By what.
+        backoff_factor: By what it is multiplied where a step was bad.
+        name: The first part of the names of what is kept; `loss_scale` by default.
+
+    Raises:
+        ProgramError: It is no optimizer, scales already, or a number is out of range.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     w = br.parameter("w", [2], init=1.0)
+        ...     made = br.optimizer.dynamic_loss_scale(br.optimizer.adam(1e-3))
+        ...     pairs = made.minimize(br.sum(w * w))
+        >>> [p.name for p in prog.persistables if "scale" in p.name]
+        ['loss_scale/scale', 'loss_scale/good_steps']
+    """
+    if not (
+        init_scale > 0 and growth_interval > 0 and growth_factor >= 1 >= backoff_factor > 0
+    ):
+        raise ProgramError(
+            "dynamic_loss_scale has a number out of range.",
+            given=f"init_scale={init_scale}, growth_interval={growth_interval}, "
+            f"growth_factor={growth_factor}, backoff_factor={backoff_factor}",
+            fix="Scale and interval are above 0; it grows by 1 or more, and shrinks by 1 or "
+            "less.",
+        )
+    called = part("loss_scale", name, lambda given: given)
+    scaling = LossScale(
+        called.name, called.chosen, init_scale, growth_interval, growth_factor, backoff_factor
+    )
+    return replace(_finite("dynamic_loss_scale", optimizer, ANY_NUMBER), scaling=scaling)
+
+
 # ---- one part of several ---------------------------------------------------------------------
 
 
@@ -194,6 +258,7 @@ def wrapped(what: str, optimizer: Any, make: Callable[[Given], Any]) -> Optimize
             fix=f"Write br.optimizer.{what}(br.optimizer.adam(1e-3), ...). What optax makes "
             "comes in by from_optax(tx).",
         )
+    refuse_scaling(what, optimizer)
     first = leading(optimizer.parts)
     return Optimizer((Part(first.name, first.chosen, make, inner=optimizer.parts),))
 
