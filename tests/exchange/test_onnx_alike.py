@@ -68,3 +68,39 @@ def test_parts_that_are_as_long_in_sensible_runs_follow_one_another(mode: str) -
     np.testing.assert_array_equal(z, np.concatenate([x, y], axis=1))
     with pytest.raises(br.RunError, match="Sizes are not what"):
         exe.run(program, scope, {"x": x, "y": y[:1]}, ["z"])
+
+
+TOLD_BY_WEIGHTS = (
+    ("N,C,H", "float[2,2,1] w = {1,2,3,4}", "Conv(x,w)", (4, 2, 3)),
+    ("N,C,H", "float[2,1,1] w = {1,2}", "Conv<group=2>(x,w)", (1, 2, 3)),
+    ("N,C,H", "float[2,1,1] w = {1,2}", "ConvTranspose(x,w)", (1, 2, 3)),
+    ("N,C", "float[2,3] w = {1,2,3,4,5,6}", "MatMul(x,w)", (4, 2)),
+    ("C,N", "float[3,2] w = {1,2,3,4,5,6}", "MatMul(w,x)", (2, 4)),
+    ("C", "float[2,1] w = {1,2}", "MatMul(x,w)", (2,)),
+    ("C,N", "float[1,2] w = {1,2}", "Gemm<transA=1,transB=1>(x,w)", (2, 4)),
+    ("N,C,H", "float[2] w = {1,2}", "BatchNormalization(x,w,w,w,w)", (3, 2, 3)),
+    ("N,C,H", "float[2] w = {1,2}", "InstanceNormalization(x,w,w)", (3, 2, 4)),
+    ("N,C,H", "float[2,3] w = {1,2,3,4,5,6}", "LayerNormalization<axis=-2>(x,w,w)", (3, 2, 3)),
+    ("T,N,C", "float[1,1,2] w = {1,2}", "RNN<hidden_size=1>(x,w,r)", (3, 1, 2)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("sizes", "weights", "made", "shape"), TOLD_BY_WEIGHTS)
+def test_a_symbolic_size_is_what_weights_say(
+    sizes: str, weights: str, made: str, shape: tuple[int, ...]
+) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    more = "float[1,1,1] r = {1}"
+    text = f"model (float[{sizes}] x) => (float[] y) <{weights}, {more}> {{ y = {made} }}"
+    model = parser.parse_model(HEAD + text)
+    program, values = br.from_onnx(model)
+    scope = br.Scope()
+    scope.update(values)
+    exe = br.Executor(mode="interpret")
+    x = np.random.default_rng(0).normal(size=shape).astype("f4")
+    wanted = ort.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_allclose(exe.run(program, scope, {"x": x}, ["y"]), wanted, 1e-5, 1e-5)
+    axis = shape.index(2)
+    other = np.ones([*shape[:axis], 3, *shape[axis + 1 :]], "f4")
+    with pytest.raises(br.RunError, match="Sizes are not what"):
+        exe.run(program, scope, {"x": other}, ["y"])

@@ -7,7 +7,7 @@ were equally long, and each run looks whether they are before it computes (`br.e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from braces.builder.var import Var
 from braces.dims import Dim, Size
@@ -34,6 +34,15 @@ def as_long(xs: Sequence[Var], axis: int) -> list[Var]:
         return list(xs)
     wanted = [_one_of(found) for found in zip(*(x.shape for x in xs), strict=True)]
     return [_said(x, [*wanted[:axis], x.shape[axis], *wanted[axis + 1 :]]) for x in xs]
+
+
+def as_weights(x: Var, sizes: Mapping[int, Size]) -> Var:
+    """An array, as long along these axes as weights are that meet it there, where they say."""
+    wanted = list(x.shape)
+    for axis, size in sizes.items():
+        if isinstance(size, int) and -x.ndim <= axis < x.ndim:
+            wanted[axis] = size
+    return _said(x, wanted)
 
 
 def _one_of(found: Sequence[Size]) -> Size:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from braces.builder.append import call
 from braces.builder.var import Var
 from braces.dims import product
+from braces.exchange.alike import as_weights
 from braces.exchange.numbers import in_dtype, scaled
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
@@ -14,7 +15,16 @@ from braces.frontend import functions as ops
 
 def matmul(node: Node) -> Var:
     """Products of matrices."""
-    return ops.matmul(node.var(0), node.var(1))
+    return multiplied(node.var(0), node.var(1))
+
+
+def multiplied(a: Var, b: Var) -> Var:
+    """The product of matrices, of which one may say how long the other is."""
+    if not a.ndim or not b.ndim:
+        return ops.matmul(a, b)
+    inner = -2 if b.ndim > 1 else -1
+    a = as_weights(a, {-1: b.shape[inner]})
+    return ops.matmul(a, as_weights(b, {inner: a.shape[-1]}))
 
 
 def gemm(node: Node) -> Var:
@@ -22,7 +32,7 @@ def gemm(node: Node) -> Var:
     a, b, c = node.var(0), node.var(1), node.maybe(2)
     a = ops.transpose(a) if node.flag("transA") else a
     b = ops.transpose(b) if node.flag("transB") else b
-    made = scaled(ops.matmul(a, b), node.attr("alpha", 1.0))
+    made = scaled(multiplied(a, b), node.attr("alpha", 1.0))
     return made if c is None else made + scaled(c, node.attr("beta", 1.0))
 
 
@@ -57,6 +67,7 @@ def _normed_each(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
 
 def _normed(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
     scale, shift, mean, variance = given
+    x = as_weights(x, {1: scale.shape[0]})
     old = node.version < SAYS_WHETHER_IT_TRAINS
     trains = any(map(node.wants, range(1, 5))) if old else node.flag("training_mode")
     out, *moved = call(
@@ -72,7 +83,7 @@ def _normed(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
 def instance_norm(node: Node) -> Var:
     """Each channel of each example, by its own mean and variance."""
     x, scale, shift = node.vars()
-    epsilon = node.attr("epsilon", 1e-5)
+    x, epsilon = as_weights(x, {1: scale.shape[0]}), node.attr("epsilon", 1e-5)
     return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
 
 
@@ -85,6 +96,7 @@ def layer_norm(node: Node) -> Var | tuple[Var, ...]:
         node.attr("epsilon", 1e-5),
     )
     axes = tuple(range(node.axis("axis", -1, x.ndim), x.ndim))
+    x = as_weights(x, dict(zip(axes[::-1], scale.shape[::-1], strict=False)))
     out = call("layer_norm", x, scale, shift, axis=axes, epsilon=epsilon)
     if not node.wants(1) and not node.wants(2):
         return out

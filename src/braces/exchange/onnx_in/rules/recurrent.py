@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from braces.builder.var import Var
+from braces.exchange.alike import as_weights
 from braces.exchange.cells import (
     Cell,
     Function,
@@ -76,7 +77,7 @@ def _with(function: Callable[..., Var], numbers: Sequence[float], x: Var) -> Var
 def layer(step: Step, order: str, memories: int, node: Node) -> tuple[Var, ...]:
     """A layer of one or two directions: all outputs, and the last memories."""
     x, batch_first = node.var(0), node.flag("layout")
-    x = ops.swapaxes(x, 0, 1) if batch_first else x
+    x = as_weights(ops.swapaxes(x, 0, 1) if batch_first else x, {2: node.var(1).shape[2]})
     way = node.attr("direction", "forward")
     directions = 2 if way == "bidirectional" else 1
     functions = functions_of(node, directions)

@@ -11,6 +11,7 @@ from braces.builder.var import Var
 from braces.define.kinds import Padding
 from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import is_float
+from braces.exchange.alike import as_weights
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.shaping import padded
 from braces.frontend import functions as ops
@@ -56,13 +57,14 @@ def conv(node: Node) -> Var:
 
 def convolved(node: Node, x: Var, w: Var, b: Var | None) -> Var:
     """What a node that is a convolution makes of these arrays."""
-    rank = rank_of(node, x)
+    rank, groups = rank_of(node, x), node.attr("group", 1)
+    x = as_weights(x, {1: w.shape[1] * groups})
     dilations = ones(node, "dilations", rank)
     reaches = list(map(reach, map(int, w.shape[2:]), dilations))
     return call(
         f"conv{rank}d", x, w, b,
         stride=ones(node, "strides", rank), padding=padding_of(node, x.shape[2:], reaches),
-        dilation=dilations, groups=node.attr("group", 1),
+        dilation=dilations, groups=groups,
     )  # fmt: skip
 
 
@@ -82,7 +84,7 @@ def deform_conv(node: Node) -> Var:
 def conv_transpose(node: Node) -> Var:
     """A transposed convolution over one, two or three axes."""
     x, w, b = node.var(0), node.var(1), node.maybe(2)
-    rank = rank_of(node, x)
+    x, rank = as_weights(x, {1: w.shape[0]}), rank_of(node, x)
     strides, dilations = ones(node, "strides", rank), ones(node, "dilations", rank)
     extra = tuple(node.attr("output_padding") or [0] * rank)
     reaches = list(map(reach, map(int, w.shape[2:]), dilations))
