@@ -12,6 +12,8 @@ A scope that nobody holds any more is destroyed as by `close`; a handle that out
 raises, and never shows an old value.
 """
 
-from braces.scope.tree import InvalidNameError, OwnershipError, Scope, Variable
+from braces.scope.names import InvalidNameError
+from braces.scope.tree import Scope
+from braces.scope.variable import OwnershipError, Variable
 
 __all__ = ["InvalidNameError", "OwnershipError", "Scope", "Variable"]

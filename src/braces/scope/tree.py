@@ -1,6 +1,6 @@
-"""Scopes and their variables: names, lives and owners."""
+"""Scopes: variables by name, their lives and owners."""
 
-# A scope and its variables see each other's private names; nothing else does.
+# A scope sees the private names of its variables; nothing else does.
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
@@ -12,181 +12,17 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NoReturn, final
 
-from braces.dtypes import DType
-from braces.errors import (
-    BracesError,
-    DTypeError,
-    DuplicateNameError,
-    ScopeClosedError,
-    UninitializedError,
-    UnknownNameError,
-    suggest,
-    visible,
-)
+from braces.errors import DuplicateNameError, ScopeClosedError, UnknownNameError, suggest
 from braces.hints import Hinted
-from braces.scope.values import bytes_of, copied, in_units, is_list, shown, stored, type_text
-
-
-class InvalidNameError(BracesError, ValueError):
-    """A name that no variable can have."""
-
-
-class OwnershipError(BracesError, TypeError):
-    """A variable made, copied or pickled without its scope."""
-
+from braces.scope.names import check_name, text_of
+from braces.scope.values import bytes_of, in_units, stored
+from braces.scope.variable import OwnershipError, Variable
 
 # How the life of a variable ended, and what to do about it.
 _CLOSED = ("its scope was closed", "Read `value` before; fetch what has to outlive a scope.")
 _DROPPED = ("nobody holds its scope any more", "Keep the scope while you use its variables.")
 _ERASED = ("it was erased", "Look the name up again: `scope.find_var(name)`.")
 _raw_of = attrgetter("_raw")
-
-
-@final
-class Variable:
-    """A named place for one value, made by a scope and destroyed with it.
-
-    The value is an array, or a list of arrays. `value` and `set` copy; `raw` and `put` do not.
-    `scope.var(name)` gives one; `br.Variable`, which makes a parameter of a program, does not.
-
-    Raises:
-        OwnershipError: A variable is made, copied or pickled without its scope.
-        ScopeClosedError: Any use after its scope was closed, or its name erased.
-        UninitializedError: A look at a value that was never set.
-
-    Example:
-        >>> from braces.scope import Scope
-        >>> scope = Scope()
-        >>> scope.var("w").set([[1.0, 2.0]])
-        >>> scope.var("w").value
-        array([[1., 2.]], dtype=float32)
-    """
-
-    __slots__ = ("__weakref__", "_ended", "_name", "_path", "_raw", "_turn")
-
-    _turn: threading.RLock
-    _name: str
-    _path: str
-    _raw: Any
-    _ended: tuple[str, str] | None
-
-    def __init__(self, *_: object, **__: object) -> None:
-        fix = "Write `scope.var(name)`; a program's weights are `br.parameter(name, shape)`."
-        raise OwnershipError("Only a scope makes a variable.", fix=fix)
-
-    @classmethod
-    def _of(cls, name: str, path: str, turn: threading.RLock) -> Variable:
-        made = object.__new__(cls)
-        made._turn = turn
-        made._name, made._path, made._raw, made._ended = name, path, None, None
-        return made
-
-    @property
-    def name(self) -> str:
-        """The name in its scope."""
-        self._check()
-        return self._name
-
-    @property
-    def initialized(self) -> bool:
-        """Whether there is a value."""
-        raw = self._raw  # read before the check, as `_end` clears it last
-        self._check()
-        return raw is not None
-
-    @property
-    def value(self) -> Any:
-        """A copy of the value as a NumPy array, or list of such: no later run changes it."""
-        try:
-            return copied(self.raw)
-        except RuntimeError:  # another thread's run took the value over, and is not done
-            with self._turn:
-                return copied(self.raw)
-
-    def set(self, value: object) -> None:
-        """Give the variable a copy of `value`.
-
-        Args:
-            value: An array (of NumPy, JAX, or what NumPy takes for one), a number, or nested
-                lists. Arrays and NumPy scalars keep their dtype; Python floats become
-                float32, integers int64, booleans bool, complex numbers complex64.
-
-        Raises:
-            DTypeError: No array of a dtype that programs have, or a number out of range.
-            ShapeError: Nested lists whose lengths differ.
-        """
-        self._check()
-        self.put(stored(value, f"variable `{self._name}` of scope {self._path}"))
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the value; a list has none and raises `DTypeError`."""
-        return self._array("dtype").dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the value; a list has none and raises `DTypeError`."""
-        return tuple(self._array("shape").shape)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes that the value takes; for a list, those of its arrays."""
-        return bytes_of(self.raw)
-
-    @property
-    def raw(self) -> Any:
-        """The executor's door: the value itself, not copied.
-
-        Do not change it, nor keep it beyond the next run, which may reuse its memory.
-        """
-        raw = self._raw
-        if raw is None or self._ended is not None:
-            self._refuse()
-        return raw
-
-    def put(self, raw: Any) -> None:
-        """The executor's door: take over an array or a list of arrays, not copied."""
-        self._raw = raw
-        if self._ended is not None:  # looked at last, so that a close meanwhile still wins
-            self._raw = None
-            self._refuse()
-
-    def _end(self, ended: tuple[str, str]) -> None:
-        self._ended = ended
-        self._raw = None
-
-    def _check(self) -> None:
-        if self._ended is not None:
-            self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        at = f"scope {self._path}"
-        if self._ended is not None:
-            how, fix = self._ended
-            raise ScopeClosedError(f"Variable `{self._name}` is gone: {how}.", at=at, fix=fix)
-        fix = "Run `Executor.init` on the program first, or `set` a value."
-        raise UninitializedError(f"Variable `{self._name}` has no value.", at=at, fix=fix)
-
-    def _array(self, wanted: str) -> Any:
-        raw = self.raw
-        if is_list(raw):
-            what = f"Variable `{self._name}` holds a list, which has no {wanted}."
-            fix, given = "Read `value`, a list of arrays.", type_text(raw)
-            raise DTypeError(what, at=f"scope {self._path}", given=given, fix=fix)
-        return raw
-
-    def _text(self) -> str:
-        raw = self._raw
-        if self._ended is not None:
-            return f"gone, {self._ended[0]}"
-        return "not set" if raw is None else f"{type_text(raw)}  {in_units(bytes_of(raw))}"
-
-    def __repr__(self) -> str:
-        return f"<Variable `{self._name}` of scope {self._path}: {self._text()}>"
-
-    def __reduce__(self) -> NoReturn:
-        what = f"Variable `{self._name}` belongs to its scope and cannot be copied or pickled."
-        raise OwnershipError(what, at=f"scope {self._path}", fix="Copy its `value`.")
 
 
 @final
@@ -234,7 +70,7 @@ class Scope(Hinted):
         Raises:
             InvalidNameError: No variable can have this name.
         """
-        return self._own().get(_text_of(name)) or self._make(name, may_exist=True)
+        return self._own().get(text_of(name)) or self._make(name, may_exist=True)
 
     def new_var(self, name: str) -> Variable:
         """A new variable of this scope; a name is any text without control characters.
@@ -247,7 +83,7 @@ class Scope(Hinted):
 
     def find_var(self, name: str) -> Variable | None:
         """The variable of this name, here or in the nearest ancestor that has it."""
-        _text_of(name)
+        text_of(name)
         scope: Scope | None = self
         while scope is not None:
             parent = scope._parent  # read first, for `_destroy` takes it last
@@ -259,7 +95,7 @@ class Scope(Hinted):
 
     def find_local_var(self, name: str) -> Variable | None:
         """The variable of this name in this very scope, or `None`."""
-        return self._own().get(_text_of(name))
+        return self._own().get(text_of(name))
 
     def get_var(self, name: str) -> Variable:
         """The variable of this name, here or in the nearest ancestor that has it.
@@ -289,8 +125,8 @@ class Scope(Hinted):
             InvalidNameError: No variable can have such a name.
         """
         for name in values:
-            _check_name(name)
-        if _text_of(prefix):
+            check_name(name)
+        if text_of(prefix):
             return self.update({prefix + name: value for name, value in values.items()})
         raws = [stored(value, f"variable `{name}`") for name, value in values.items()]
         with self.turn:
@@ -299,7 +135,7 @@ class Scope(Hinted):
     def erase(self, name: str) -> bool:
         """Destroy the variable of this name in this very scope; whether there was one."""
         with self._lock:
-            variable = self._own().pop(_text_of(name), None)
+            variable = self._own().pop(text_of(name), None)
         if variable is not None:
             variable._end(_ERASED)
         return variable is not None
@@ -396,7 +232,7 @@ class Scope(Hinted):
         return variables
 
     def _make(self, name: str, *, may_exist: bool) -> Variable:
-        _check_name(name)
+        check_name(name)
         with self._lock:
             variables = self._own()
             found = variables.get(name)
@@ -451,19 +287,3 @@ class Scope(Hinted):
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
         return f"<pre>{html.escape(str(self))}</pre>"
-
-
-def _text_of(name: object) -> str:
-    if isinstance(name, str):
-        return name
-    what = f"A name is a text, not {type(name).__name__}."
-    raise InvalidNameError(what, given=shown(name), fix="Give the name, as `'w'`.")
-
-
-def _check_name(name: object) -> None:
-    text = _text_of(name)
-    if not text:
-        raise InvalidNameError("A name cannot be empty.", fix="Use a word, as `w`.")
-    if visible(text) != text:
-        what = "A name cannot have control characters in it."
-        raise InvalidNameError(what, given=shown(text), fix="Use printable text.")
