@@ -69,6 +69,11 @@ def losses(v: dict[str, Any]) -> dict[str, Any]:
             x, v["yes"], w, pos_weight=w * 2, reduction=r
         ),
         "multilabel": lambda r: F.multilabel_soft_margin_loss(x, v["yes"], w, reduction=r),
+        "multilabel_margin": lambda r: F.multilabel_margin_loss(
+            x, listed(v["yes"]), reduction=r
+        ),
+        "circle": lambda r: reduced(circle(x, labels % 2), r),
+        "tversky": lambda r: reduced(tversky(x.sigmoid(), v["yes"]), r),
         "contrast": lambda r: F.cross_entropy(
             F.normalize(x) @ F.normalize(y).T / 0.3, torch.arange(ROWS), reduction=r
         ),
@@ -79,6 +84,41 @@ def losses(v: dict[str, Any]) -> dict[str, Any]:
             .squeeze()
         ),
     }
+
+
+def listed(yes: Any) -> Any:
+    """Classes that are there as torch takes them: by number, and -1 behind them."""
+    rows = [[*np.flatnonzero(row), *[-1] * CLASSES][:CLASSES] for row in yes.numpy()]
+    return yes.new_tensor(rows).long()
+
+
+def circle(x: Any, labels: Any) -> Any:
+    """The circle loss of its paper, pair by pair."""
+    import torch
+
+    unit, found = torch.nn.functional.normalize(x), []
+    for i in range(ROWS):
+        pull, push = [], []
+        for j in range(ROWS):
+            near = unit[i] @ unit[j]
+            if labels[i] != labels[j]:
+                push.append(20 * (near.detach() + 0.3).clamp(min=0) * (near - 0.3))
+            elif i != j:
+                pull.append(-20 * (1.3 - near.detach()).clamp(min=0) * (near - 0.7))
+        both = torch.stack(pull).exp().sum() * torch.stack(push).exp().sum() if pull else None
+        found.append(x.sum() * 0 if both is None else torch.log1p(both))
+    return torch.stack(found)
+
+
+def tversky(p: Any, y: Any) -> Any:
+    """The formula of the Tversky index, example by example."""
+    both, alone, missed = (p * y).sum(1), (p * (1 - y)).sum(1), ((1 - p) * y).sum(1)
+    return 1 - (both + 0.5) / (both + 0.3 * alone + 0.7 * missed + 0.5)
+
+
+def reduced(losses: Any, reduction: str) -> Any:
+    """Losses of examples, or what becomes of them."""
+    return losses if reduction == "none" else getattr(losses, reduction)()
 
 
 def computed() -> dict[str, Any]:

@@ -85,6 +85,7 @@ from braces.frontend.matrices import *  # noqa: F403 - products and diagonals
 from braces.frontend.matrix_norms import *  # noqa: F403 - norms, and equations by least squares
 from braces.frontend.plain_block import block as block
 from braces.frontend.quantiles import *  # noqa: F403 - medians and other quantiles
+from braces.frontend.region_losses import *  # noqa: F403 - losses of regions
 from braces.frontend.rnn import create_rnn as create_rnn
 from braces.frontend.segments import *  # noqa: F403 - counts and sums by groups
 from braces.frontend.shared import shared as shared

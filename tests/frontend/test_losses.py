@@ -54,6 +54,11 @@ def losses(v: dict[str, Any]) -> dict[str, Loss]:
         "multilabel": lambda **r: br.multilabel_soft_margin_loss(
             x, v["yes"], class_weights=w, **r
         ),
+        "multilabel_margin": lambda **r: br.multilabel_margin_loss(x, v["yes"], **r),
+        "circle": lambda **r: br.circle_loss(x, labels % 2, scale=20.0, margin=0.3, **r),
+        "tversky": lambda **r: br.tversky_loss(
+            br.sigmoid(x), v["yes"], 0.3, 0.7, smooth=0.5, **r
+        ),
         "contrast": lambda **r: br.info_nce_loss(x, y, temperature=0.3, **r),
         "divergence": lambda **r: br.kl_divergence(logs, p, **r),
     }
@@ -231,6 +236,11 @@ def test_a_loss_of_several_operators_is_a_block_of_its_name() -> None:
         ),
         (lambda x, y, z: br.triplet_margin_loss(x, z, x), br.ShapeError, "equal shapes"),
         (lambda x, y, z: br.info_nce_loss(x, x, temperature=0.0), br.ProgramError, "above 0"),
+        (lambda x, y, z: br.circle_loss(x, y, scale=0.0), br.ProgramError, "a scale above 0"),
+        (lambda x, y, z: br.circle_loss(y, y), br.ShapeError, "circle_loss takes rows"),
+        (lambda x, y, z: br.circle_loss(x, x), br.DTypeError, "circle_loss needs integer"),
+        (lambda x, y, z: br.tversky_loss(x, z), br.ShapeError, "tversky_loss needs equal"),
+        (lambda x, y, z: br.multilabel_margin_loss(x, z), br.ShapeError, "equal shapes"),
         (lambda x, y, z: br.info_nce_loss(x, x, z), br.ShapeError, "vectors of one size"),
         (lambda x, y, z: br.cosine_embedding_loss(x, x, x), br.ShapeError, "a target for each"),
         (

@@ -20,6 +20,7 @@ from braces.ops.rules import axis_index
 
 __all__ = [
     "focal_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "sigmoid_binary_cross_entropy",
 ]
@@ -114,6 +115,47 @@ def multilabel_soft_margin_loss(
         found = one("sigmoid_binary_cross_entropy", x, y)
         found = found if weights is None else found * along_axis(weights, at, x.ndim)
         return ops.mean(found, axis=at)
+
+    return of_operators(what, reduction, name, losses)
+
+
+@building
+def multilabel_margin_loss(
+    prediction: Operand,
+    target: Operand,
+    axis: int = -1,
+    *,
+    margin: float = 1.0,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """How far classes that are not there are not below each that is.
+
+        out[...] = sum_(j there) sum_(i not) max(0, margin - x[..., j] + x[..., i]) / classes
+
+    with x the prediction.
+
+    Args:
+        prediction: number[*shape].
+        target: number[*shape]: 1 for each class that is there, else 0.
+        axis: The axis of classes.
+        margin: By how much others are to be below.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: Shapes differ, or there is no such axis.
+    """
+    what = "multilabel_margin_loss"
+    x, y = alike(what, prediction=prediction, target=target)
+    at = axis_index(axis, x.ndim, what)
+
+    def losses() -> Var:
+        own, other = ops.expand_dims(x, axis=at + 1), ops.expand_dims(x, axis=at)
+        there, absent = ops.expand_dims(y > 0, axis=at + 1), ops.expand_dims(y <= 0, axis=at)
+        counts = ops.logical_and(there, absent)
+        lacking = ops.where(counts, ops.relu(margin - own + other), 0.0)
+        return ops.mean(ops.sum(lacking, axis=at), axis=at)
 
     return of_operators(what, reduction, name, losses)
 

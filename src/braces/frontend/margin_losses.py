@@ -1,10 +1,9 @@
-"""Losses with a margin, and of vectors or regions beside others."""
+"""Losses with a margin, and of vectors beside others."""
 
 from __future__ import annotations
 
 from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
-from braces.define.decorator import Axes
 from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
@@ -12,15 +11,17 @@ from braces.frontend.reducing import (
     Reduction,
     alike,
     check_at_least,
+    check_labels,
     in_floats,
     of_operators,
     shown_types,
 )
-from braces.ops.rules import axis_index, axis_indices
+from braces.frontend.sequences import NEVER, wide
+from braces.ops.rules import axis_index
 
 __all__ = [
+    "circle_loss",
     "cosine_embedding_loss",
-    "dice_loss",
     "hinge_embedding_loss",
     "hinge_loss",
     "info_nce_loss",
@@ -279,17 +280,10 @@ def info_nce_loss(
         ProgramError: The temperature is not above 0.
     """
     what = "info_nce_loss"
-    if not temperature > 0:
-        raise ProgramError(f"{what} needs a temperature above 0, not {temperature!r:.40}.")
+    _check_positive(what, temperature=temperature)
     x, k = alike(what, query=query, key=key)
     others = None if negatives is None else in_floats(what, negatives=as_var(negatives))[0]
-    shapes = {"query": x} if others is None else {"query": x, "negatives": others}
-    if any(var.ndim != 2 or var.shape[1] != x.shape[1] for var in shapes.values()):
-        raise ShapeError(
-            f"{what} takes rows of vectors of one size.",
-            given=shown_types(shapes),
-            fix="Vectors lie along the last of two axes.",
-        )
+    _check_rows(what, query=x, **({} if others is None else {"negatives": others}))
 
     def losses() -> Var:
         found, keys = ops.l2_normalize(x), ops.l2_normalize(k)
@@ -306,41 +300,73 @@ def info_nce_loss(
 
 
 @building
-def dice_loss(
-    prediction: Operand,
-    target: Operand,
+def circle_loss(
+    embeddings: Operand,
+    labels: Operand,
     *,
-    axis: Axes = (),
-    smooth: float = 1.0,
+    scale: float = 80.0,
+    margin: float = 0.4,
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """How little two regions overlap, which are given by probabilities.
+    """How far each vector is from those of its class, and how near to all others.
 
-        out = 1 - (2 * sum(prediction * target) + smooth)
-                  / (sum(prediction) + sum(target) + smooth)
+        s[i, j] = cos(embeddings[i], embeddings[j])
+        a = max(0, 1 + margin - s)   b = max(0, margin + s)
+        out[i] = softplus(logsumexp_n(scale * b[i, n] * (s[i, n] - margin))
+                          + logsumexp_p(scale * a[i, p] * (1 - margin - s[i, p])))
 
-    Source: Milletari, Navab, Ahmadi, V-Net, 2016; here with sums of probabilities.
+    p counts the other rows of the label of row i, n those of other labels; a row that lacks
+    either has no loss. No gradient goes through a and b. Source: Sun et al., Circle Loss, 2020.
 
     Args:
-        prediction: number[*shape], between 0 and 1.
-        target: number[*shape], between 0 and 1.
-        axis: The axes that sums are over; `None` is all of them, and where none is named all
-            but the first, so that there is a loss for each example.
-        smooth: Keeps the quotient finite where nothing is predicted and nothing there.
+        embeddings: number[rows, size].
+        labels: integer[rows]: the class of each.
+        scale: By how much similarities are multiplied; above 0.
+        margin: How far similarities are to be from 1 and from 0.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or there is no such axis.
+        ShapeError: These are no rows of vectors, or labels are not one for each.
+        DTypeError: Labels are not integers.
+        ProgramError: The scale is not above 0.
     """
-    x, y = alike("dice_loss", prediction=prediction, target=target)
-    said = axis if axis != () else tuple(range(1, x.ndim))
-    over = axis_indices(said, x.ndim, "dice_loss")
+    what = "circle_loss"
+    x, classes = wide(in_floats(what, embeddings=as_var(embeddings))[0]), as_var(labels)
+    _check_rows(what, embeddings=x)
+    check_labels(what, x, classes, 1)
+    _check_positive(what, scale=scale)
 
     def losses() -> Var:
-        shared = ops.sum(x * y, axis=over)
-        whole = ops.sum(x, axis=over) + ops.sum(y, axis=over)
-        return 1.0 - (2.0 * shared + smooth) / (whole + smooth)
+        unit = ops.l2_normalize(x)
+        near = ops.matmul(unit, ops.matrix_transpose(unit))
+        still = ops.stop_gradient(near)
+        pull = ops.relu(1.0 + margin - still) * (1.0 - margin - near) * scale
+        push = ops.relu(still + margin) * (near - margin) * scale
+        alike = ops.equal(ops.expand_dims(classes, axis=1), classes)
+        rows = one("arange", stop=x.shape[0])
+        others = ops.not_equal(ops.expand_dims(rows, axis=1), rows)
+        pulled = ops.where(ops.logical_and(alike, others), pull, NEVER)
+        pushed = ops.where(alike, NEVER, push)
+        return ops.softplus(ops.logsumexp(pulled, axis=1) + ops.logsumexp(pushed, axis=1))
 
-    return of_operators("dice_loss", reduction, name, losses)
+    return of_operators(what, reduction, name, losses)
+
+
+def _check_positive(what: str, **given: float) -> None:
+    """Refuse numbers that are not above 0."""
+    for role, number in given.items():
+        if not number > 0:
+            raise ProgramError(f"{what} needs a {role} above 0, not {number!r:.40}.")
+
+
+def _check_rows(what: str, **given: Var) -> None:
+    """Refuse what is no rows of vectors of one size."""
+    size = next(iter(given.values())).shape[-1:]
+    if any(var.ndim != 2 or var.shape[1:] != size for var in given.values()):
+        raise ShapeError(
+            f"{what} takes rows of vectors of one size.",
+            given=shown_types(given),
+            fix="Vectors lie along the last of two axes.",
+        )
