@@ -146,8 +146,8 @@ def weight_norm(
         >>> with br.Program() as prog:
         ...     x, w = br.data("x", ["b", 8]), br.parameter("w", [8, 4])
         ...     y = br.fc(x, br.weight_norm(w, axis=-1, name="wn"))
-        >>> y.type, [str(var) for var in prog.parameters]
-        (f32[b,4], ['w: f32[8,4]', 'wn.scale: f32[4]'])
+        >>> y.type, [var.name for var in prog.parameters]
+        (f32[b,4], ['w', 'wn.scale'])
     """
     what = "weight_norm"
     w = check_floats(what, w)

@@ -7,7 +7,9 @@
 The sums are called after the metric, `accuracy/total`, and are states: each run that computes
 updates adds its batch to them, they are saved with the others, and `Program.for_test` keeps
 them moving. `value` is of all batches since the last reset, that of this run included; `batch`
-is of this run alone. Of nothing, a metric is NaN.
+is of this run alone. Of nothing, a metric is NaN; a batch of no rows, or of no weight, reads it
+and changes nothing. In a model that is saved, `predict` reads without counting, as it changes
+no state at all; `programs={"test": (prog.for_test(), feeds, fetches)}` counts.
 
 Sums are float64, in which 2^53 rows are counted exactly. Metrics have no gradients.
 """
@@ -18,7 +20,20 @@ from typing import TYPE_CHECKING
 
 from braces.frontend.guard import missing_from
 from braces.frontend.metrics.bleu import bleu
-from braces.frontend.metrics.counts import auc, confusion_matrix, f1, precision, recall
+from braces.frontend.metrics.correlations import (
+    concordance_correlation,
+    cosine_similarity,
+    pearson_correlation,
+)
+from braces.frontend.metrics.counts import confusion_matrix, f1, precision, recall
+from braces.frontend.metrics.curves import (
+    auc,
+    precision_at_recall,
+    recall_at_precision,
+    sensitivity_at_specificity,
+    specificity_at_sensitivity,
+)
+from braces.frontend.metrics.edits import edit_distance
 from braces.frontend.metrics.means import (
     accuracy,
     mean,
@@ -32,9 +47,11 @@ from braces.frontend.metrics.means import (
 from braces.frontend.metrics.metric import Metric
 
 __all__ = [
-    "Metric", "accuracy", "auc", "bleu", "confusion_matrix", "f1", "mean",
-    "mean_absolute_error", "mean_squared_error", "perplexity", "precision", "r2", "recall",
-    "root_mean_squared_error", "top_k_accuracy",
+    "Metric", "accuracy", "auc", "bleu", "concordance_correlation", "confusion_matrix",
+    "cosine_similarity", "edit_distance", "f1", "mean", "mean_absolute_error",
+    "mean_squared_error", "pearson_correlation", "perplexity", "precision",
+    "precision_at_recall", "r2", "recall", "recall_at_precision", "root_mean_squared_error",
+    "sensitivity_at_specificity", "specificity_at_sensitivity", "top_k_accuracy",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -15,7 +15,7 @@ from braces.frontend.metrics.metric import (
     Sums,
     check_alike,
     kept,
-    looked_at,
+    share,
     weights_of,
 )
 from braces.frontend.spelling import arange
@@ -108,15 +108,9 @@ def _ratio_of(
         if average == "binary":
             return found[1]
         met = ops.cast(parts[1] + parts[2] > 0.0, FLOAT64)
-        return _share(ops.sum(found), ops.sum(met)) if average == "macro" else found
+        return share(ops.sum(found), ops.sum(met)) if average == "macro" else found
 
     return kept(kind, name, sums, number)
-
-
-def _share(part: Var, whole: Var) -> Var:
-    """A quotient, 0 of nothing."""
-    none = ops.equal(whole, 0.0)
-    return ops.where(none, 0.0, part / ops.where(none, 1.0, whole))
 
 
 @building
@@ -141,7 +135,7 @@ def precision(
         name: That of the metric.
     """
     return _ratio_of(
-        "precision", lambda hits, said, _: _share(hits, said), predictions, labels, classes,
+        "precision", lambda hits, said, _: share(hits, said), predictions, labels, classes,
         average, weights, name,
     )  # fmt: skip
 
@@ -158,7 +152,7 @@ def recall(
 ) -> Metric:
     """Of the rows of a class, the share that are said to be; as `precision`."""
     return _ratio_of(
-        "recall", lambda hits, _, true: _share(hits, true), predictions, labels, classes,
+        "recall", lambda hits, _, true: share(hits, true), predictions, labels, classes,
         average, weights, name,
     )  # fmt: skip
 
@@ -175,57 +169,6 @@ def f1(
 ) -> Metric:
     """The harmonic mean of precision and recall, 2 hits / (said + true); as `precision`."""
     return _ratio_of(
-        "f1", lambda hits, said, true: _share(2.0 * hits, said + true), predictions, labels,
+        "f1", lambda hits, said, true: share(2.0 * hits, said + true), predictions, labels,
         classes, average, weights, name,
     )  # fmt: skip
-
-
-@building
-def auc(
-    scores: Any,
-    labels: Any,
-    weights: Operand | None = None,
-    *,
-    thresholds: int = 200,
-    name: str | None = None,
-) -> Metric:
-    """The area under the curve of true positives over false ones, by trapezoids.
-
-    Scores are counted in intervals of equal width, and scores of one interval count as equal:
-    the area is that of scores rounded to 1 / (thresholds - 1). NaN where a class is missing.
-
-    Args:
-        scores: float[...], probabilities; below 0 they count as 0, above 1 as 1. After one that
-            is NaN or infinite the area is NaN.
-        labels: bool[...], or integers of which 0 is negative, of the same shape.
-        weights: As those of `mean`.
-        thresholds: How many places of the curve are kept, at least 2.
-        name: That of the metric.
-    """
-    scores, labels = operand(scores, "auc"), operand(labels, "auc")
-    if thresholds < 2:
-        raise ProgramError(f"auc cannot keep {thresholds!r} thresholds.", fix="Use 2 or more.")
-    if labels.dtype != BOOL and not is_integer(labels.dtype):
-        raise DTypeError(f"auc takes labels that are bools or integers, not {labels.type}.")
-    check_alike("auc", scores=scores, labels=labels)
-    weight = weights_of("auc", scores, weights)
-    high, wide = float(thresholds - 1), looked_at(scores, weight)
-    spoilt = ops.sum(wide - wide)  # NaN where a score is no number
-    place = ops.clip(ops.round(ops.where(ops.isfinite(wide), wide, 0.0) * high), 0.0, high)
-    weight = ops.reshape(weight, [-1])
-    place = ops.reshape(ops.cast(place, "int64"), [-1, 1])
-    hot = ops.cast(ops.equal(place, arange(thresholds)), FLOAT64)
-    true = ops.cast(ops.not_equal(ops.reshape(ops.cast(labels, "int64"), [-1]), 0), FLOAT64)
-    sums = {
-        "positive": ops.matmul(true * weight, hot) + spoilt,
-        "negative": ops.matmul((1.0 - true) * weight, hot),
-    }
-    return kept("auc", name, sums, _area)
-
-
-def _area(sums: Sums) -> Var:
-    """Of pairs of a positive and a negative row the share in order; ties count half."""
-    positive, negative = sums["positive"], sums["negative"]
-    below = ops.cumsum(negative, axis=0) - negative
-    pairs = ops.sum(positive * (below + negative / 2.0))
-    return pairs / (ops.sum(positive) * ops.sum(negative))

@@ -110,6 +110,12 @@ def looked_at(values: Var, weight: Var) -> Var:
     return ops.where(ops.equal(weight, 0.0), 0.0, ops.cast(values, FLOAT64))
 
 
+def share(part: Var, whole: Var) -> Var:
+    """A quotient, 0 of nothing."""
+    none = ops.equal(whole, 0.0)
+    return ops.where(none, 0.0, part / ops.where(none, 1.0, whole))
+
+
 def check_alike(kind: str, **given: Var) -> None:
     """Refuse operands of other shapes.
 
