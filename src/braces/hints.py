@@ -37,6 +37,7 @@ bce br.sigmoid_binary_cross_entropy(logits, target, reduction="mean")
 bce_with_logits br.sigmoid_binary_cross_entropy(logits, target)
 bernoulli br.random.bernoulli(shape, probability)
 binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
+binomial_of_key br.random.binomial
 bitcast_convert_type br.bitcast(x, dtype)
 bitwise_not br.bitwise_invert(x), or ~x
 bmm br.matmul(x, y)
@@ -119,7 +120,7 @@ fori_loop br.scan(step_fn, init, length=n), or br.while_loop
 from_dlpack br.constant(array), or br.data for what a run feeds
 from_numpy br.constant(array), or br.data for what a run feeds
 functional br.relu and its like: functions are in br itself
-gamma_of_key br.from_jax
+gamma_of_key br.random.gamma
 gamma_sample_slope br.gradients(br.gammainc(a, x), a)
 gammaln br.lgamma(x)
 gather br.take(x, indices, axis=0), or br.take_along_axis
@@ -201,6 +202,7 @@ permute br.permute_dims(x, axes)
 piecewise_constant_schedule br.optimizer.piecewise_constant_schedule
 placeholder br.data(name, shape)
 pmap br.Executor(): one program runs on one device
+poisson_of_key br.random.poisson
 polynomial_schedule br.optimizer.polynomial_schedule
 pool2d br.max_pool2d(x, window), or br.avg_pool2d
 positive the variable itself

@@ -11,12 +11,12 @@ from braces.dtypes import is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.attention import agree, as_mask, attended, check_heads, earlier, unfit
+from braces.frontend.draws import sizes_of
 from braces.frontend.guard import building, operand
 from braces.frontend.linear_layers import fc
 from braces.frontend.parameters import fixed_size
 from braces.frontend.plain_block import composed
 from braces.frontend.positions import rotary_embedding
-from braces.frontend.random import sizes_of
 
 # ---- what came before ------------------------------------------------------------------------
 

@@ -36,10 +36,10 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
+from braces.frontend.draws import RANDOM_STATE, random_state
 from braces.frontend.guard import building
 from braces.frontend.init import SEED, seed_state
 from braces.frontend.plain_block import check_block_name
-from braces.frontend.random import RANDOM_STATE, random_state
 from braces.frontend.recall import Recall
 from braces.ir.records import DATA, STATE, VALUE, Body, ProgramDef, VarInfo
 from braces.ir.walk import rename_body

@@ -16,8 +16,8 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import DTypeError, ShapeError
 from braces.frontend.construct import new_dim
+from braces.frontend.draws import sizes_of
 from braces.frontend.guard import building, operand
-from braces.frontend.random import sizes_of
 from braces.ops.rules import axis_index
 
 __all__ = ["as_size", "compress", "nonzero", "unique"]

@@ -16,8 +16,8 @@ from braces.dims import Dim
 from braces.dtypes import ListType, TensorType, dtype_of
 from braces.errors import DTypeError, ProgramError
 from braces.frontend.construct import new_dim
+from braces.frontend.draws import sizes_of
 from braces.frontend.guard import building, operand
-from braces.frontend.random import sizes_of
 from braces.ops.control.keeping import history_of
 from braces.ops.list_items import resize
 from braces.ops.lists import EMPTY, PUSH, list_attrs

@@ -29,8 +29,8 @@ from braces.dims import Dim, Size, substitute
 from braces.dtypes import ListType, Type
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.construct import dtype_beside
+from braces.frontend.draws import trips
 from braces.frontend.init import salt_of
-from braces.frontend.random import trips
 from braces.ir.records import Attr, Body, Op, Slots
 from braces.ir.walk import (
     free_names,

@@ -12,7 +12,7 @@ from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located, outer_var
-from braces.frontend.random import sizes_of
+from braces.frontend.draws import sizes_of
 from braces.ir.views import LoopView, Row
 from braces.ops.control.building import Carried, Cut, build_loop
 from braces.ops.rules import axis_index

@@ -22,8 +22,8 @@ from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import SHORT_NAMES, dtype_of
 from braces.errors import DTypeError, ProgramError, suggest
+from braces.frontend.draws import sizes_of
 from braces.frontend.functions import UNLISTED
-from braces.frontend.random import sizes_of
 from braces.frontend.variables import constant
 from braces.hints import HINTS
 
