@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from tests.exported import check_exported, run_model
+from tests.exported import check_back, check_exported, run_model
 
 import braces as br
 from braces.exchange.onnx_out import files
@@ -243,3 +243,19 @@ def test_numbers_of_trips_that_are_written_make_scans(tmp_path: Path) -> None:
     feed = {"x": np.random.default_rng(0).normal(size=(4, 3)).astype("f4")}
     (want,) = br.Executor(mode="interpret").run(prog, br.Scope(), feed=feed, fetch=[rows])
     np.testing.assert_allclose(run_model(path, feed)[rows.name], want, rtol=1e-5)
+
+
+def test_what_is_found_has_as_many_places_as_a_run_tells(tmp_path: Path) -> None:
+    with br.Program() as prog:
+        x, n = br.data("x", ["rows", 3]), br.data("n", [], dtype="int32")
+        rows, columns = br.nonzero(x, "found")
+        values = br.take(br.reshape(x, [-1]), rows * 3 + columns) + br.ones([rows.shape[0]])
+        kept = br.compress(x[:, 0] > 0.0, x, axis=0)
+        unique = br.unique(br.data("y", ["m"], dtype="int64"))
+        padded = br.ones([rows.shape[0] + 1, br.as_size(n, "wide")])
+        fetch = [rows, columns, values, kept, unique.values, unique.counts, padded]
+    y, n = np.array([3, 1, 3]), np.array(2, "int32")
+    rows = [[[1.0, 0.0, 2.0], [0.0, 3.0, np.nan]], [[0.0, 0.0, 0.0]]]
+    feeds = [{"x": np.array(x, "float32"), "y": y, "n": n} for x in rows]
+    check_exported(prog, feeds, fetch, tmp_path)
+    check_back(prog, feeds, fetch, tmp_path, modes=["interpret"])

@@ -61,5 +61,5 @@ class Node:
         ]
 
 
-Rule: TypeAlias = "Callable[[Node], str | Sequence[str] | None]"
-"""From an operator to what it binds, in order; `None` leaves it to its kernel."""
+Rule: TypeAlias = "Callable[[Node], str | Sequence[str | Sequence[str]] | None]"
+"""From an operator to what it binds, slot by slot; `None` leaves it to its kernel."""

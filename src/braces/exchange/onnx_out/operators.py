@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from braces.dims import Shape, Size
+from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, INT64, TensorType, is_float
 from braces.exchange.onnx_out import widths
 from braces.exchange.onnx_out.graph import code_of
@@ -74,6 +74,11 @@ def reduced(kind: str, n: Node) -> str | None:
 def same(n: Node) -> str:
     """The value itself."""
     return n.g.op("Identity", next(n.g.name(name) for name in n.op.reads()))
+
+
+def same_integers(n: Node) -> str:
+    """The numbers, in 64 bits."""
+    return widths.moved(n.g, n.input("x"), n.type("x").dtype, INT64)
 
 
 def fenced(n: Node) -> str:
@@ -312,6 +317,23 @@ def size(n: Node) -> str:
     return widths.moved(n.g, n.g.number(n.attr("value")), INT64, n.result().dtype)
 
 
+def places(n: Node) -> list[list[str]] | None:
+    """The places of what is not zero, an index for each axis; of so many, by its kernel."""
+    x, g = n.type("x"), n.g
+    if isinstance(n.attr("count"), int) or x.dtype.kind == "c":
+        return None
+    found = g.op("NonZero", widths.moved(g, n.input("x"), x.dtype, BOOL))
+    return [[g.op("Gather", found, g.constant(at, INT64), axis=0) for at in range(x.rank)]]
+
+
+def told_size(n: Node) -> str:
+    """A number of the program, which is the size of axes."""
+    value, size = same_integers(n), n.attr("size")
+    if isinstance(size, Dim) and size.name:
+        n.g.told[size.name] = unsqueezed(n.g, value, (0,)), -1
+    return value
+
+
 def _each(rule: Callable[[str, Node], str | None], table: Mapping[str, str]) -> dict[str, Rule]:
     return {type_: partial(rule, kind) for type_, kind in table.items()}
 
@@ -322,10 +344,12 @@ OPERATORS: Mapping[str, Rule] = {
     **_each(normalised, NORMALISING),
     **_each(reduced, REDUCING),
     "arange": spaced,
+    "as_size": told_size,
     "broadcast_to": broadcast,
     "cast": cast,
     "concat": concat,
     "constant": constant,
+    "countable": same_integers,
     "embedding": embedding,
     "ensure_shape": same,
     "expand_dims": new_axes,
@@ -333,6 +357,7 @@ OPERATORS: Mapping[str, Rule] = {
     "gather_nd": gather_nd,
     "getitem": getitem,
     "identity": same,
+    "nonzero": places,
     "reshape": reshape,
     "scatter_nd_add": scatter_nd_add,
     "setitem_add": setitem_add,

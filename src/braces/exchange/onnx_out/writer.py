@@ -92,9 +92,13 @@ class Writer:
         made = rule(n) if rule is not None else None
         if made is None:
             return _by_name(op, write_kernel(n.g, op))
-        named = [made] if isinstance(made, str) else made
         slots = [slot.name for slot in OPS.get(op.type).outputs]
-        return _by_name(op, {s: [name] for s, name in zip(slots, named, strict=False)})
+        each = [made] if isinstance(made, str) else made
+        return _by_name(op, dict(zip(slots, map(_listed, each), strict=False)))
+
+
+def _listed(made: str | Sequence[str]) -> Sequence[str]:
+    return [made] if isinstance(made, str) else made
 
 
 def _by_name(op: Op, found: Mapping[str, Sequence[str]]) -> dict[str, str]:
