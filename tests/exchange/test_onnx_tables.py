@@ -112,6 +112,37 @@ def test_linear_models_and_support_vectors_agree_with_onnx_runtime() -> None:
         agrees(model(made, x=X, version=1), X)
 
 
+def machine(classes: int, **attrs: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(classes)
+    counts = [1 + at % 2 for at in range(classes)]
+    sizes = {"support_vectors": sum(counts) * 3, "coefficients": sum(counts) * (classes - 1),
+             "rho": classes * (classes - 1) // 2}  # fmt: skip
+    drawn = {name: rng.normal(size=size).tolist() for name, size in sizes.items()}
+    labels = list(range(5, 5 + classes))
+    kernel = {"kernel_params": [0.5, 0.1, 2.0], "kernel_type": "RBF"}
+    return {**drawn, **kernel, "classlabels_ints": labels, "vectors_per_class": counts, **attrs}
+
+
+def test_classes_that_win_duels_of_support_vectors_agree_with_onnx_runtime() -> None:
+    x = np.random.default_rng(1).normal(size=(8, 3)).astype("float32") * 2
+    for classes, kernel, way in (
+        (2, "LINEAR", "NONE"), (2, "RBF", "LOGISTIC"), (2, "POLY", "SOFTMAX"),
+        (3, "SIGMOID", "NONE"), (4, "RBF", "LOGISTIC"), (4, "RBF", "SOFTMAX"),
+    ):  # fmt: skip
+        attrs = machine(classes, kernel_type=kernel, post_transform=way)
+        agrees(
+            model(node("SVMClassifier", gives=LABELS, **attrs), x=x, gives=LABELS, version=1), x
+        )
+    names = machine(2, classlabels_strings=["a", "b"])
+    del names["classlabels_ints"]
+    for said, attrs in (
+        ("labels its classes with texts", names),
+        ("gives probabilities", machine(2, prob_a=[1.0], prob_b=[0.0])),
+        ("other numbers of weights", machine(3, rho=[1.0])),
+    ):
+        assert said in refusal("SVMClassifier", version=1, gives=LABELS, **attrs)
+
+
 def test_features_are_prepared_as_by_onnx_runtime() -> None:
     gaps = with_gaps(X)
     for made, x in (

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import combinations
+
+import numpy as np
 
 from braces.builder.var import Var
 from braces.dtypes import FLOAT32
 from braces.exchange.known import Array
 from braces.exchange.numbers import in_dtype, number
 from braces.exchange.onnx_in.node import LEARNED, Node, Rule
-from braces.exchange.onnx_in.rules.scores import classified, labels_of, of_two, transformed
+from braces.exchange.onnx_in.rules.scores import (
+    classified,
+    labels_of,
+    of_two,
+    transform_of,
+    transformed,
+)
 from braces.frontend import functions as ops
 
 
@@ -89,8 +98,36 @@ def svm_regressor(node: Node) -> Var:
     return ops.where(found > 0, number(1, FLOAT32), number(-1, FLOAT32))
 
 
+def svm_classifier(node: Node) -> tuple[Var, ...]:
+    """The class that wins most of the duels of two, and how each duel ended."""
+    labels, counts = (
+        labels_of(node, "classlabels_ints"),
+        list(node.attr("vectors_per_class") or ()),
+    )
+    if not counts or len(node.floats("prob_a")):
+        node.refuse("gives probabilities, or weighs features", "Export decision values alone.")
+    ends, classes = np.cumsum(counts).tolist(), len(labels)
+    vectors, weights = node.floats("support_vectors"), node.floats("coefficients")
+    pairs = list(combinations(range(classes), 2))
+    told = len(counts), len(weights), len(node.floats("rho")), len(vectors) % ends[-1]
+    if told != (classes, ends[-1] * (classes - 1), len(pairs), 0):
+        node.refuse(f"has other numbers of weights and vectors than {classes} classes have")
+    likeness = near(node, in_dtype(examples(node), FLOAT32), vectors.reshape(ends[-1], -1))
+    owner, each = np.repeat(range(classes), counts), weights.reshape(classes - 1, -1)
+    duels = [(owner == a) * each[b - 1] + (owner == b) * each[a] for a, b in pairs]
+    scores = ops.matmul(likeness, np.stack(duels, axis=1)) + node.floats("rho")
+    won = np.eye(classes, dtype=np.float32)[np.array(pairs)]
+    votes = ops.where(ops.expand_dims(scores, axis=-1) > 0, won[:, 0], won[:, 1])
+    label = ops.take(labels, ops.argmax(ops.sum(votes, axis=1), axis=-1))
+    if classes > 2:
+        return label, transformed(node, scores)
+    plain = transform_of(node) == "NONE"
+    return label, of_two(node, scores, labels, 0.0, lambda s: -s if plain else 1.0 - s)[1]
+
+
 LINEAR: Mapping[str, Rule] = {
     f"{LEARNED}.LinearClassifier": linear_classifier,
     f"{LEARNED}.LinearRegressor": linear_regressor,
+    f"{LEARNED}.SVMClassifier": svm_classifier,
     f"{LEARNED}.SVMRegressor": svm_regressor,
 }
