@@ -8,6 +8,7 @@ from braces.jaxpr.arithmetic import ARITHMETIC
 from braces.jaxpr.calls import CALLS
 from braces.jaxpr.equation import Rule
 from braces.jaxpr.exact import EXACT
+from braces.jaxpr.inserted import INSERTED
 from braces.jaxpr.linear_algebra import LINEAR_ALGEBRA
 from braces.jaxpr.order import ORDER
 from braces.jaxpr.places import PLACES
@@ -19,6 +20,7 @@ RULES: Mapping[str, Rule] = {
     **ARITHMETIC, **SHAPES, **PLACES, **ORDER, **SLIDING, **LINEAR_ALGEBRA, **EXACT,
     **CALLS,
     **RANDOM,
+    **INSERTED,
 }  # fmt: skip
 """A primitive that is not here is refused by name."""
 

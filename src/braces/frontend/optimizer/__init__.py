@@ -81,6 +81,7 @@ from braces.frontend.optimizer.matrices import (
     sm3 as sm3,
 )
 from braces.frontend.optimizer.minimize import Optimizer as Optimizer
+from braces.frontend.optimizer.newton import lbfgs as lbfgs
 from braces.frontend.optimizer.schedule import (
     Schedule as Schedule,
     constant_schedule as constant_schedule,
@@ -107,11 +108,12 @@ __all__ = [
     "adamw", "adan", "add_decayed_weights", "ademamix", "amsgrad", "apply_if_finite", "chain",
     "clip", "clip_by_global_norm", "clip_by_value", "constant_schedule",
     "cosine_decay_schedule", "dynamic_loss_scale", "ema", "exponential_decay", "from_optax",
-    "fromage", "join_schedules", "lamb", "lars", "linear_schedule", "lion", "lookahead",
-    "momentum", "multi_steps", "muon", "nadam", "noisy_sgd", "novograd", "optimistic_adam",
-    "optimistic_gradient_descent", "partition", "piecewise_constant_schedule",
-    "polynomial_schedule", "prodigy", "radam", "rmsprop", "rprop", "scale_by_learning_rate",
-    "schedule_free", "sgd", "signum", "sm3", "warmup_cosine_decay_schedule", "yogi",
+    "fromage", "join_schedules", "lamb", "lars", "lbfgs", "linear_schedule", "lion",
+    "lookahead", "momentum", "multi_steps", "muon", "nadam", "noisy_sgd", "novograd",
+    "optimistic_adam", "optimistic_gradient_descent", "partition",
+    "piecewise_constant_schedule", "polynomial_schedule", "prodigy", "radam", "rmsprop",
+    "rprop", "scale_by_learning_rate", "schedule_free", "sgd", "signum", "sm3",
+    "warmup_cosine_decay_schedule", "yogi",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -211,8 +211,8 @@ class Leaf:
         self._type = TensorType(dtype, ())
         self._steps: Var | None = None
         self._rate: Var | None = None
-        if part.rate is not None and not callable(part.rate):
-            self._rate = self._given(part.rate)
+        if part.rate is not None:
+            self._rate = self._given(0.0 if callable(part.rate) else part.rate)
 
     @property
     def own_name(self) -> str:
@@ -221,13 +221,13 @@ class Leaf:
 
     def known_rate(self) -> Var | TensorType:
         """The learning rate where states are made, before it follows from a count."""
-        return self._type if self._rate is None else self._rate
+        rate = None if callable(self.part.rate) else self._rate
+        return self._type if rate is None else rate
 
     def follow(self) -> None:
         """Find the count of steps that a schedule follows, once states are made."""
         if callable(self.part.rate):
             self._steps = var_of(self.program, self.program.table, f"{self.name}/count")
-            self._rate = self._new(0.0)
 
     def rate(self) -> Var | None:
         """The learning rate of this step; a schedule computes it in the current block."""

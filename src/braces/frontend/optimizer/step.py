@@ -17,14 +17,16 @@ they are, whose outputs are the next values:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from braces.builder.program import Builder
 from braces.builder.var import Var, shown
 from braces.dtypes import DType
-from braces.errors import ShapeError
+from braces.errors import ProgramError, ShapeError
 from braces.frontend.optimizer.kept import Kept, Tree, called, plain
+from braces.frontend.optimizer.objective import Objective
 from braces.frontend.optimizer.parts import Part, leading
 from braces.frontend.plain_block import block
 from braces.jaxpr.trace import trace
@@ -56,9 +58,10 @@ def append_step(
     needed = [part for part in parts if any(map(part.holds, pairs))]
     kept = [Kept(program, part, dtype, params) for part in needed]
     states = [one.states for one in kept]
+    objective = None if loss is None else Objective.of(loss, pairs)
     with block(_named(kept)):
         arguments = [one.rates() for one in kept], states, params, grads, loss
-        traced = trace(called(needed), _update(kept, params), *arguments)
+        traced = trace(called(needed), _update(kept, params, objective), *arguments)
         after, moved = traced.build(*arguments)
         for one_part, next_states in zip(kept, after, strict=True):
             one_part.move(next_states)
@@ -73,20 +76,39 @@ def _named(kept: Sequence[Kept]) -> str:
     return next(leaf.own_name for one in kept for leaf in one.leaves if leaf.part is first)
 
 
-def _update(kept: Sequence[Kept], given: Mapping[str, Var]) -> Callable[..., Tree]:
+def _update(
+    kept: Sequence[Kept], given: Mapping[str, Var], objective: Objective | None
+) -> Callable[..., Tree]:
     """The step as a function of JAX."""
+    value_fn = None if objective is None else objective.function()
 
     def update(rates: Tree, states: Tree, params: Tree, grads: Tree, loss: Any) -> Tree:
         wide, updates = _wide(params), _wide(grads)
         after = list[Tree]()
         for one, rate, state in zip(kept, rates, states, strict=True):
             made = one.part.transformation(one.rated(rate), given)
-            told = _asked(made, {"value": loss})
-            updates, moved = made.update(updates, one.keyed(_wide(state)), wide, **told)
+            told = {"value": loss, "grad": _wide(grads), "value_fn": value_fn}
+            told = _asked(made, told if objective is not None else {})
+            with _telling(objective):
+                updates, moved = made.update(updates, one.keyed(_wide(state)), wide, **told)
             after.append(_like(plain(moved), state))
         return after, _like(optax.apply_updates(wide, _like(updates, wide)), params)
 
     return update
+
+
+@contextmanager
+def _telling(objective: Objective | None) -> Generator[None]:
+    """Say of what asks for a loss where there is none that `minimize` has one."""
+    try:
+        yield
+    except TypeError as error:
+        if objective is not None or "keyword-only" not in str(error):
+            raise
+        raise ProgramError(
+            f"A transformation asks for the loss: {error!s:.200}",
+            fix="Build it by minimize(loss), which knows the loss, not by apply_gradients.",
+        ) from error
 
 
 def _asked(made: Any, told: Mapping[str, Any]) -> dict[str, Any]:
