@@ -54,6 +54,7 @@ from braces.frontend.branches import (
 )
 from braces.frontend.called import call as call
 from braces.frontend.class_losses import *  # noqa: F403 - losses of classes
+from braces.frontend.composed import found_by_numpy as _found_by_numpy
 from braces.frontend.custom_gradient import (
     create_custom_gradient as create_custom_gradient,
     custom_gradient as custom_gradient,
@@ -84,10 +85,12 @@ from braces.frontend.margin_losses import *  # noqa: F403 - losses with a margin
 from braces.frontend.matrices import *  # noqa: F403 - products and diagonals
 from braces.frontend.matrix_norms import *  # noqa: F403 - norms, and equations by least squares
 from braces.frontend.plain_block import block as block
+from braces.frontend.pointwise import *  # noqa: F403 - functions of single numbers
 from braces.frontend.quantiles import *  # noqa: F403 - medians and other quantiles
 from braces.frontend.region_losses import *  # noqa: F403 - losses of regions
 from braces.frontend.rnn import create_rnn as create_rnn
 from braces.frontend.segments import *  # noqa: F403 - counts and sums by groups
+from braces.frontend.series import *  # noqa: F403 - differences, filters, powers
 from braces.frontend.shared import shared as shared
 from braces.frontend.signals import *  # noqa: F403 - windows, and transforms of signals
 from braces.frontend.spelling import *  # noqa: F403 - arrays from nothing, constants, dtypes
@@ -128,6 +131,7 @@ from braces.storage.parameters import (
 )
 
 __version__ = "0.1.0"
+_found_by_numpy()
 
 
 if not _typing.TYPE_CHECKING:  # which find for themselves what is missing

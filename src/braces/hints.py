@@ -12,21 +12,21 @@ from braces.errors import suggest
 _HINTS = """\
 absolute br.abs(x)
 accumulate br.metrics.mean(x)
-acosh br.log(x + br.sqrt(x * x - 1.0))
+acosh br.arccosh(x)
 adam br.optimizer.adam(learning_rate)
 adamw br.optimizer.adamw(learning_rate)
 adaptiveavgpool2d br.adaptive_avg_pool2d(x, size)
 add_decayed_weights br.optimizer.add_decayed_weights(weight_decay)
 add_momentum br.optimizer.momentum(learning_rate)
-allclose br.all(br.abs(x - y) < tolerance)
 amax br.max(x, axis)
 amin br.min(x, axis)
 apply_updates br.optimizer.sgd(learning_rate).minimize(loss)
+argpartition br.argsort(x, axis)
 argwhere br.stack(br.nonzero(x), axis=-1)
 array br.constant(value), or br.data for what a run feeds
-asinh br.log(x + br.sqrt(x * x + 1.0))
+asinh br.arcsinh(x)
 assign the value itself: a name is bound once
-atanh 0.5 * br.log((1.0 + x) / (1.0 - x))
+atanh br.arctanh(x)
 autograd br.gradients(targets, inputs)
 average br.mean(x, axis)
 avg_pool br.avg_pool2d(x, window)
@@ -48,6 +48,7 @@ case br.create_switch()
 case_of br.create_switch(index)
 cat br.concat(xs, axis=0)
 categorical br.random.categorical(logits)
+cdist br.norm(br.expand_dims(x, -2) - br.expand_dims(y, -3), axis=-1)
 chain_matmul br.matmul(br.matmul(x, y), z)
 cholesky_solve br.triangular_solve twice, with br.cholesky(x)
 chunk br.split(x, sections, axis)
@@ -55,6 +56,7 @@ clamp br.clip(x, min, max)
 clip_by_global_norm br.optimizer.clip_by_global_norm(max_norm)
 clip_by_value br.optimizer.clip_by_value(max_delta)
 clone the variable itself: values never change
+column_stack br.stack(xs, axis=1)
 compile br.Executor(): it compiles
 concatenate br.concat(xs, axis=0)
 contrastive_loss br.info_nce_loss(query, key)
@@ -63,7 +65,6 @@ conv_to_input br.gradients(br.conv2d(x, weight), x)
 conv_to_weight br.gradients(br.conv2d(x, weight), weight)
 conv_transpose br.conv_transpose2d(x, weight)
 convtranspose2d br.conv_transpose2d(x, weight)
-copysign br.where(y < 0.0, -br.abs(x), br.abs(x))
 cos_sim br.cosine_similarity(prediction, target)
 cosine_decay_schedule br.optimizer.cosine_decay_schedule
 countable br.as_size(x)
@@ -71,24 +72,29 @@ create_parameter br.parameter(name, shape)
 cross_entropy br.softmax_cross_entropy(logits, labels)
 cumulative_prod br.cumprod(x, axis)
 cumulative_sum br.cumsum(x, axis)
+cumulative_trapezoid br.cumsum of the areas
 custom_jvp br.custom_gradient(function)
 custom_vjp br.custom_gradient(function)
 dataloader exe.feeds(prog, batches), which makes feeds ready while runs compute
 default_main_program br.default_program()
 default_startup_program br.default_program().startup
 deform_conv br.deform_conv2d(x, weight, offset)
+degrees br.rad2deg(x)
 dense br.fc(x, size)
 depth_to_space br.pixel_shuffle(x, factor)
 detach br.stop_gradient(x)
 device br.Executor(device="cpu:0")
 device_put br.Executor(device="gpu:0"): a run chooses
 dice br.dice_loss(prediction, target)
-diff x[1:] - x[:-1]
 div br.divide(x, y)
 double br.float64
 dsplit br.split(x, sections, axis=2)
+dstack br.concat(xs, axis=2)
 dtype x.dtype
+dynamic_index_in_dim br.take(x, i, axis)
+dynamic_update_index_in_dim br.dynamic_update_slice(x, update, starts)
 dynamicrnn br.create_rnn()
+ediff1d br.diff(x)
 eig br.eigh(x), of symmetric matrices
 eigvals br.eigvalsh(x), of symmetric matrices
 elementwise_add br.add(x, y), or x + y
@@ -108,13 +114,17 @@ fence br.block(name, recompute=True) for the gradient
 fetch exe.run(prog, scope, fetch=[x])
 fill_constant br.full(shape, value, dtype)
 finfo numpy.finfo(x.dtype)
+fliplr br.flip(x, axis=1)
+flipud br.flip(x, axis=0)
 float br.float32
+float_power br.pow(x, y)
 floor_div br.floor_divide(x, y), or x // y
 flop_count prog.cost().operations
 flops prog.cost().operations
 fluid br: data, layers and control flow are in it
 fmax br.maximum(x, y)
 fmin br.minimum(x, y)
+fmod br.remainder(x, y), whose sign is that of y
 fold br.col2im(x, shape, window)
 fori_loop br.scan(step_fn, init, length=n), or br.while_loop
 from_dlpack br.constant(array), or br.data for what a run feeds
@@ -130,6 +140,7 @@ global_average_pooling2d br.global_avg_pool(x)
 global_max_pooling2d br.global_max_pool(x)
 global_scope br.Scope()
 grad br.gradients(targets, inputs)
+gradient br.gradients(targets, inputs), or br.central_difference(x) for numbers on a grid
 greater_than br.greater(x, y), or x > y
 group_ids br.segment_sum(x, ids, n), or br.bincount(ids, length=n)
 gt br.greater(x, y), or x > y
@@ -139,6 +150,7 @@ hardsigmoid br.hard_sigmoid(x)
 hardswish br.hard_swish(x)
 hardtanh br.hard_tanh(x)
 hessian br.gradients of br.gradients
+histc br.histogram(x, bins, range)
 hstack br.concat(xs, axis=1)
 if_else br.create_if_else(predicate)
 ifelse br.create_if_else(predicate)
@@ -146,16 +158,20 @@ igamma br.gammainc(a, x)
 igammac br.gammaincc(a, x)
 iinfo numpy.iinfo(x.dtype)
 increment x + 1
+index_add br.scatter_add(x, indices, updates)
+index_copy br.scatter_nd(x, updates, [indices])
+index_put br.scatter_nd(x, updates, [indices])
 index_select br.take(x, indices, axis=0)
 instancenorm2d br.instance_norm(x)
 int br.int32, or br.int64
 interpolate br.resize(x, shape, mode="linear")
+intersect1d br.unique(x), and br.isin(x, y)
 invert ~x
-isclose br.abs(x - y) < tolerance
 isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
 jacobian br.gradients of each number, or br.jvp
 jit br.Executor(): it compiles
 kl_div br.kl_divergence(log_prediction, target)
+kthvalue br.sort(x, axis)
 l1_loss br.absolute_error(prediction, target, reduction="mean")
 lax br.scan, br.cond and br.while_loop: they are in br itself
 lax_gather x[index], br.take(x, indices), or br.gather_nd(x, indices)
@@ -166,7 +182,7 @@ linalg br.solve, br.inv, br.eigh, br.svd, br.qr, br.det, …: they are in br its
 linear br.fc(x, size)
 load br.load_model(path), or br.load_parameters(scope, path)
 load_inference_model br.load_model(path)
-log10 br.log(x) / math.log(10)
+logcumsumexp br.cumlogsumexp(x, axis)
 logsigmoid br.log_sigmoid(x)
 long br.int64
 lookup_table br.embedding(ids, table)
@@ -181,11 +197,14 @@ max_pool br.max_pool2d(x, window)
 max_unpool br.max_unpool2d(x, indices, shape)
 mm br.matmul(x, y)
 mod br.remainder(x, y), or x % y
+mode br.unique(x), whose counts say it
 mse_loss br.squared_error(prediction, target, reduction="mean")
 mul br.multiply(x, y), or br.matmul for a product of matrices
 multi_dot br.matmul(br.matmul(x, y), z)
 multinomial br.random.categorical(logits)
 name_scope with br.block(name)
+nancumsum br.cumsum(br.nan_to_num(x), axis)
+narrow x[start:stop], or br.dynamic_slice(x, starts, sizes)
 ndim x.ndim
 ne br.not_equal(x, y), or x != y
 neg br.negative(x), or -x
@@ -198,6 +217,7 @@ numel the product of x.shape
 numpy exe.run(prog, scope, fetch=[x])
 operatorfunction br.op, which makes them
 optim br.optimizer
+partition br.sort(x, axis)
 permute br.permute_dims(x, axes)
 piecewise_constant_schedule br.optimizer.piecewise_constant_schedule
 placeholder br.data(name, shape)
@@ -209,7 +229,9 @@ positive the variable itself
 prefetch exe.feeds(prog, batches), which makes feeds ready while runs compute
 print a listener of exe.run, or fetch the variable
 program_guard with br.Program() as prog
+ptp br.max(x, axis) - br.min(x, axis)
 put_along_axis_add br.scatter_add(x, indices, updates, axis), or br.scatter_nd_add
+radians br.deg2rad(x)
 rand br.random.uniform(shape)
 rand_like br.random.uniform(x.shape)
 randint br.random.randint(shape, low, high)
@@ -229,6 +251,7 @@ resize_back br.gradients(br.resize(x, shape), x)
 result_type (x + y).dtype
 rint br.round(x)
 rnn br.create_rnn()
+rsub y - x
 run exe.run(prog, scope, feed={...}, fetch=[...])
 save br.save_model(path, prog, scope), or br.save_parameters(scope, path)
 save_inference_model br.save_model(path, prog, scope)
@@ -245,17 +268,18 @@ scale_by_rss br.optimizer.adagrad(learning_rate)
 scale_by_stddev br.optimizer.rmsprop(learning_rate, centered=True)
 scale_by_trust_ratio br.optimizer.lamb(learning_rate)
 scatter br.put_along_axis(x, indices, updates, axis), or br.scatter_nd
+scatter_reduce br.segment_sum(data, ids, n) and its like, or br.put_along_axis
 schedule br.optimizer.cosine_decay_schedule and its like
 seed exe.init(prog, scope, seed=0)
 select x[:, index]
 sequential br.block(name), which can be called again
 session br.Executor()
+setdiff1d br.unique(x), and br.isin(x, y)
 setitem_add br.scatter_add(x, indices, updates)
 sgd br.optimizer.sgd(learning_rate)
 shape x.shape
 sigmoid_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 sigmoid_focal_loss br.focal_loss(logits, target)
-signbit x < 0.0
 softmax_with_cross_entropy br.softmax_cross_entropy(logits, labels)
 solve_triangular br.triangular_solve(a, b, lower=True)
 space_to_depth br.pixel_unshuffle(x, factor)
@@ -268,10 +292,12 @@ swish br.silu(x)
 symboltable block.symbol_table
 tensor br.constant(value), or br.data for what a run feeds
 top_k br.topk(x, k)
+trapz br.trapezoid(y, x)
 triplet_loss br.triplet_margin_loss(anchor, positive, negative)
 true_divide br.divide(x, y), or x / y
 unfold br.im2col(x, window)
 uniform br.random.uniform(shape)
+union1d br.unique(br.concat([x, y]))
 unique_places br.unique(x)
 unsqueeze br.expand_dims(x, axis)
 upsampling2d br.upsample(x, factor)
@@ -292,6 +318,8 @@ HINTS = {name: hint for name, _, hint in (x.partition(" ") for x in _HINTS.split
 # ---- x.NAME of a variable --------------------------------------------------------------------
 
 METHODS = {
+    "at": "br.scatter_nd(x, updates, [i]) to set x[i], br.scatter_add(x, i, updates) to add, "
+    "br.dynamic_update_slice(x, update, starts) for a part",
     "fc": "br.fc(x, size)",
     "contiguous": "the variable itself: layout is XLA's affair",
     "cpu": "br.Executor(device='cpu'): a run chooses, not a variable",

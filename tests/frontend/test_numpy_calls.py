@@ -69,6 +69,15 @@ def test_names_that_differ_are_known() -> None:
     np.testing.assert_array_equal(run("interpret", lambda x: np.power(x, 2), GIVEN), GIVEN**2)
 
 
+def test_functions_that_are_made_of_operators_are_found_too() -> None:
+    for function in (np.signbit, np.deg2rad, np.log10):
+        value = np.array([0.5, 3.0]) - (function is np.signbit)
+        np.testing.assert_allclose(run("interpret", function, value), function(value))
+    for function in (np.heaviside, np.copysign):
+        made = run("interpret", lambda x, do=function: do(x, np.float64(2.0)), GIVEN)
+        np.testing.assert_allclose(made, function(GIVEN, 2.0))
+
+
 def add_in_place() -> None:
     array = np.ones((2, 4), np.float32)
     array += get("x")
@@ -80,6 +89,10 @@ def add_in_place() -> None:
         (lambda: np.sum(get("x")), ["np.sum", "Use br.sum(x, axis=None, keepdims=False)"]),
         (lambda: np.concatenate([get("x")] * 2), ["Use br.concat(xs, axis=0)"]),
         (lambda: np.shape(get("x")), ["Use x.shape"]),
+        (lambda: np.median(get("x")), ["Use br.median(x, axis=None, keepdims=False)"]),
+        (lambda: np.searchsorted(get("y"), 1.0), ["Use br.searchsorted(sequence, values"]),
+        (lambda: np.linalg.matrix_norm(get("x")), ["Use br.matrix_norm(x, ord='fro'"]),
+        (lambda: np.gradient(get("x")), ["br.central_difference"]),
         (lambda: np.add.reduce(get("x")), ["np.add.reduce"]),
         (lambda: np.spacing(get("x")), ["np.spacing", "dir(br)"]),
         (lambda: np.tanh(get("x"), out=np.ones((2, 4))), ["out=", "Use br.tanh(x)"]),

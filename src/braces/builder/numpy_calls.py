@@ -7,7 +7,8 @@ they call their arguments, so they name the function of Braces and stop there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
 from typing import Any, ClassVar, NoReturn
 
 from braces.builder.source import user_line
@@ -33,6 +34,8 @@ class NumPyCalls:
 
     op: ClassVar[Callable[..., Any]]
     """Appends an operator with one output; a class of variables says how."""
+    composed: ClassVar[Mapping[str, Callable[..., Any]]]
+    """Functions of users that are made of several operators, by name."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """What `np.UFUNC(*inputs)` appends.
@@ -46,9 +49,11 @@ class NumPyCalls:
             _refuse(f"{name}.{method}")
         if options:
             _refuse(f"{name}(…, {next(iter(options))}=…)", known)
-        if _function(known) is None:
+        if _function(known) is not None:
+            return self.op(known, *inputs)
+        if known not in self.composed:
             _refuse(name)
-        return self.op(known, *inputs)
+        return self.composed[known](*inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         """Say what to type in place of `np.FUNCTION(x)`.
@@ -56,7 +61,8 @@ class NumPyCalls:
         Raises:
             SymbolicValueError: Always.
         """
-        _refuse(function.__name__, function.__name__)
+        name: str = function.__name__
+        _refuse(name, name, self.composed.get(name))
 
 
 def no_attribute(name: str, known: Iterable[str]) -> AttributeError:
@@ -68,15 +74,21 @@ def no_attribute(name: str, known: Iterable[str]) -> AttributeError:
     """
     near = suggest(name, [one for one in known if not one.startswith("_")])
     hint = METHODS.get(name) or HINTS.get(name.lower())
-    if _function(name) is not None:
+    if _function(name) is not None or name in NumPyCalls.composed:
         hint = f"br.{name}(x)"
     fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(br.Var)."
     return AttributeError(f"A variable has no `{name}`. {fix}", name=name)
 
 
-def _refuse(written: str, name: str = "") -> NoReturn:
+def _refuse(
+    written: str, name: str = "", composed: Callable[..., Any] | None = None
+) -> NoReturn:
     hint, definition = HINTS.get(written), _function(name)
-    if hint is None and definition is not None:
+    if composed is not None:
+        parameters = signature(composed).parameters.values()
+        shown = [str(one.replace(annotation=one.empty)) for one in parameters]
+        hint = f"br.{name}({', '.join(shown)})"
+    elif hint is None and definition is not None:
         hint = f"br.{name}{call_signature(definition.inputs, definition.attrs)}"
     raise SymbolicValueError(
         f"np.{written} computes with arrays, and a symbolic variable has no value yet.",

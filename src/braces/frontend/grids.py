@@ -1,4 +1,4 @@
-"""Grids of coordinates, and what lies between the points of a table."""
+"""Grids of coordinates, lines between points, and arrays as pictures and sets."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
 from braces.frontend.reducing import shown_types
 from braces.frontend.sequences import same_size
-from braces.ops.rules import float_dtype, promote
+from braces.ops.rules import axis_index, float_dtype, promote
 
-__all__ = ["interp", "meshgrid"]
+__all__ = ["interp", "isin", "meshgrid", "rot90"]
 
 
 @building
@@ -152,3 +152,62 @@ def _on_lines(x: Var, xp: Var, fp: Var) -> Var:
     flat = ops.equal(wide, 0.0)
     share = (x - x0) / ops.where(flat, 1.0, wide)
     return ops.where(flat, f0, f0 + share * (f1 - f0))
+
+
+# ---- arrays as pictures and sets -------------------------------------------------------------
+
+
+@building
+def rot90(x: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
+    """An array turned by right angles, from the first axis towards the second.
+
+    Args:
+        x: any[*shape].
+        k: How often; negative turns back.
+        axes: The two axes.
+
+    Returns:
+        any; both sizes are exchanged where `k` is odd.
+
+    Raises:
+        ShapeError: There are not two such axes.
+    """
+    var = as_var(x)
+    first, second = (axis_index(axis, var.ndim, "rot90") for axis in axes)
+    if first == second:
+        raise ShapeError("rot90 needs two axes.", given=f"axes={axes}")
+    if k % 4 == 2:
+        return ops.flip(var, axis=(first, second))
+    if k % 2:
+        turned = ops.flip(var, axis=second if k % 4 == 1 else first)
+        return ops.swapaxes(turned, first, second)
+    return var
+
+
+@building
+def isin(x: Operand, values: Operand, invert: bool = False) -> Var:
+    """Whether each number is one of some others; NaN is none.
+
+        out[i] = any of x[i] == values[k]
+
+    All are compared with all.
+
+    Args:
+        x: any[*shape].
+        values: any, of any shape.
+        invert: Whether to ask for those that are not.
+
+    Returns:
+        bool[*shape].
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     known = br.isin(br.constant([1, 5, 2]), [2, 1])
+        >>> br.Executor().run(prog, br.Scope(), fetch=known).tolist()
+        [True, False, True]
+    """
+    var = as_var(x)
+    flat = ops.reshape(as_var(values, var.dtype), (-1,))
+    found = ops.any(ops.equal(ops.expand_dims(var, axis=-1), flat), axis=-1)
+    return ops.logical_not(found) if invert else found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,12 @@ from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.guard import building, operand
 from braces.frontend.variables import constant
+from braces.ops.rules import axis_indices
 
-__all__ = ["blackman_window", "hamming_window", "hann_window", "irfftn", "rfftn", "stft"]
+__all__ = [
+    "blackman_window", "fft2", "fftfreq", "fftshift", "hamming_window", "hann_window", "ifft2",
+    "ifftshift", "irfft2", "irfftn", "rfft2", "rfftfreq", "rfftn", "stft",
+]  # fmt: skip
 
 
 @says_where
@@ -136,6 +140,102 @@ def irfftn(
     *others, last = _several("irfftn", operand(x, "irfftn"), axes)
     whole = one("ifftn", x, axes=tuple(others), norm=norm) if others else x
     return one("irfft", whole, n=n, axis=last, norm=norm)
+
+
+@building
+def fft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """The Fourier transform along two axes: `fftn`."""
+    return one("fftn", operand(x, "fft2"), axes=tuple(axes), norm=norm)
+
+
+@building
+def ifft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """The inverse of `fft2`: `ifftn`."""
+    return one("ifftn", operand(x, "ifft2"), axes=tuple(axes), norm=norm)
+
+
+@building
+def rfft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """The Fourier transform of real numbers along two axes: `rfftn`."""
+    return rfftn(x, axes, norm)
+
+
+@building
+def irfft2(
+    x: Var, axes: Sequence[int] = (-2, -1), n: int | None = None, norm: str = "backward"
+) -> Var:
+    """The inverse of `rfft2`: `irfftn`."""
+    return irfftn(x, axes, n, norm)
+
+
+# ---- frequencies -----------------------------------------------------------------------------
+
+
+@says_where
+def fftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
+    """The frequencies that `fft` gives, in its order: 0, 1, …, -2, -1, divided by n * d.
+
+    Args:
+        n: How many numbers are transformed.
+        d: How far apart they were taken.
+        dtype: The dtype of the result.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     f = br.fftfreq(4)
+        >>> br.Executor().run(prog, br.Scope(), fetch=f).tolist()
+        [0.0, 0.25, -0.5, -0.25]
+    """
+    return constant(np.fft.fftfreq(_count("fftfreq", n), d), dtype)
+
+
+@says_where
+def rfftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
+    """The frequencies that `rfft` gives: 0, 1, …, n // 2, divided by n * d; see `fftfreq`."""
+    return constant(np.fft.rfftfreq(_count("rfftfreq", n), d), dtype)
+
+
+def _count(what: str, n: int) -> int:
+    if n < 1:
+        raise ProgramError(f"{what} needs a number of at least 1, not {n}.")
+    return n
+
+
+@building
+def fftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
+    """Frequencies in ascending order: each axis is moved by half of its size.
+
+    Args:
+        x: any[*shape].
+        axes: The axes, of sizes that are known; all where it is `None`.
+
+    Raises:
+        ShapeError: There is no such axis, or its size is not known.
+    """
+    return _halved("fftshift", x, axes, lambda size: size // 2)
+
+
+@building
+def ifftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
+    """The inverse of `fftshift`."""
+    return _halved("ifftshift", x, axes, lambda size: -(size // 2))
+
+
+def _halved(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var:
+    given = operand(x, what)
+    found = axis_indices(axes if axes is None or isinstance(axes, int) else tuple(axes),
+                         given.ndim, what)  # fmt: skip
+    shifts: list[int] = []
+    for axis in found:
+        size = given.shape[axis]
+        if not isinstance(size, int):
+            raise ShapeError(
+                f"{what} needs sizes that are known.",
+                given=f"{given.name}: {given.type}   axis={axis}",
+            )
+        shifts.append(shift(size))
+    return one("roll", given, shift=tuple(shifts), axis=found) if found else given
 
 
 def _several(what: str, x: Var, axes: Sequence[int] | None) -> list[int]:
