@@ -25,7 +25,8 @@ def public(cls: type) -> list[str]:
     return sorted(name for name in dir(cls) if not name.startswith("_"))
 
 
-BY_NAME = ["var", "new_var", "find_var", "find_local_var", "get_var", "erase", "__contains__"]
+BY_NAME = ["var", "new_var", "find_var", "find_local_var", "get_var", "get", "erase"]
+BY_NAME += ["__contains__", "__getitem__", "__delitem__"]
 ARGUMENTS = {name: ("w",) for name in BY_NAME} | {"set": (2.0,), "put": (np.zeros(1),)}
 
 

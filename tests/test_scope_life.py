@@ -27,9 +27,13 @@ def public(cls: type) -> list[str]:
     return sorted(name for name in dir(cls) if not name.startswith("_"))
 
 
-BY_NAME = ["var", "new_var", "find_var", "find_local_var", "get_var", "erase", "__contains__"]
+BY_NAME = ["var", "new_var", "find_var", "find_local_var", "get_var", "get", "erase"]
+BY_NAME += ["__contains__", "__getitem__", "__delitem__"]
 ARGUMENTS = {name: ("w",) for name in BY_NAME} | {"set": (2.0,), "put": (np.zeros(1),)}
 ARGUMENTS |= {"raws": (["w"],), "put_all": (["w"], [np.zeros(1)]), "update": ({"w": 1.0},)}
+ARGUMENTS |= {"load_state_dict": ({},), "__setitem__": ("w", 1.0)}
+
+MAPPING = ["__setitem__", "__iter__", "__len__"]
 
 
 def use(thing: object, name: str) -> object:
@@ -97,7 +101,7 @@ def test_a_handle_whose_scope_nobody_holds_raises(name: str) -> None:
     assert "nobody holds its scope any more" in raised(ScopeClosedError, use, w, name)
 
 
-@pytest.mark.parametrize("name", [*public(Scope), "__contains__", "__enter__"])
+@pytest.mark.parametrize("name", [*public(Scope), *BY_NAME[-3:], "__enter__", *MAPPING])
 @pytest.mark.parametrize("how", CLOSINGS)
 def test_a_closed_scope_raises(leaf: Scope, how: str, name: str) -> None:
     leaf.var("w")

@@ -14,6 +14,7 @@ from braces.errors import FeedError, ProgramError, array_fix, suggest
 from braces.ir.records import VarInfo
 from braces.lower.attributes import Sizes, bind_sizes
 from braces.scope import Scope
+from braces.scope.dlpack import readable
 
 PYTHON = (bool, int, float, complex, list, tuple, np.generic)
 
@@ -161,11 +162,11 @@ def _as_array(info: VarInfo, value: Any) -> Any:
             given=f"{info.name}: declared {info.type}, fed {describe(value)}",
             fix="Feed array.filled(value), and the mask as data of its own.",
         )
-    if hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__"):
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
         if type(value).__module__.startswith("jax"):
             return value
         try:
-            return np.asarray(value)
+            return np.asarray(readable(value))
         except (ValueError, TypeError, RuntimeError) as error:
             raise _unreadable(info, type(value).__name__, error) from None
     raise FeedError(

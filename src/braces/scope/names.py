@@ -1,8 +1,17 @@
-"""Names that variables can have."""
+"""Names that variables can have, and what is said of those that are not there."""
 
 from __future__ import annotations
 
-from braces.errors import BracesError, visible
+from collections.abc import Iterable
+
+from braces.errors import (
+    BracesError,
+    DuplicateNameError,
+    ScopeClosedError,
+    UnknownNameError,
+    suggest,
+    visible,
+)
 from braces.scope.values import shown
 
 
@@ -34,3 +43,21 @@ def check_name(name: object) -> None:
     if visible(text) != text:
         what = "A name cannot have control characters in it."
         raise InvalidNameError(what, given=shown(text), fix="Use printable text.")
+
+
+def unknown(name: str, at: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for a name that is not there."""
+    return UnknownNameError(f"There is no variable `{name}`.", at=at, fix=suggest(name, known))
+
+
+def duplicate(name: str, path: str, given: str) -> DuplicateNameError:
+    """The error for a name that is there already."""
+    fix = "Use another name, or `scope.var(name)` to get or create."
+    what = f"There is a variable `{name}` already."
+    return DuplicateNameError(what, at=f"scope {path}", given=given, fix=fix)
+
+
+def closed(path: str) -> ScopeClosedError:
+    """The error for a use of a closed scope."""
+    fix = "Work inside its `with` block, or make another scope: `br.Scope()`."
+    return ScopeClosedError(f"Scope {path} is closed.", fix=fix)

@@ -8,14 +8,22 @@ from __future__ import annotations
 import html
 import threading
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    ItemsView,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from operator import attrgetter
 from typing import Any, NoReturn, final
 
-from braces.errors import DuplicateNameError, ScopeClosedError, UnknownNameError, suggest
 from braces.hints import Hinted
-from braces.scope.names import check_name, text_of
-from braces.scope.values import bytes_of, in_units, stored
+from braces.scope.names import check_name, closed, duplicate, text_of, unknown
+from braces.scope.states import Loaded, array_in, fitting
+from braces.scope.values import copied, stored, total
 from braces.scope.variable import OwnershipError, Variable
 
 # How the life of a variable ended, and what to do about it.
@@ -28,6 +36,12 @@ _raw_of = attrgetter("_raw")
 @final
 class Scope(Hinted):
     """Names and their variables, with a parent to look further in.
+
+    As a mapping it has a copy of each value by name: `scope["w"]`, `in`, `len`, iteration,
+    `keys`, `values`, `items` and `get` see what a look-up finds, so that of ancestors too.
+    `scope["w"] = array` sets as `update` does, `del` erases here. To change a part, put the
+    value back: `w = scope["w"]`, `w[0] = 1.0`, `scope["w"] = w`. Unlike other mappings, a scope
+    is true though it be empty, and equal only to itself.
 
     Threads may share a scope: look-ups, inserts and runs. Runs that update anything take turns,
     in all scopes of one tree; where they shall not, give each thread a tree of its own.
@@ -51,6 +65,11 @@ class Scope(Hinted):
           scope root/1: 1 variable, 8 B
             h: i64[]  8 B
         True
+        >>> scope = Scope()
+        >>> scope["fc.w"] = [1.0, 2.0]
+        >>> scope["fc.w"] *= 2.0
+        >>> dict(scope)
+        {'fc.w': array([2., 4.], dtype=float32)}
     """
 
     def __init__(self) -> None:
@@ -106,11 +125,7 @@ class Scope(Hinted):
         found = self.find_var(name)
         if found is not None:
             return found
-        known, scope = self.names(), self.parent
-        while scope is not None:
-            known, scope = known + scope.names(), scope.parent
-        what, at = f"There is no variable `{name}`.", f"scope {self._path} and its ancestors"
-        raise UnknownNameError(what, at=at, fix=suggest(name, known))
+        raise unknown(name, f"scope {self._path} and its ancestors", self)
 
     def update(self, values: Mapping[str, object], *, prefix: str = "") -> None:
         """Set several variables, each where a look-up finds it, or here: all of them or none.
@@ -145,8 +160,116 @@ class Scope(Hinted):
         with self._lock:
             return sorted(self._own())
 
+    # ---- as a mapping ------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Any:
+        return self.get_var(name).value
+
+    def __setitem__(self, name: str, value: object) -> None:
+        self.update({name: value})
+
+    def __delitem__(self, name: str) -> None:
+        if not self.erase(name):
+            raise unknown(name, f"scope {self._path}", self.names())
+
     def __contains__(self, name: str) -> bool:
         return self.find_var(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        known, scope = set[str](), self
+        while scope is not None:
+            known.update(scope.names())
+            scope = scope.parent
+        return iter(sorted(known))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def keys(self) -> KeysView[str]:
+        """The names that a look-up finds, sorted."""
+        return dict.fromkeys(self).keys()
+
+    def values(self) -> ValuesView[Any]:
+        """A copy of each value, in the order of `keys`."""
+        return dict(self).values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names and copies of their values, in the order of `keys`."""
+        return dict(self).items()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A copy of the value of this name; `default` where there is no such variable."""
+        found = self.find_var(name)
+        return default if found is None else found.value
+
+    # ---- values by name ----------------------------------------------------------------------
+
+    def state_dict(self, *, prefix: str = "") -> dict[str, Any]:
+        """A copy of each value of this very scope, by name: parameters, and all other states.
+
+        They are as they were at one moment, between two runs. Variables without a value are
+        left out. `br.save_parameters` writes the same to a file.
+
+        Args:
+            prefix: Only the names that begin so, without it; `"encoder/"` for a part of a
+                program.
+
+        Raises:
+            DTypeError: A variable holds a list, not an array.
+        """
+        with self.turn:
+            held = self._held(prefix)
+            return {name.removeprefix(prefix): copied(array_in(name, held)) for name in held}
+
+    def load_state_dict(
+        self, values: Mapping[str, object], *, strict: bool = True, prefix: str = ""
+    ) -> Loaded:
+        """Set the values of this very scope: all of them, or where one does not fit, none.
+
+        Args:
+            values: Arrays by name, of NumPy, JAX, PyTorch or what else `Variable.set` takes.
+                Their shapes and dtypes must be those of the values here.
+            strict: Whether just the variables that have a value here must be given. Otherwise
+                those that are on both sides are set, and the others left alone.
+            prefix: What the names begin with here, as in `state_dict`.
+
+        Returns:
+            The names that were set, those that were not given, and those that are not here.
+
+        Raises:
+            UnknownNameError: One is missing or too much, and `strict`.
+            ShapeError: A value has another shape.
+            DTypeError: A value has another dtype, or is no array.
+
+        Example:
+            >>> from braces.scope import Scope
+            >>> scope, other = Scope(), Scope()
+            >>> scope.update({"w": [1.0], "b": [2.0]})
+            >>> other.update({"net/w": [0.0], "net/b": [0.0]})
+            >>> other.load_state_dict(scope.state_dict(), prefix="net/")
+            Loaded(names=('net/b', 'net/w'), missing=(), extra=())
+            >>> other["net/b"]
+            array([2.], dtype=float32)
+        """
+        raws = {
+            text_of(prefix) + text_of(name): stored(value, f"variable `{name}`")
+            for name, value in values.items()
+        }
+        with self.turn:
+            loaded = fitting(self._held(prefix), raws, strict)
+            self.put_all(loaded.names, [raws[name] for name in loaded.names])
+        return loaded
+
+    def _held(self, prefix: str) -> dict[str, Any]:
+        """What is held under the names in this very scope that begin so, by name."""
+        names = [name for name in self.names() if name.startswith(text_of(prefix))]
+        raws = zip(names, self.raws(names), strict=True)
+        return {name: raw for name, raw in raws if raw is not None}
+
+    # ---- the tree ----------------------------------------------------------------------------
 
     @property
     def parent(self) -> Scope | None:
@@ -227,8 +350,7 @@ class Scope(Hinted):
     def _own(self) -> dict[str, Variable]:
         variables = self._variables
         if variables is None:
-            fix = "Work inside its `with` block, or make another scope: `br.Scope()`."
-            raise ScopeClosedError(f"Scope {self._path} is closed.", fix=fix)
+            raise closed(self._path)
         return variables
 
     def _make(self, name: str, *, may_exist: bool) -> Variable:
@@ -239,9 +361,7 @@ class Scope(Hinted):
             if found is None:
                 found = variables[name] = Variable._of(name, self._path, self.turn)
             elif not may_exist:
-                what, at = f"There is a variable `{name}` already.", f"scope {self._path}"
-                fix = "Use another name, or `scope.var(name)` to get or create."
-                raise DuplicateNameError(what, at=at, given=found._text(), fix=fix)
+                raise duplicate(name, self._path, found._text())
             return found
 
     def _destroy(self, ended: tuple[str, str]) -> None:
@@ -268,10 +388,7 @@ class Scope(Hinted):
         if variables is None:
             return [f"scope {self._path} (closed)"]
         held = sorted(variables.copy().items())
-        raws = [variable._raw for _, variable in held]
-        size_bytes = sum(bytes_of(raw) for raw in raws if raw is not None)
-        count = f"{len(held)} variable" + ("s" if len(held) != 1 else "")
-        head = f"scope {self._path}: {count}, {in_units(size_bytes)}"
+        head = f"scope {self._path}: {total([variable._raw for _, variable in held])}"
         return [head, *(f"  {name}: {variable._text()}" for name, variable in held)]
 
     def __str__(self) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from braces.dtypes import SHORT_NAMES, DType, dtype_of, short_name
 from braces.errors import DTypeError, ShapeError, array_fix
+from braces.scope.dlpack import FAILURES, borrowed, readable
 
 _DEFAULTS = {kind: dtype_of(kind) for kind in (complex, float, int, bool)}  # widest first
 _LISTS = (list, tuple)
@@ -54,6 +56,12 @@ def in_units(size_bytes: float) -> str:
     return f"{size_bytes:.1f} TiB"
 
 
+def total(raws: Sequence[Any]) -> str:
+    """How many variables there are, and how large, as text; `None` is one without a value."""
+    size_bytes = sum(bytes_of(raw) for raw in raws if raw is not None)
+    return f"{len(raws):,} variable{'' if len(raws) == 1 else 's'}, {in_units(size_bytes)}"
+
+
 def _leaf_kinds(given: object) -> set[type]:
     """The types of the leaves of nested lists."""
     if not is_list(given):
@@ -80,7 +88,7 @@ def stored(given: object, at: str) -> Any:
     dtype = _default_dtype(given)
     try:
         with np.errstate(over="raise"):
-            array = np.array(given, dtype=dtype)
+            array = np.array(readable(given), dtype=dtype)
     except ValueError as error:
         what, fix = "These lists differ in length and make no array.", "Pad or cut them."
         raise ShapeError(what, at=at, given=shown(given), fix=fix) from error
@@ -88,7 +96,31 @@ def stored(given: object, at: str) -> Any:
         what = f"This makes no array of {dtype or 'numbers'}."
         fix = array_fix(error, "Give a NumPy array of the dtype that is wanted; it is kept.")
         raise DTypeError(what, at=at, given=shown(given), fix=fix) from error
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return _known(array.astype(array.dtype.newbyteorder("="), copy=False), given, at)
+
+
+def taken_over(given: object, at: str) -> Any:
+    """An array of NumPy in the memory of `given`.
+
+    Raises:
+        DTypeError: No array of a dtype that programs have, or none whose memory NumPy can use.
+    """
+    try:
+        array = borrowed(given)
+    except FAILURES as error:
+        raise _uncopied(given, at, str(error)) from error
+    if array is None or not array.dtype.isnative:
+        raise _uncopied(given, at)
+    return _known(array, given, at)
+
+
+def _uncopied(given: object, at: str, why: str = "") -> DTypeError:
+    what = "A variable cannot hold this without a copy" + (f": {why}" if why else ".")
+    fix = "Leave copy=False out, or give an array that lies in the memory of this machine."
+    return DTypeError(what, at=at, given=shown(given), fix=fix)
+
+
+def _known(array: Any, given: object, at: str) -> Any:
     if array.dtype not in _KNOWN:
         what = f"A variable cannot hold values of dtype {array.dtype}."
         fix = f"Give numbers or booleans, of one of {', '.join(SHORT_NAMES)}."

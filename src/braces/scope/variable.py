@@ -7,7 +7,16 @@ from typing import Any, NoReturn, final
 
 from braces.dtypes import DType
 from braces.errors import BracesError, DTypeError, ScopeClosedError, UninitializedError
-from braces.scope.values import bytes_of, copied, in_units, is_list, stored, type_text
+from braces.scope.dlpack import lend
+from braces.scope.values import (
+    bytes_of,
+    copied,
+    in_units,
+    is_list,
+    stored,
+    taken_over,
+    type_text,
+)
 
 
 class OwnershipError(BracesError, TypeError):
@@ -20,6 +29,10 @@ class Variable:
 
     The value is an array, or a list of arrays. `value` and `set` copy; `raw` and `put` do not.
     `scope.var(name)` gives one; `br.Variable`, which makes a parameter of a program, does not.
+
+    Without a copy, DLPack hands the value out: `torch.from_dlpack(scope.var("w"))`, and NumPy's
+    and JAX's. Do not write to such an array. It stays what it is, for a run that gives the
+    variable another value leaves memory alone that others look at.
 
     Raises:
         OwnershipError: A variable is made, copied or pickled without its scope.
@@ -75,20 +88,49 @@ class Variable:
             with self._turn:
                 return copied(self.raw)
 
-    def set(self, value: object) -> None:
-        """Give the variable a copy of `value`.
+    def set(self, value: object, *, copy: bool = True) -> None:
+        """Give the variable a copy of `value`, or with `copy=False` the very same memory.
 
         Args:
-            value: An array (of NumPy, JAX, or what NumPy takes for one), a number, or nested
-                lists. Arrays and NumPy scalars keep their dtype; Python floats become
-                float32, integers int64, booleans bool, complex numbers complex64.
+            value: An array (of NumPy, JAX, PyTorch, or what NumPy or DLPack take for one), a
+                number, or nested lists. Arrays and NumPy scalars keep their dtype; Python
+                floats become float32, integers int64, booleans bool, complex numbers complex64.
+            copy: Whether the value is copied. Where it is not, nobody may write to it while
+                the variable holds it; runs do not either. A run on another device, or compiled,
+                makes a copy of its own.
 
         Raises:
-            DTypeError: No array of a dtype that programs have, or a number out of range.
+            DTypeError: No array of a dtype that programs have, or a number out of range; or
+                with `copy=False`, nothing whose memory can be used.
             ShapeError: Nested lists whose lengths differ.
+
+        Example:
+            >>> import numpy as np
+            >>> from braces.scope import Scope
+            >>> scope, array = Scope(), np.ones(3)
+            >>> scope.var("w").set(array, copy=False)
+            >>> np.shares_memory(np.from_dlpack(scope.var("w")), array)
+            True
         """
         self._check()
-        self.put(stored(value, f"variable `{self._name}` of scope {self._path}"))
+        at = f"variable `{self._name}` of scope {self._path}"
+        self.put(stored(value, at) if copy else taken_over(value, at))
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """The value for another library, not copied; `options` are the protocol's.
+
+        Raises:
+            BufferError: DLPack has no such value, as an array of 8-bit floats.
+        """
+        try:
+            return lend(self._array("memory to lend"), **options)
+        except RuntimeError:  # as for `value`
+            with self._turn:
+                return lend(self._array("memory to lend"), **options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the value lies, as the protocol says it."""
+        return self._array("device").__dlpack_device__()
 
     @property
     def dtype(self) -> DType:

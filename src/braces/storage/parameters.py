@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,25 +16,11 @@ import numpy as np
 from braces.dtypes import TensorType
 from braces.errors import DTypeError, FileFormatError, ProgramError, UnknownNameError, suggest
 from braces.ir.names import check_name
-from braces.scope import Scope
+from braces.scope import Loaded, Scope
+from braces.scope.states import differences, listed, type_of
 from braces.storage.tensors import RESERVED, Array, open_tensors, write_tensors
 
 FORMAT = "braces.parameters"
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """What `load_parameters` did.
-
-    Attributes:
-        names: The variables that were set.
-        missing: Those of the scope that have a value and were not in the file.
-        extra: Those of the file that had no value in the scope before.
-    """
-
-    names: tuple[str, ...]
-    missing: tuple[str, ...]
-    extra: tuple[str, ...]
 
 
 def save_parameters(
@@ -98,7 +83,7 @@ def load_parameters(
     with open_tensors(path) as file:
         stored = file.variables
         wanted = tuple(stored) if names is None else _among(names, stored)
-        held = {name: _type_of(scope, name) for name in initialized(scope)}
+        held = {name: type_of(scope.var(name).raw) for name in initialized(scope)}
         if strict:
             _check_same(held, {name: stored[name] for name in wanted})
         put_arrays(scope, {name: file.read(name) for name in wanted})
@@ -157,11 +142,6 @@ def put_arrays(scope: Scope, arrays: Mapping[str, Array]) -> None:
         scope.var(name).put(array)
 
 
-def _type_of(scope: Scope, name: str) -> TensorType | None:
-    raw: Any = scope.var(name).raw
-    return None if isinstance(raw, list | tuple) else TensorType(raw.dtype, tuple(raw.shape))
-
-
 def _listed(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([names] if isinstance(names, str) else names))
 
@@ -175,14 +155,10 @@ def _among(names: Iterable[str], stored: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _check_same(held: Mapping[str, Any], stored: Mapping[str, TensorType]) -> None:
-    differing = [
-        f"{name}: {held.get(name, 'none')} in the scope, {stored.get(name, 'none')} in the file"
-        for name in sorted(held.keys() | stored.keys())
-        if held.get(name) != stored.get(name)
-    ]
+    differing = differences(held, stored, "the file")
     if differing:
         raise FileFormatError(
             f"The file and the scope differ in {len(differing)} variables.",
-            given="; ".join(differing[:8]) + ("; …" if len(differing) > 8 else ""),
+            given=listed(differing),
             fix="Initialize the scope for the program of this file, or load with strict=False.",
         )

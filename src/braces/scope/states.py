@@ -1,0 +1,103 @@
+"""The values of a scope against others by name: what fits and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from braces.dtypes import TensorType
+from braces.errors import BracesError, DTypeError, ShapeError, UnknownNameError, suggest
+from braces.scope.values import is_list, type_text
+
+MOST_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What `scope.load_state_dict` or `br.load_parameters` did.
+
+    Attributes:
+        names: The variables that were set.
+        missing: Those of the scope that have a value and were not given.
+        extra: Those that were given and had no value in the scope before.
+    """
+
+    names: tuple[str, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+
+
+def type_of(raw: Any) -> TensorType | None:
+    """The type of a value; a list has none."""
+    return None if is_list(raw) else TensorType(raw.dtype, tuple(raw.shape))
+
+
+def differences(held: Mapping[str, Any], given: Mapping[str, Any], source: str) -> list[str]:
+    """Where the types of a scope and those of `source` differ, a line each."""
+    return [
+        f"{name}: {held.get(name, 'none')} in the scope, {given.get(name, 'none')} in {source}"
+        for name in sorted(held.keys() | given.keys())
+        if held.get(name) != given.get(name)
+    ]
+
+
+def listed(lines: list[str]) -> str:
+    """The first few of many lines, in one."""
+    return "; ".join(lines[:MOST_SHOWN]) + ("; …" if len(lines) > MOST_SHOWN else "")
+
+
+def array_in(name: str, held: Mapping[str, Any]) -> Any:
+    """The array of this name.
+
+    Raises:
+        DTypeError: It is a list.
+    """
+    raw = held[name]
+    if is_list(raw):
+        what = f"Variable `{name}` holds a list, not an array."
+        fix = "Erase it, or read `scope.var(name).value` of each variable."
+        raise DTypeError(what, given=f"{name}: {type_text(raw)}", fix=fix)
+    return raw
+
+
+def fitting(held: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> Loaded:
+    """Which values take the places of those that a scope holds.
+
+    Raises:
+        UnknownNameError: A name is only here or only there, and `strict`.
+        DTypeError: A value has another dtype.
+        ShapeError: A value has another shape.
+    """
+    old = {name: type_of(raw) for name, raw in held.items()}
+    new = {name: type_of(raw) for name, raw in given.items()}
+    both = sorted(old.keys() & new.keys())
+    missing, extra = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
+    if strict and (missing or extra):
+        raise _misfit(UnknownNameError, old, new, _names_fix(extra, missing))
+    here, there = ({name: types[name] for name in both} for types in (old, new))
+    others = [name for name in both if _dtype(old[name]) != _dtype(new[name])]
+    if others:
+        fix = f"Convert it: array.astype({_dtype(old[others[0]])!r})."
+        raise _misfit(DTypeError, here, there, fix)
+    if here != there:
+        raise _misfit(ShapeError, here, there, "Build the program that they were made by.")
+    return Loaded(tuple(both), tuple(missing), tuple(extra))
+
+
+def _dtype(type_: TensorType | None) -> str:
+    return "list" if type_ is None else type_.dtype.name
+
+
+def _misfit(
+    kind: type[BracesError], old: Mapping[str, Any], new: Mapping[str, Any], fix: str
+) -> BracesError:
+    differing = differences(old, new, "what is given")
+    what = f"What is given and the scope differ in {len(differing)} variables."
+    return kind(what, given=listed(differing), fix=fix)
+
+
+def _names_fix(extra: Sequence[str], missing: Sequence[str]) -> str:
+    near = suggest(extra[0], missing) if extra and missing else ""
+    hint = f"`{extra[0]}`: {near} " if near.startswith("Did") else ""
+    return hint + "Run exe.init first, or say strict=False: what is on both sides is set."
