@@ -90,7 +90,8 @@ def test_one_step_after_the_other_with_a_cache_gives_what_all_at_once_does(
     scope, exe = br.Scope(), br.Executor(mode=mode)
     exe.init(prog, scope, seed=1)
     for role in [one.name[4:] for one in prog.parameters if one.name.startswith("enc/")]:
-        scope.var(role).set(scope.var(f"enc/{role}").value)
+        own = scope.var(f"transformer_encoder_layer/{role}")
+        own.set(scope.var(f"enc/{role}").value)
     every, first, others, bare, cached = exe.run(
         prog, scope, feed, fetch=[whole, more, rest, plain, alone]
     )

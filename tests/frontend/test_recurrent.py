@@ -144,7 +144,7 @@ def test_a_layer_is_its_cell_in_a_loop_on_rows_without_steps_and_in_a_branch_of_
         pairs.append((choice(), chosen))
     exe.init(program, scope)
     assert [p.name for p in program.parameters if p.name.startswith("shared")] == [
-        f"shared/gru/forward.{role}" for role in ("w", "u", "b", "b_reset")
+        f"shared/forward.{role}" for role in ("w", "u", "b", "b_reset")
     ]
     lengths = np.array([2, 0, 1], "int32")
     for steps in (2, 1):

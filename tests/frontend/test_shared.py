@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.layers import LAYERS
 
 import braces as br
 
@@ -28,6 +29,53 @@ def test_a_layer_is_shared_by_calling_it_again(mode: str) -> None:
     np.testing.assert_allclose(got_b, np.tanh(ys @ w), rtol=1e-6)
     want = xs.T @ (1 - got_a**2) + 2.0 * (ys.T @ (1 - got_b**2))
     np.testing.assert_allclose(got_grad, want, rtol=1e-5)
+
+
+BLOCKS = [
+    "conv_lstm",
+    "gru",
+    "lstm",
+    "multi_head_attention",
+    "separable_conv1d",
+    "separable_conv2d",
+    "simple_rnn",
+    "transformer_decoder_layer",
+    "transformer_encoder_layer",
+]
+"""Layers that are one block, with parameters, whatever they are given."""
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_layer_that_is_a_block_is_that_of_what_is_shared(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = getattr(br, name)
+    with br.Program() as alone:
+        LAYERS[name]()
+    monkeypatch.setattr(br, name, br.shared(layer, name="enc"))
+    with br.Program() as prog:
+        LAYERS[name]()
+    found = [info.name for info in prog.parameters]
+    assert found == [info.name.replace(f"{name}/", "enc/", 1) for info in alone.parameters]
+    assert len(prog.blocks) == len(alone.blocks)
+    assert [op.name for op in prog.block(0).ops if op.type == "block"] == ["enc"]
+
+
+def test_a_shared_layer_is_called_again_with_its_parameters(mode: str) -> None:
+    encode = br.shared(br.lstm, name="enc")
+    with br.Program() as prog:
+        x, y = br.data("x", ["n", 5, 3]), br.data("y", ["m", 5, 3])
+        (a, (h, _)), (b, _) = encode(x, 4), encode(y, 4)
+        with br.block("outer"):
+            c, _ = br.lstm(encode(x, 4)[0], 2)
+    assert {p.name.rpartition("/")[0] for p in prog.parameters} == {"enc", "outer/lstm"}
+    assert c.shape[-1] == 2
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope, seed=0)
+    xs = np.random.default_rng(0).normal(size=[2, 5, 3]).astype(np.float32)
+    got = exe.run(prog, scope, {"x": xs, "y": xs[:1]}, [a, b, h])
+    np.testing.assert_allclose(got[0][:1], got[1], rtol=1e-5)
+    np.testing.assert_array_equal(got[0][:, -1], got[2])
 
 
 def test_each_argument_changes_alone(mode: str) -> None:

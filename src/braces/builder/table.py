@@ -38,6 +38,8 @@ class SymbolTable:
         block: The name of the plain block whose table this is; names inside begin with it.
 
     Attributes:
+        lent: Whether the next layer that is a block is built in it, in place of a block of its
+            own.
         closed: Whether it is a plain block that has become an operator of its parent.
         shown: What closed blocks in it bind and give out, as keys.
         read_outside: The outer variables that were read here, as keys.
@@ -55,6 +57,7 @@ class SymbolTable:
     def __init__(self, parent: SymbolTable | None = None, block: str = "") -> None:
         self.parent = parent
         self.block = block
+        self.lent = False
         self.closed = False
         self.params: list[str] = []
         self.vars: dict[str, VarInfo] = {}

@@ -15,7 +15,7 @@ from braces.frontend.draws import sizes_of
 from braces.frontend.guard import building, operand
 from braces.frontend.linear_layers import fc
 from braces.frontend.parameters import fixed_size
-from braces.frontend.plain_block import composed
+from braces.frontend.plain_block import composed, layer_block
 from braces.frontend.positions import rotary_embedding
 
 # ---- what came before ------------------------------------------------------------------------
@@ -101,6 +101,7 @@ def _in_cache(q: Var, before: AttentionCache, after: AttentionCache, causal: boo
 
 
 @building
+@layer_block
 def multi_head_attention(
     x: Any,
     heads: int,

@@ -22,7 +22,7 @@ from braces.frontend.conv_layers import conv2d
 from braces.frontend.guard import building
 from braces.frontend.init import Initializer
 from braces.frontend.parameters import Parameters, fixed_size
-from braces.frontend.plain_block import composed
+from braces.frontend.plain_block import composed, layer_block
 from braces.frontend.sequences import check_floats, row_lengths, steps_axis
 
 
@@ -156,6 +156,7 @@ def conv_lstm_cell(
 
 
 @building
+@layer_block
 def conv_lstm(
     x: Any,
     size: int,

@@ -15,9 +15,10 @@ live in the main block, as all do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from braces.builder.append import as_var
+from braces.builder.program import current_program
 from braces.builder.source import says_where, user_line, user_source
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, shown
@@ -30,6 +31,9 @@ from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView
 from braces.ir.walk import free_names
 from braces.ops.control.building import append_plain_block, free_block_name
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class PlainBlock(SubBlock):
@@ -234,13 +238,25 @@ def check_block_name(name: str) -> str:
     return check_name(name)
 
 
+def layer_block(function: Callable[P, R]) -> Callable[P, R]:
+    """A layer that is one block, made by `composed`, whatever it is given."""
+    vars(function)["is_layer_block"] = True
+    return function
+
+
 def composed(name: str, build: Callable[[], Any]) -> Any:
     """What `build` builds, as a plain block of this name: a layer that is made of layers.
+
+    Where `br.shared` has opened a block for this very layer, there is no other in it.
 
     Args:
         name: Of the block; one that is taken gets a number.
         build: Gives variables, which may be nested; those made in it are outputs of the block.
     """
+    table = current_program().current
+    if table.lent:
+        table.lent = False
+        return build()
     with block(check_block_name(name)) as made:
         given = build()
         inside = (shown(as_var(end)) for end in values(given))

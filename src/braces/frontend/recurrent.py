@@ -35,7 +35,7 @@ from braces.frontend.cells import (
 from braces.frontend.guard import building
 from braces.frontend.init import Initializer
 from braces.frontend.parameters import Activation, Parameters, Weight, to_make
-from braces.frontend.plain_block import composed
+from braces.frontend.plain_block import composed, layer_block
 from braces.frontend.random import dropout as drop
 from braces.frontend.recurrent_cells import gru_weights
 from braces.frontend.sequences import check_floats, row_lengths, steps_axis
@@ -141,6 +141,7 @@ class Stack:
 
 
 @building
+@layer_block
 def lstm(
     x: Any,
     size: int,
@@ -210,6 +211,7 @@ def lstm(
 
 
 @building
+@layer_block
 def gru(
     x: Any,
     size: int,
@@ -276,6 +278,7 @@ def gru(
 
 
 @building
+@layer_block
 def simple_rnn(
     x: Any,
     size: int,

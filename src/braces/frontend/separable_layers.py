@@ -12,7 +12,7 @@ from braces.frontend.conv_layers import conv1d, conv2d
 from braces.frontend.guard import building, operand
 from braces.frontend.init import Initializer
 from braces.frontend.parameters import Activation, Weight, count_of, fixed_size
-from braces.frontend.plain_block import composed
+from braces.frontend.plain_block import composed, layer_block
 
 Layer = Callable[..., Var]
 
@@ -110,6 +110,7 @@ def _depthwise(
 
 
 @building
+@layer_block
 def separable_conv1d(
     x: Any,
     filters: int,
@@ -134,6 +135,7 @@ def separable_conv1d(
 
 
 @building
+@layer_block
 def separable_conv2d(
     x: Any,
     filters: int,

@@ -102,6 +102,7 @@ def _first(function: Callable[..., Any], arguments: Any, name: str, recompute: b
     """The block of the first call."""
     args, options = arguments = rebuild(arguments, _apart(values(arguments)))
     with block(name, recompute=recompute) as made:
+        made.table.lent = getattr(function, "is_layer_block", False)
         given = function(*args, **options)
         ends = [shown(as_var(end)) for end in values(given)]
         made.add_output(*(end for end in ends if end.table is made.table))
@@ -142,7 +143,8 @@ def shared(
 
     Args:
         function: From variables, nested tuples, lists and dicts of them, and whatever else, to
-            variables, nested in the same ways. Arrays are variables; numbers are not.
+            variables, nested in the same ways. Arrays are variables; numbers are not. A layer
+            that is a block, as `br.lstm`, is this block: `encode/w`.
         name: That of the block, and what names inside begin with; that of the function where
             nothing is said.
         recompute: Keep nothing of it for the gradient, and run it again there.

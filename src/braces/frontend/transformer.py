@@ -24,7 +24,7 @@ from braces.frontend.guard import building, operand
 from braces.frontend.linear_layers import fc
 from braces.frontend.norm_layers import layer_norm
 from braces.frontend.parameters import Activation, activated, fixed_size
-from braces.frontend.plain_block import composed
+from braces.frontend.plain_block import composed, layer_block
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class _Around:
 
 
 @building
+@layer_block
 def transformer_encoder_layer(
     x: Any,
     heads: int,
@@ -159,6 +160,7 @@ def _without_cache(made: Any, caches: list[AttentionCache]) -> Var:
 
 
 @building
+@layer_block
 def transformer_decoder_layer(
     x: Any,
     memory: Any,
