@@ -339,13 +339,6 @@ def test_a_repr_is_one_line_alive_or_not(scope: Scope) -> None:
     assert (repr(scope), str(scope)) == ("<Scope root (closed)>", "scope root (closed)")
 
 
-def test_html_is_the_tree_escaped(scope: Scope) -> None:
-    scope.var("<script>&").set(1)
-    assert scope._repr_html_() == (
-        "<pre>scope root: 1 variable, 8 B\n  &lt;script&gt;&amp;: i64[]  8 B</pre>"
-    )
-
-
 # ---- several at once -------------------------------------------------------------------------
 
 

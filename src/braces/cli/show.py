@@ -25,10 +25,10 @@ from braces.cli.tree import describe, program_lines, sizes
 from braces.errors import FileFormatError
 from braces.ir import print_program
 from braces.ir.tables import columns, in_bytes
+from braces.notebook import OPEN_UP_TO
 from braces.passes.explain import Explanation
 from braces.passes.pipeline import Pass, noting, wanted
 from braces.program import Program
-from braces.viewer.fragment import OPEN_UP_TO
 
 _MOST_ROWS = 200
 _SHORT = 10

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import html
 import threading
 import weakref
 from collections.abc import (
@@ -21,7 +20,9 @@ from operator import attrgetter
 from typing import Any, NoReturn, final
 
 from braces.hints import Hinted
+from braces.notebook import row, whole
 from braces.scope.names import check_name, closed, duplicate, text_of, unknown
+from braces.scope.picture import pieces
 from braces.scope.states import Loaded, array_in, fitting
 from braces.scope.values import copied, stored, total
 from braces.scope.variable import OwnershipError, Variable
@@ -66,10 +67,8 @@ class Scope(Hinted):
             h: i64[]  8 B
         True
         >>> scope = Scope()
-        >>> scope["fc.w"] = [1.0, 2.0]
-        >>> scope["fc.w"] *= 2.0
-        >>> dict(scope)
-        {'fc.w': array([2., 4.], dtype=float32)}
+        >>> scope["w"] = [1.0, 2.0]
+        >>> scope["w"] *= 2.0
     """
 
     def __init__(self) -> None:
@@ -246,13 +245,10 @@ class Scope(Hinted):
 
         Example:
             >>> from braces.scope import Scope
-            >>> scope, other = Scope(), Scope()
-            >>> scope.update({"w": [1.0], "b": [2.0]})
-            >>> other.update({"net/w": [0.0], "net/b": [0.0]})
-            >>> other.load_state_dict(scope.state_dict(), prefix="net/")
+            >>> scope = Scope()
+            >>> scope.update({"net/w": [1.0], "net/b": [2.0]})
+            >>> scope.load_state_dict({"w": [3.0], "b": [4.0]}, prefix="net/")
             Loaded(names=('net/b', 'net/w'), missing=(), extra=())
-            >>> other["net/b"]
-            array([2.], dtype=float32)
         """
         raws = {
             text_of(prefix) + text_of(name): stored(value, f"variable `{name}`")
@@ -392,15 +388,28 @@ class Scope(Hinted):
         return [head, *(f"  {name}: {variable._text()}" for name, variable in held)]
 
     def __str__(self) -> str:
-        lines, waiting = list[str](), [(self, "")]
-        while waiting:
-            scope, indent = waiting.pop()
-            lines += [indent + line for line in scope._lines()]
-            waiting += [(child, indent + "  ") for child in reversed(scope._living())]
-        return "\n".join(lines)
+        return "\n".join(
+            "  " * level + line for scope, level in self._all() for line in scope._lines()
+        )
 
     def __repr__(self) -> str:
         return f"<S{self._lines()[0][1:]}>"
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
-        return f"<pre>{html.escape(str(self))}</pre>"
+        if self.closed:
+            return whole([row(str(self))], "")
+        found = ((one._path, level, one._raws()) for one, level in self._all())
+        return whole(pieces(found), "… and more; print(scope) shows all.")
+
+    def _all(self) -> Iterator[tuple[Scope, int]]:
+        """This scope and all below it, and how deep they lie."""
+        waiting = [(self, 0)]
+        while waiting:
+            scope, level = waiting.pop()
+            yield scope, level
+            waiting += [(child, level + 1) for child in reversed(scope._living())]
+
+    def _raws(self) -> dict[str, Any]:
+        """What this very scope holds, by name in their order; nothing where it is closed."""
+        held = (self._variables or {}).copy()
+        return {name: variable._raw for name, variable in sorted(held.items())}

@@ -1,0 +1,62 @@
+"""Pieces of HTML for notebooks: escaped text in rows and boxes, no script, bounded in size."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from typing import TypeAlias
+
+LARGEST = 150_000
+"""Characters of rows; what comes after is left out, and the whole says so."""
+LONGEST_ROW = 600
+OPEN_UP_TO = 40
+"""Boxes with more in them begin closed."""
+
+_BOX = (
+    "border:1px solid #8885;border-left:3px solid #8a4fbf99;border-radius:6px;"
+    "padding:2px 8px;margin:2px 0 2px 18px"
+)
+_ROW = "white-space:pre-wrap;overflow-wrap:anywhere"
+_FONT = "font:12px/1.5 ui-monospace,'DejaVu Sans Mono',monospace"
+
+
+Piece: TypeAlias = tuple[str, int]
+"""HTML, and by how many it changes the number of boxes that are open: 1, 0 or -1."""
+END_OF_BOX: Piece = ("</details>", -1)
+
+
+def whole(pieces: Iterable[Piece], more: str) -> str:
+    """Rows and boxes as one, at most 200 kB; `more` is said where something was left out."""
+    room, hidden, kept = LARGEST, 0, list[str]()
+    for piece, boxes in pieces:
+        room -= len(piece)
+        if hidden or (room < 0 and boxes >= 0):
+            hidden += boxes
+        else:
+            kept.append(piece)
+    if room < 0:
+        kept.append(f"<div>{html.escape(more)}</div>")
+    return f'<div style="{_FONT}">{"".join(kept)}</div>'
+
+
+def row(text: str) -> Piece:
+    """A line of text.
+
+    Example:
+        >>> row("a < b")[0].endswith(">a &lt; b</div>")
+        True
+    """
+    clean = short(text).encode(errors="replace").decode()
+    return f'<div style="{_ROW}">{html.escape(clean)}</div>', 0
+
+
+def box(title: str, count: int) -> Piece:
+    """The beginning of a box that opens and closes, with so much in it."""
+    state = " open" if count <= OPEN_UP_TO else ""
+    clean = short(title).encode(errors="replace").decode()
+    return f'<details{state} style="{_BOX}"><summary>{html.escape(clean)}</summary>', 1
+
+
+def short(text: str) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= LONGEST_ROW else f"{text[:LONGEST_ROW]}…"

@@ -1,0 +1,55 @@
+"""What the numbers of a value are like, in short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What an array's numbers are like; of complex ones, their magnitudes.
+
+    Attributes:
+        finite: Those that are finite, flat.
+        nans: How many are NaN.
+        infinite: How many are infinite.
+
+    Example:
+        >>> print(Summary.of([1.0, 3.0, float("nan")]))
+        mean 2, std 1, from 1 to 3, 1 NaN
+    """
+
+    finite: np.ndarray[Any, np.dtype[np.float64]]
+    nans: int
+    infinite: int
+
+    @classmethod
+    def of(cls, raw: Any) -> Summary:
+        """The summary of an array of any dtype that programs have."""
+        array = np.asarray(raw).reshape(-1)
+        numbers = (np.abs(array) if array.dtype.kind == "c" else array).astype(np.float64)
+        is_finite, nans = np.isfinite(numbers), int(np.isnan(numbers).sum())
+        finite = numbers if is_finite.all() else numbers[is_finite]
+        return cls(finite, nans, numbers.size - finite.size - nans)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all numbers are finite."""
+        return not (self.nans or self.infinite)
+
+    def __str__(self) -> str:
+        parts = [self._moments()] if self.finite.size else []
+        parts += [f"{self.nans:,} NaN"] if self.nans else []
+        parts += [f"{self.infinite:,} infinite"] if self.infinite else []
+        return ", ".join(parts) or "no numbers"
+
+    def _moments(self) -> str:
+        low, high = self.finite.min(), self.finite.max()
+        if self.finite.size == 1 or low == high:
+            return f"{low:.4g}" if self.finite.size == 1 else f"all {low:.4g}"
+        with np.errstate(over="ignore", invalid="ignore"):  # squares may be too large
+            mean, std = self.finite.mean(), self.finite.std()
+        return f"mean {mean:.3g}, std {std:.3g}, from {low:.3g} to {high:.3g}"
