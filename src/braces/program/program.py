@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from braces import hints
@@ -16,11 +17,14 @@ from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import all_bodies
 from braces.passes.admit import admit, op_modules, op_versions
 from braces.passes.count import cost
+from braces.passes.differentiate import Named
 from braces.passes.explain import explain
 from braces.passes.for_test import for_test
 from braces.passes.freeze import frozen
 from braces.program.block import Block
+from braces.program.values import shown_values
 from braces.runtime.pure import PureFunction
+from braces.scope import Scope
 from braces.viewer.dot import program_dot
 from braces.viewer.html import program_html
 
@@ -104,13 +108,45 @@ class Program(Builder, hints.Hinted):
     def _repr_html_(self) -> str:
         return program_html(self, embed=True)
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        scope: Scope | None = None,
+        feed: Mapping[str, Any] | None = None,
+        loss: Named | None = None,
+    ) -> None:
         """Write one page that shows the nested blocks; it needs no network and no other file.
 
         Edges are laid out by elkjs, where `pip install "braces[pictures]"` has brought it;
         without it the page shows the blocks as nested lists.
+
+        Args:
+            path: The file; what was there before is replaced.
+            scope: Where the variables have their values; the page has a histogram of each,
+                with its mean and range, and says where numbers are not finite.
+            feed: Data as for `exe.run`. The program runs once, without its updates, and the
+                page has histograms of the gradients by its trainable parameters, too.
+            loss: What the gradients are of; what the program gives unless said, which is the
+                loss of `minimize`.
+
+        Raises:
+            ProgramError: There is a feed but no scope, or nothing to take gradients of.
+            BracesError: The run failed, as of `exe.run`.
+
+        Example:
+            >>> import tempfile
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     loss = br.mean(br.fc(br.data("x", ["n", 2]), 1) ** 2)
+            ...     pairs = br.optimizer.sgd(0.1).minimize(loss)
+            >>> scope = br.Scope()
+            >>> br.Executor().init(prog, scope)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     prog.to_html(folder + "/page.html", scope=scope, feed={"x": [[1.0, 2.0]]})
         """
-        serde.write_atomically(path, program_html(self).encode())
+        values = shown_values(self, scope, feed, loss)
+        serde.write_atomically(path, program_html(self, values=values).encode())
 
     def to_dot(self) -> str:
         """The program in Graphviz's DOT language."""

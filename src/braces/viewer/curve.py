@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 Curve: TypeAlias = "Mapping[str, Sequence[float]]"
@@ -88,7 +88,12 @@ def _axes(low: float, high: float, epochs: int) -> str:
         (LEFT, HEIGHT - 3, "start", "epoch 1"),
         (WIDTH - RIGHT, HEIGHT - 3, "end", str(epochs) if epochs > 1 else ""),
     )
-    return lines + "".join(
+    return lines + labels(texts)
+
+
+def labels(texts: Iterable[tuple[float, float, str, str]]) -> str:
+    """What stands beside axes: where, to which side of it, and what."""
+    return "".join(
         f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
         for x, y, anchor, text in texts
     )

@@ -11,12 +11,14 @@ import base64
 import hashlib
 import html
 import json
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 from braces.builder.program import Builder
 from braces.viewer.curve import Curve, curve_figures
 from braces.viewer.fragment import fragment
+from braces.viewer.histogram import histogram_figures
 from braces.viewer.library import HINT, layout_library
 from braces.viewer.payload import payload
 
@@ -37,8 +39,17 @@ SCRIPTS = (
 """Joined in this order into one script; each uses those before it."""
 
 
+Groups: TypeAlias = "Mapping[str, Mapping[str, Any]]"
+"""What values are, as `Parameters`, to those values by name."""
+NOTHING: Groups = {}
+
+
 def program_html(
-    program: Builder, embed: bool = False, curve: Curve | None = None, title: str = "Program"
+    program: Builder,
+    embed: bool = False,
+    curve: Curve | None = None,
+    title: str = "Program",
+    values: Groups = NOTHING,
 ) -> str:
     """The nested blocks of a program as nested boxes.
 
@@ -47,6 +58,8 @@ def program_html(
         embed: A fragment without scripts, at most 200 kB, instead of a whole page.
         curve: Measures by epoch, as `{"loss": [2.3, 0.4]}`; drawn above the program.
         title: The heading of the page.
+        values: Arrays by name, in groups by what they are; their histograms are above the
+            program, in a box for each group that opens.
 
     Example:
         >>> import braces as br
@@ -55,10 +68,10 @@ def program_html(
         >>> program_html(prog).startswith("<!doctype html>")
         True
     """
-    return fragment(program) if embed else page(payload(program, title), curve)
+    return fragment(program) if embed else page(payload(program, title), curve, values)
 
 
-def page(content: dict[str, Any], curve: Curve | None = None) -> str:
+def page(content: dict[str, Any], curve: Curve | None = None, values: Groups = NOTHING) -> str:
     """The whole page around what it shows."""
     style = "".join(map(asset, STYLES))
     script = "".join(map(asset, SCRIPTS))
@@ -71,6 +84,7 @@ def page(content: dict[str, Any], curve: Curve | None = None) -> str:
         "{{policy}}": policy,
         "{{style}}": style,
         "{{curves}}": curve_figures(curve),
+        "{{values}}": "".join(histogram_figures(*group) for group in values.items()),
         "{{content}}": inert_json({**content, "hint": HINT}),
         "{{library}}": layout_library(),
         "{{script}}": script,

@@ -1,0 +1,85 @@
+"""Histograms of values as SVG: one small picture for each variable."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.ir.tables import in_bytes
+from braces.scope.summary import Summary
+from braces.viewer.curve import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH, labels
+
+BINS = 40
+MOST = 200
+"""Pictures on a page; of more values, only the number is told."""
+
+
+def histogram_figures(title: str, values: Mapping[str, Any]) -> str:
+    """A box with a figure for each value, in their order; nothing where there are none.
+
+    Example:
+        >>> histogram_figures("Parameters", {"w": [1.0, 2.0]}).count("<figure")
+        1
+    """
+    if not values:
+        return ""
+    shown = list(values.items())[:MOST]
+    more = f"<p>… and {len(values) - MOST:,} more</p>" if len(values) > MOST else ""
+    figures = "".join(_figure(name, np.asarray(value)) for name, value in shown)
+    summary = f"<summary>{html.escape(title)} ({len(values):,})</summary>"
+    return f'<details class="values">{summary}<div>{figures}{more}</div></details>'
+
+
+def _figure(name: str, value: Any) -> str:
+    summary = Summary.of(value)
+    state = "last" if summary.is_well else "last ill"
+    shape = f"{value.dtype}[{','.join(map(str, value.shape))}]  {in_bytes(value.nbytes)}"
+    clean = name.encode(errors="replace").decode()
+    caption = f'{html.escape(clean)} <span class="{state}">{shape}<br>{summary}</span>'
+    return (
+        f'<figure class="curve"><figcaption>{caption}</figcaption>{histogram_svg(summary)}'
+        "</figure>"
+    )
+
+
+def histogram_svg(summary: Summary) -> str:
+    """Bars for the numbers that are finite, each with how many there are of which."""
+    if not summary.finite.size:
+        return ""
+    counts, edges = _counted(summary)
+    width, room = (WIDTH - LEFT - RIGHT) / len(counts), HEIGHT - TOP - BELOW
+    bars = "".join(
+        f'<rect x="{LEFT + i * width:.1f}" y="{HEIGHT - BELOW - height:.1f}" '
+        f'width="{width * 0.9:.1f}" height="{height:.1f}"><title>{count:,} from '
+        f"{edges[i]:.4g} to {edges[i + 1]:.4g}</title></rect>"
+        for i, count in enumerate(counts.tolist())
+        if (height := room * count / counts.max())
+    )
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_axes(counts, edges)}{bars}</svg>'
+
+
+def _counted(summary: Summary) -> tuple[Any, Any]:
+    """How many numbers lie between which; of numbers as large as there are, halves."""
+    finite, factor = summary.finite, 1.0
+    if np.abs(finite).max() > np.finfo(np.float64).max / 4:
+        finite, factor = finite / 4, 4.0
+    try:
+        counts, edges = np.histogram(finite, BINS)
+    except ValueError:  # they lie too close to one another for so many
+        counts, edges = np.histogram(finite, 1)
+    with np.errstate(over="ignore"):
+        return counts, edges * factor
+
+
+def _axes(counts: Any, edges: Any) -> str:
+    bottom = HEIGHT - BELOW
+    line = f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{bottom}" y2="{bottom}"/>'
+    texts = (
+        (LEFT - 4, TOP + 4, "end", f"{counts.max():,}"),
+        (LEFT, HEIGHT - 3, "start", f"{edges[0]:.3g}"),
+        (WIDTH - RIGHT, HEIGHT - 3, "end", f"{edges[-1]:.3g}"),
+    )
+    return line + labels(texts)
