@@ -10,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 from tests.frontend.steps import BATCHES, FIRST, assert_same, train
+from tests.sharing import thorough
 
 import braces as br
 from braces.errors import BracesError
@@ -30,6 +31,7 @@ def averaged(**options: Any) -> tuple[br.Program, dict[br.Var, br.Var]]:
     return prog, averages
 
 
+@pytest.mark.parametrize("mode", ["compile", thorough("interpret")])
 def test_averages_are_those_of_optax(mode: str) -> None:
     for debias in (True, False):
         prog, averages = averaged(decay=0.75, debias=debias)

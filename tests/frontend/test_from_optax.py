@@ -322,6 +322,13 @@ def test_a_transformation_keeps_shapes() -> None:
     refused(ShapeError, "changes the shape", lambda: updating(grow, lambda p: jnp.zeros([2])))
 
 
+def test_a_transformation_keeps_the_same_things() -> None:
+    def more(updates: Any, state: Any, params: Any = None) -> Any:
+        return updates, {**state, "norm": optax.tree.norm(updates)}
+
+    refused(ProgramError, "keeps something else", lambda: updating(more, lambda p: {}))
+
+
 def test_a_schedule_that_is_jaxs_is_told_from_one_of_operators() -> None:
     said = refused(
         ProgramError, "schedule", lambda: opt.sgd(optax.cosine_decay_schedule(0.1, 5))

@@ -24,6 +24,7 @@ rng = np.random.default_rng(3)
 X = rng.normal(size=(12, 3))
 Y = (X @ np.array([2.0, -1.0, 0.5]) + rng.normal(size=12) > 0).astype("f8")
 START = {"b": np.array(0.25), "w": np.array([0.5, -1.0, 2.0])}
+STEPS = 4
 CURVE = {"w": np.array([-1.0, 2.0])}
 
 
@@ -138,8 +139,10 @@ PAIRS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 @pytest.mark.parametrize("name", ["lbfgs", *map(thorough, PAIRS.keys() - {"lbfgs"})])
 def test_steps_are_those_of_optax(name: str, mode: str) -> None:
     ours, theirs = PAIRS[name]
-    found = run(rosenbrock(ours()), mode, 5)
-    for after, wanted in zip(found, by_optax(theirs(), rosenbrock_of, CURVE, 5), strict=True):
+    found = run(rosenbrock(ours()), mode, STEPS)
+    for after, wanted in zip(
+        found, by_optax(theirs(), rosenbrock_of, CURVE, STEPS), strict=True
+    ):
         np.testing.assert_allclose(after["w"], wanted["w"], 1e-6)
 
 
@@ -168,6 +171,7 @@ def test_it_comes_to_the_minimum_of_scipy(mode: str) -> None:
     np.testing.assert_allclose(after["w"], 1.0, 1e-8)
 
 
+@pytest.mark.parametrize("mode", ["compile", thorough("interpret")])
 def test_a_loss_may_have_a_loop_of_unknown_trips(mode: str) -> None:
     """x^2 halved until it is below 1, and what that takes: the gradient goes through."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.frontend.steps import BATCHES, FIRST, assert_same, fit, train
+from tests.sharing import thorough
 
 import braces as br
 from braces.errors import ProgramError
@@ -28,6 +29,7 @@ def by_hand(bad: Sequence[bool], first: float, interval: int) -> list[tuple[floa
     return found
 
 
+@pytest.mark.parametrize("mode", ["interpret", thorough("compile")])
 def test_where_all_fits_the_steps_are_those_without(mode: str) -> None:
     scaled = train(fit(opt.dynamic_loss_scale(opt.adam(0.1), growth_interval=2)), mode)
     plain = train(fit(opt.adam(0.1)), mode)
@@ -36,6 +38,7 @@ def test_where_all_fits_the_steps_are_those_without(mode: str) -> None:
     assert steps == by_hand([False] * 7, 2.0**15, 2)
 
 
+@pytest.mark.parametrize("mode", ["compile", thorough("interpret")])
 def test_a_bad_step_moves_nothing_and_halves_the_scale(mode: str) -> None:
     hole = np.full((4, 3), np.nan), BATCHES[0][1]
     batches = [*BATCHES[:2], hole, hole, *BATCHES[2:5]]

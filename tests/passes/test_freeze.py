@@ -47,6 +47,7 @@ def test_what_is_frozen_does_not_move_and_goes_on_later(mode: str) -> None:
     assert now["adam/count"] == 2
 
 
+@pytest.mark.thorough
 def test_the_rest_moves_as_it_does_alone(mode: str) -> None:
     """Steps of the head are those of an optimizer that has only the head."""
     prog = model(opt.momentum(0.1))

@@ -138,4 +138,12 @@ def _like(tree: Tree, wanted: Tree) -> Tree:
             )
         return array.astype(other.dtype)
 
+    trees: Any = jax.tree  # its own types are not all known
+    before, after = trees.structure(wanted), trees.structure(tree)
+    if before != after:
+        raise ProgramError(
+            "A transformation keeps something else after a step than before.",
+            given=f"{before} becomes {after}",
+            fix="Its `init` gives all that it keeps, and its `update` the same tree.",
+        )
     return jax.tree.map(like, tree, wanted)
