@@ -114,3 +114,22 @@ def test_an_operator_costs_the_same_however_deep_it_is_nested(told: bool) -> Non
     level = (deep - shallow) / 5
     assert level < shallow / 4
     assert deepest - deep < 1.5 * 6 * level
+
+
+def test_data_stays_that_alone_tells_with_how_many_rows_something_is_drawn(mode: str) -> None:
+    with br.Program() as prog:
+        x, other = br.data("x", ["n", 2]), br.data("other", ["n", 3])
+        w = br.parameter("w", [4], init=1.0)
+        drawn = br.random.normal([x.shape[0], 4]) * w
+        near = drawn + br.sum(other, axis=1, keepdims=True)
+        br.optimizer.sgd(0.1).minimize(br.mean(drawn))
+    exe, scope = br.Executor(mode=mode), br.Scope()
+    exe.init(prog, scope)
+    step = br.prune(prog, ["w"])
+    assert step.feeds == ("x",)
+    before = scope.var("w").value
+    exe.run(step, scope, {"x": np.zeros([3, 2], "float32")})
+    assert not np.array_equal(scope.var("w").value, before)
+    small = br.Program.from_bytes(br.prune(prog, [drawn]).to_bytes())
+    assert exe.run(small, scope, {"x": np.zeros([5, 2], "float32")}, drawn.name).shape == (5, 4)
+    assert br.prune(prog, [near]).feeds == ("other",)

@@ -20,9 +20,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from braces.builder.program import Builder
+from braces.define.axes import shape_of
+from braces.dims import Dim
 from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import bound_inside, with_shown
-from braces.ir.records import Body, ProgramDef
+from braces.ir.records import DATA, Body, ProgramDef, VarInfo
+from braces.ir.walk import all_bodies, dimensions
 from braces.passes.draws import random_states
 from braces.passes.eliminate import eliminate as eliminate, eliminated
 from braces.passes.pipeline import Pass
@@ -36,7 +39,8 @@ def prune(program: P, targets: Any) -> P:
 
     Operators, variables, memories and sub-block operators that no target needs are gone, in
     nested blocks at any depth, and so are the updates and the startup operators of variables
-    that are not read any more. Three kinds of updates are kept:
+    that are not read any more. Data stays that is not read, and that alone tells a size with
+    which something is computed: a draw for each row, say. Three kinds of updates are kept:
 
     - that of a target which is persistable, as `"w"` in `prune(prog, [loss, "w"])`;
     - those of the states that this one goes on from: of whatever is persistable, not trainable,
@@ -94,7 +98,32 @@ def pruned(program: ProgramDef) -> ProgramDef:
     """What the results of a program need, with the updates that go with them."""
     kept = moved_with_targets(program, program.main.results)
     updates = {name: value for name, value in program.updates.items() if name in kept}
-    return eliminated(program.with_(updates=updates))
+    return _with_sizes(program, eliminated(program.with_(updates=updates)))
+
+
+def _with_sizes(whole: ProgramDef, small: ProgramDef) -> ProgramDef:
+    """A program with the data that it reads no value of, and whose sizes it computes with."""
+    infos = dict(small.main.vars)
+    missing = _used(small.main) - _told(infos.values())
+    for name, info in whole.main.vars.items():
+        told = _told([info]) & missing
+        if told and name not in infos:
+            infos[name] = info
+            missing -= told
+    return small.with_(main=small.main.with_(vars=infos)) if infos != small.main.vars else small
+
+
+def _used(main: Body) -> set[str]:
+    """The dimensions that operators compute with, inside too."""
+    ops = (op for body, _ in all_bodies(main) for op in body.ops)
+    return set[str]().union(*(dimensions(tuple(op.attrs.values())) for op in ops))
+
+
+def _told(infos: Iterable[VarInfo]) -> set[str]:
+    """The dimensions of which data tells the sizes."""
+    shapes = (shape_of(info.type) for info in infos if info.kind == DATA)
+    sizes = (size for shape in shapes for size in shape)
+    return {size.name for size in sizes if isinstance(size, Dim) and size.name}
 
 
 PRUNE = Pass(

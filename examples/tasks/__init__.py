@@ -1,0 +1,1 @@
+"""Seven tasks of one page each, as one would write them on the first day."""

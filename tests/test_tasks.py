@@ -1,0 +1,138 @@
+"""The seven tasks of one page each, small: what must hold of each, and what it is for."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import braces as br
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from examples.tasks import (
+    beam_search,
+    gradient_penalty,
+    images,
+    language_model,
+    own_operator,
+    transformer,
+    trees,
+)
+
+pytestmark = pytest.mark.unoptimized
+
+
+def begun(program: br.Program) -> tuple[br.Executor, br.Scope]:
+    scope, exe = br.Scope(), br.Executor()
+    exe.init(program, scope, seed=0)
+    return exe, scope
+
+
+def test_a_state_is_carried_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language_model, "UNITS", 8)
+    prog, bits = language_model.build(5)
+    test, (exe, scope) = prog.for_test(), begun(prog)
+    ids = np.random.default_rng(0).integers(0, 5, (16, 65)).astype("int32")
+    halves = [ids[:, :33], ids[:, 32:]]
+    step = br.prune(prog, [bits, "h", "c"])
+    carried = []
+    for half in halves:
+        carried.append(exe.run(test, scope, {"ids": half}, bits))
+        exe.run(step, scope, {"ids": half})
+    assert not np.allclose(scope.var("h").value, 0)
+    scope.update({name: np.zeros([16, 8], "float32") for name in "hc"})
+    assert carried[0] == exe.run(test, scope, {"ids": halves[0]}, bits)
+    assert carried[1] != exe.run(test, scope, {"ids": halves[1]}, bits)
+
+
+def test_batches_of_a_text_follow_each_other() -> None:
+    found = language_model.batches("ab" * 1000, "ab")
+    np.testing.assert_array_equal(found[0, :, -1], found[1, :, 0])
+
+
+def test_what_is_written_letter_by_letter_is_what_the_net_says_of_the_whole() -> None:
+    prog, loss, logits, written = transformer.build()
+    exe, scope = begun(prog)
+    losses = []
+    for step in range(30):
+        text = transformer.sums(64, step)
+        feed = {"seen": text[:, :-1], "wanted": text[:, 1:]}
+        losses.append(exe.run(prog, scope, feed, loss))
+    assert losses[-1] < 0.8 * losses[0]
+    asked = text[:9, : transformer.ASKED]
+    ids = exe.run(prog.for_test(), scope, {"asked": asked}, written)
+    seen = np.concatenate([asked, ids[:, :-1]], axis=1).astype("int32")
+    feed = {"seen": seen, "wanted": seen}
+    said = exe.run(prog.for_test(), scope, feed, logits)[:, transformer.ASKED - 1 :]
+    ended = np.cumsum(ids == transformer.LETTERS.index("."), axis=1) > 0
+    np.testing.assert_array_equal(said.argmax(-1)[~ended], ids[~ended])
+
+
+def test_the_file_of_a_search_gives_names(tmp_path: Path) -> None:
+    path = str(tmp_path / "names.model")
+    assert beam_search.train(path, steps=3) < 4
+    found = beam_search.search(path, "ab")
+    assert [len(names) for names in found.values()] == [5, 5]
+    assert all(
+        len({*names}) == 5 and name[0] == a for a, names in found.items() for name in names
+    )
+
+
+def test_a_killed_process_ends_with_the_numbers_it_would_have_had(tmp_path: Path) -> None:
+    whole, right = images.train(str(tmp_path / "whole"), epochs=1)
+    images.train(str(tmp_path / "killed"), epochs=1, killed_at=25)
+    again, same = images.train(str(tmp_path / "killed"), epochs=1)
+    assert (right, same) == (same, right)
+    assert right > 0.7
+    for name in whole.names():
+        np.testing.assert_array_equal(whole.var(name).value, again.var(name).value, name)
+
+
+def test_trees_have_values_and_a_net_learns_them() -> None:
+    made, value = trees.tree(np.random.default_rng(3), 3)
+    stack: list[int] = []
+    for one in made:
+        if one in (trees.MAX, trees.MIN):
+            one = (max if one == trees.MAX else min)(stack.pop(), stack.pop())
+        stack.append(one)
+    assert stack == [value]
+    prog, loss, _ = trees.build()
+    exe, scope = begun(prog)
+    losses = [exe.run(prog, scope, trees.batch(20, 0), loss) for _ in range(25)]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_the_penalty_has_a_gradient_of_second_order() -> None:
+    """The step down the whole gradient lowers the loss as far as its length says."""
+    prog, loss, _ = gradient_penalty.build(strength=3.0)
+    exe, scope = begun(prog)
+    x = np.random.default_rng(0).uniform(size=(40, 64)).astype("float32")
+    feed = {"x": x, "y": (np.arange(40) % 10).astype("int32")}
+    with prog:
+        pairs = br.append_backward(loss)
+    grads = exe.run(prog.for_test(), scope, feed, {p.name: g for p, g in pairs.items()})
+    square = sum(float(np.sum(np.square(grad, dtype="float64"))) for grad in grads.values())
+    step, losses = 1e-2, []
+    values = {name: scope.var(name).value for name in grads}
+    for sign in (1, -1):
+        scope.update({n: value + sign * step * grads[n] for n, value in values.items()})
+        losses.append(exe.run(prog.for_test(), scope, feed, loss))
+    np.testing.assert_allclose((losses[0] - losses[1]) / (2 * step), square, rtol=2e-2)
+
+
+def test_numbers_of_two_bits_have_the_gradient_of_those_that_were_rounded(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["n"])
+        out = own_operator.rounded(x)
+        (slope,) = br.gradients([br.sum(out * 3.0)], [x])
+    feed = {"x": np.array([-2.0, -0.9, -0.2, 0.4, 1.5], "float32")}
+    found, grad = br.Executor(mode=mode).run(prog, br.Scope(), feed, [out, slope])
+    np.testing.assert_allclose(found, [-1, -1, -1 / 3, 1 / 3, 1], rtol=1e-6)
+    np.testing.assert_array_equal(grad, [0, 3, 3, 3, 0])
+
+
+def test_a_net_of_two_bits_learns() -> None:
+    assert own_operator.train(epochs=4)[0] > 0.5
