@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import braces as br
 
+GIVEN: dict[str, br.Var] = {}
+"""What layers take in place of data, by name."""
+
+
+@contextmanager
+def feeding(given: Mapping[str, br.Var]) -> Iterator[None]:
+    """Layers that are built in this take what is given, in place of data."""
+    GIVEN.update(given)
+    try:
+        yield
+    finally:
+        GIVEN.clear()
+
+
+def data(name: str, sizes: list[Any], dtype: str = "float32") -> br.Var:
+    """Data, or what is given for it."""
+    return GIVEN[name] if GIVEN else br.data(name, sizes, dtype)
+
 
 def x(*sizes: int | str, dtype: str = "float32") -> br.Var:
     """Data with rows."""
-    return br.data("x", ["b", *sizes], dtype)
+    return data("x", ["b", *sizes], dtype)
 
 
 def ids(*sizes: int | str) -> br.Var:
     """Classes of rows."""
-    return br.data("ids", ["b", *sizes], "int32")
+    return data("ids", ["b", *sizes], "int32")
 
 
 def state(size: int) -> br.Var:
     """What a cell remembers of each row."""
-    return br.data("state", ["b", size])
+    return data("state", ["b", size])
 
 
 def weight() -> br.Var:
@@ -30,12 +49,12 @@ def weight() -> br.Var:
 
 def memory() -> br.Var:
     """What an encoder gave."""
-    return br.data("memory", ["b", 5, 4])
+    return data("memory", ["b", 5, 4])
 
 
 def picture_state() -> tuple[br.Var, br.Var]:
     """What a cell remembers of pictures."""
-    h, c = (br.data(name, ["b", 3, 5, 5]) for name in "hc")
+    h, c = (data(name, ["b", 3, 5, 5]) for name in "hc")
     return h, c
 
 

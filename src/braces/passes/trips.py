@@ -144,14 +144,26 @@ class Trips:
         found = self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
         return found if isinstance(found, Stretched) else None
 
+    @cached_property
+    def _in_rows(self) -> bool:
+        """Whether the loop is in a row-wise branch, whose rows stay an axis of their own."""
+        place: Place | None = self.place
+        while place is not None:
+            if place.owner is not None and isinstance(view_of(place.owner), PartitionView):
+                return True
+            place = place.outer
+        return False
+
     def _found(self, op: Op, total: str | None) -> ForTrips | None:
         varying = self.varying(op) - {total}
         if not varying:
             return None
         if isinstance(view_of(op), PartitionView):
+            if self._in_rows:
+                return None
             return stretched_rows(self.place, op, self.type_of, varying, self.length)
         found = stretched(op, self.type_of, varying, self.length, total is not None)
-        if found is not None or total is not None:
+        if found is not None or total is not None or self._in_rows:
             return found
         return stretched_first(op, self.type_of, varying, self.length)
 
