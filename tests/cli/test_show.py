@@ -442,3 +442,24 @@ def test_a_bad_file_is_an_error_with_a_pass_too(
     assert main(["show", "--after", "hoist", str(path)]) == 1
     assert "Error: " in capsys.readouterr().err.splitlines()[0]
     assert main(["show", "--after", "hoist", str(tmp_path / "nowhere")]) == 2
+
+
+# ---- pages -----------------------------------------------------------------------------------
+
+
+def test_a_page_has_the_values_of_the_file_and_with_feeds_gradients(
+    model_file: str, program_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    assert shown(capsys, model_file, "--html", str(page)) == ""
+    text = page.read_text(encoding="utf-8")
+    assert "<summary>Parameters (1)</summary>" in text
+    assert "all 1</span>" in text
+    assert "<summary>Gradients" not in text
+    for given in ([model_file], [program_file, "--fetch", "loop_0.final"]):
+        shown(capsys, *given, "--html", str(page), "--feed", "x=random:f32[2,3,4]")
+        assert "<summary>Gradients (1)</summary>" in page.read_text(encoding="utf-8")
+    before = page.read_bytes()
+    assert main(["show", model_file, "--html", str(page), "--program", "trian"]) == 1
+    assert main(["show", model_file, "--html", str(page), "--feed", "z=1"]) == 1
+    assert page.read_bytes() == before

@@ -19,7 +19,8 @@ from braces.builder.program import Builder
 from braces.cli.command import YES, Command
 from braces.cli.files import Content, read_file
 from braces.cli.passing import add_passes, check_passes, explained, explanation_lines, plain
-from braces.cli.programs import count_ops, shown_name
+from braces.cli.programs import count_ops, pick, shown_name
+from braces.cli.running import feeds_for, make_ready, stored
 from braces.cli.terminal import Style
 from braces.cli.tree import describe, program_lines, sizes
 from braces.errors import FileFormatError
@@ -29,6 +30,7 @@ from braces.notebook import OPEN_UP_TO
 from braces.passes.explain import Explanation
 from braces.passes.pipeline import Pass, noting, wanted
 from braces.program import Program
+from braces.storage.model import PREDICT
 
 _MOST_ROWS = 200
 _SHORT = 10
@@ -41,6 +43,24 @@ def _arguments(parser: ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="for programs to read")
     form.add_argument("--text", action="store_true", help="the programs in the text form")
+    form.add_argument(
+        "--html",
+        metavar="OUT",
+        help="write a page of a program, with histograms of the values in the file",
+    )
+    parser.add_argument(
+        "--program", metavar="NAME", help=f"for --html: which program of a model ({PREDICT})"
+    )
+    parser.add_argument(
+        "--feed",
+        action="append",
+        metavar="NAME=VALUE",
+        help="for --html: run once as `braces run` does, for histograms of gradients",
+    )
+    parser.add_argument(
+        "--fetch", action="append", metavar="NAME", help="for --html: what gradients are of"
+    )
+    parser.set_defaults(params=None, seed=None, without=None)
     parser.add_argument(
         "--unfold",
         action="store_true",
@@ -56,13 +76,27 @@ def _run(options: Namespace) -> int:
         return _explain(explained(content, options), options.json)
     if options.after is not None:
         content = _after(content, options.after)
-    if options.json:
+    if options.html:
+        _write_page(options, content)
+    elif options.json:
         print(json.dumps(_plain(options.file, content), indent=2))
     elif options.text or options.unfold or options.after is not None:
         print("\n".join(_texts(content, options.unfold)), end="")
     else:
         print("\n".join(_lines(options.file, content, Style(sys.stdout))))
     return YES
+
+
+def _write_page(options: Namespace, content: Content) -> None:
+    """A page of a program; with feeds, the gradients of the first thing that it gives."""
+    program = pick(content, options.program).program
+    if not options.feed:
+        program.to_html(options.html, scope=stored(options.file, content))
+        return
+    ready = make_ready(options.file, options)
+    loss = next(iter(ready.fetches.values()))
+    feed = feeds_for(ready, options)
+    program.to_html(options.html, scope=ready.scope, feed=feed, loss=loss)
 
 
 def _explain(found: Mapping[str, Explanation], as_json: bool) -> int:

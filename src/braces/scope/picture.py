@@ -9,7 +9,7 @@ from typing import Any
 
 from braces.notebook import END_OF_BOX, Piece, box, row
 from braces.scope.summary import Summary
-from braces.scope.values import bytes_of, in_units, is_list, total, type_text
+from braces.scope.values import bytes_of, is_list, total, value_text
 
 _MOST_PARTS = 12
 _LARGEST = 1 << 28
@@ -53,14 +53,23 @@ def _joined(branch: Branch) -> Branch:
     return Branch(dict(sorted(made.raws.items())), made.branches)
 
 
-def pieces(scopes: Iterable[tuple[str, int, Mapping[str, Any]]]) -> Iterator[Piece]:
+def lines(path: str, raws: Mapping[str, Any] | None) -> list[str]:
+    """A scope as text: its path, and what it holds by name; `None` once it is closed."""
+    if raws is None:
+        return [f"scope {path} (closed)"]
+    head = f"scope {path}: {total(list(raws.values()))}"
+    return [head, *(f"  {name}: {value_text(raw)}" for name, raw in raws.items())]
+
+
+def pieces(scopes: Iterable[tuple[str, Mapping[str, Any] | None, int]]) -> Iterator[Piece]:
     """Rows and boxes for `braces.notebook.whole`.
 
     Args:
-        scopes: Of each its path, how deep it lies, and what it holds by name; parents first.
+        scopes: Of each its path, what it holds by name, and how deep it lies; parents first.
     """
     depth, room = 0, _Room(_LARGEST)
-    for path, level, raws in scopes:
+    for path, held, level in scopes:
+        raws = held or {}
         for _ in range(depth - level + 1 if level else 0):
             yield END_OF_BOX
         title, depth = f"scope {path}: {total(list(raws.values()))}", level
@@ -92,10 +101,8 @@ class _Room:
 
 
 def _text(raw: Any, room: _Room) -> str:
-    if raw is None:
-        return "not set"
-    head = f"{type_text(raw)}  {in_units(bytes_of(raw))}"
-    if is_list(raw) or not room.takes(bytes_of(raw)):
+    head = value_text(raw)
+    if raw is None or is_list(raw) or not room.takes(bytes_of(raw)):
         return head
     try:
         summary = Summary.of(raw)

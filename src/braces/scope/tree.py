@@ -22,9 +22,9 @@ from typing import Any, NoReturn, final
 from braces.hints import Hinted
 from braces.notebook import row, whole
 from braces.scope.names import check_name, closed, duplicate, text_of, unknown
-from braces.scope.picture import pieces
+from braces.scope.picture import lines, pieces
 from braces.scope.states import Loaded, array_in, fitting
-from braces.scope.values import copied, stored, total
+from braces.scope.values import copied, stored
 from braces.scope.variable import OwnershipError, Variable
 
 # How the life of a variable ended, and what to do about it.
@@ -41,8 +41,7 @@ class Scope(Hinted):
     As a mapping it has a copy of each value by name: `scope["w"]`, `in`, `len`, iteration,
     `keys`, `values`, `items` and `get` see what a look-up finds, so that of ancestors too.
     `scope["w"] = array` sets as `update` does, `del` erases here. To change a part, put the
-    value back: `w = scope["w"]`, `w[0] = 1.0`, `scope["w"] = w`. Unlike other mappings, a scope
-    is true though it be empty, and equal only to itself.
+    value back, as `scope["w"] *= 2.0` does. A scope is true though it be empty.
 
     Threads may share a scope: look-ups, inserts and runs. Runs that update anything take turns,
     in all scopes of one tree; where they shall not, give each thread a tree of its own.
@@ -66,9 +65,6 @@ class Scope(Hinted):
           scope root/1: 1 variable, 8 B
             h: i64[]  8 B
         True
-        >>> scope = Scope()
-        >>> scope["w"] = [1.0, 2.0]
-        >>> scope["w"] *= 2.0
     """
 
     def __init__(self) -> None:
@@ -213,8 +209,7 @@ class Scope(Hinted):
         left out. `br.save_parameters` writes the same to a file.
 
         Args:
-            prefix: Only the names that begin so, without it; `"encoder/"` for a part of a
-                program.
+            prefix: Only the names that begin so, without it: `"encoder/"`.
 
         Raises:
             DTypeError: A variable holds a list, not an array.
@@ -229,14 +224,10 @@ class Scope(Hinted):
         """Set the values of this very scope: all of them, or where one does not fit, none.
 
         Args:
-            values: Arrays by name, of NumPy, JAX, PyTorch or what else `Variable.set` takes.
-                Their shapes and dtypes must be those of the values here.
-            strict: Whether just the variables that have a value here must be given. Otherwise
-                those that are on both sides are set, and the others left alone.
+            values: What `Variable.set` takes, by name; shapes and dtypes must be those here.
+            strict: Whether just the variables that have a value here must be given; else those
+                that are on both sides are set, and which are not is returned.
             prefix: What the names begin with here, as in `state_dict`.
-
-        Returns:
-            The names that were set, those that were not given, and those that are not here.
 
         Raises:
             UnknownNameError: One is missing or too much, and `strict`.
@@ -379,26 +370,18 @@ class Scope(Hinted):
         held = [child() for child in self._children.copy().values()]
         return [child for child in held if child is not None and not child.closed]
 
-    def _lines(self) -> list[str]:
-        variables = self._variables
-        if variables is None:
-            return [f"scope {self._path} (closed)"]
-        held = sorted(variables.copy().items())
-        head = f"scope {self._path}: {total([variable._raw for _, variable in held])}"
-        return [head, *(f"  {name}: {variable._text()}" for name, variable in held)]
-
     def __str__(self) -> str:
         return "\n".join(
-            "  " * level + line for scope, level in self._all() for line in scope._lines()
+            "  " * level + line for one, level in self._all() for line in lines(*one._shown())
         )
 
     def __repr__(self) -> str:
-        return f"<S{self._lines()[0][1:]}>"
+        return f"<S{lines(*self._shown())[0][1:]}>"
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
         if self.closed:
             return whole([row(str(self))], "")
-        found = ((one._path, level, one._raws()) for one, level in self._all())
+        found = ((*one._shown(), level) for one, level in self._all())
         return whole(pieces(found), "… and more; print(scope) shows all.")
 
     def _all(self) -> Iterator[tuple[Scope, int]]:
@@ -409,7 +392,9 @@ class Scope(Hinted):
             yield scope, level
             waiting += [(child, level + 1) for child in reversed(scope._living())]
 
-    def _raws(self) -> dict[str, Any]:
-        """What this very scope holds, by name in their order; nothing where it is closed."""
-        held = (self._variables or {}).copy()
-        return {name: variable._raw for name, variable in sorted(held.items())}
+    def _shown(self) -> tuple[str, dict[str, Any] | None]:
+        """The path, and what is held here by name, in their order; `None` once closed."""
+        held = self._variables
+        if held is None:
+            return self._path, None
+        return self._path, {name: one._raw for name, one in sorted(held.copy().items())}

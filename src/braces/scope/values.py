@@ -47,6 +47,11 @@ def type_text(raw: Any) -> str:
     return f"{dtype}[{','.join(map(str, raw.shape))}]"
 
 
+def value_text(raw: Any) -> str:
+    """The type and the size of a value in short."""
+    return "not set" if raw is None else f"{type_text(raw)}  {in_units(bytes_of(raw))}"
+
+
 def in_units(size_bytes: float) -> str:
     """A number of bytes as text."""
     for unit in ("B", "KiB", "MiB", "GiB"):

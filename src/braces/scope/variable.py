@@ -11,11 +11,11 @@ from braces.scope.dlpack import lend
 from braces.scope.values import (
     bytes_of,
     copied,
-    in_units,
     is_list,
     stored,
     taken_over,
     type_text,
+    value_text,
 )
 
 
@@ -193,7 +193,7 @@ class Variable:
         raw = self._raw
         if self._ended is not None:
             return f"gone, {self._ended[0]}"
-        return "not set" if raw is None else f"{type_text(raw)}  {in_units(bytes_of(raw))}"
+        return value_text(raw)
 
     def __repr__(self) -> str:
         return f"<Variable `{self._name}` of scope {self._path}: {self._text()}>"
