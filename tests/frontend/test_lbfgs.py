@@ -226,6 +226,25 @@ def test_it_may_stand_in_a_plain_block(mode: str) -> None:
     np.testing.assert_allclose(ends[0], ends[1], 1e-9)
 
 
+@pytest.mark.parametrize("mode", ["interpret"])
+def test_it_may_move_a_group(mode: str) -> None:
+    """What others move is fixed while it searches."""
+
+    def program(made: Any) -> br.Program:
+        with br.Program() as prog:
+            w = br.parameter("w", [2], init=CURVE["w"], dtype="float64")
+            v = br.parameter("v", [2], init=1.0, dtype="float64")
+            made.minimize(br.sum(br.exp(w) - w) + br.sum(br.square(v)))
+        return prog
+
+    groups = {"w": opt.lbfgs(), "v": opt.sgd(0.25)}
+    found = run(program(opt.partition(groups, lambda p: p.name)), mode, 2)
+    alone = run(program(opt.partition({**groups, "v": None}, lambda p: p.name)), mode, 2)
+    for after, want, v in zip(found, alone, (0.5, 0.25), strict=True):
+        np.testing.assert_allclose(after["w"], want["w"], 1e-12)
+        np.testing.assert_allclose(after["v"], v)
+
+
 # ---- what is refused -------------------------------------------------------------------------
 
 

@@ -126,8 +126,14 @@ def _limited(made: Any, names: Sequence[str]) -> Any:
         return tx.init(some(params))
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
+        def value_fn(mine: Any) -> Any:
+            return extra["value_fn"]({**params, **mine})
+
+        told = dict(extra)
+        if "value_fn" in extra:
+            told |= {"grad": some(extra["grad"]), "value_fn": value_fn}
         moved: Any
-        moved, after = tx.update(some(updates), state, some(params), **extra)
+        moved, after = tx.update(some(updates), state, some(params), **told)
         return {**updates, **moved}, after
 
     return optax.GradientTransformationExtraArgs(init, update)
