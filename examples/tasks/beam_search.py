@@ -15,19 +15,17 @@ import numpy as np
 import braces as br
 
 LETTERS = "\n_abcdefghijklmnopqrstuvwxyz0123456789"
-LONGEST, UNITS = 12, 96
+LENGTH, UNITS = 12, 96
 
 
 def names() -> list[str]:
     """Those of the standard library."""
-    return sorted(n for n in sys.stdlib_module_names if 1 < len(n) < LONGEST and n.islower())
+    return sorted(n for n in sys.stdlib_module_names if 1 < len(n) < LENGTH and n.islower())
 
 
 def encoded(words: list[str]) -> np.ndarray:
-    """i32[words, LONGEST]: each word, and ends."""
-    return np.array(
-        [[LETTERS.index(c) for c in w.ljust(LONGEST, "\n")] for w in words], "int32"
-    )
+    """i32[words, letters]: each word, and ends."""
+    return np.array([[LETTERS.find(c) for c in w.ljust(LENGTH, "\n")] for w in words], "int32")
 
 
 @br.shared
@@ -40,31 +38,22 @@ def step(ids: br.Var, h: br.Var) -> tuple[br.Var, br.Var]:
 def build() -> tuple[br.Program, br.Var, br.decoding.Decoded]:
     """The program, its loss, and the best five names for each first letter."""
     with br.Program() as prog:
-        words = br.data("words", ["n", LONGEST], dtype="int32")
-        rnn = br.create_rnn()
-        with rnn.stepnet() as net:
-            h = net.add_memory(init=br.zeros([words.shape[0], UNITS]))
-            logits, h_next = step(net.add_input(words[:, :-1], axis=1), h)
-            h.update(h_next)
-            net.add_output(logits)
-        loss = br.softmax_cross_entropy(
-            br.swapaxes(rnn(), 0, 1), words[:, 1:], reduction="mean"
-        )
+        words = br.data("words", [LENGTH, "n"], dtype="int32")
+        nothing = br.zeros([words.shape[1], UNITS])
+        _, logits = br.scan(lambda h, ids: step(ids, h)[::-1], nothing, words[:-1])
+        loss = br.softmax_cross_entropy(logits, words[1:], reduction="mean")
         first = br.data("first", ["m"], dtype="int32")
         nothing = br.zeros([first.shape[0], UNITS])
-        found = br.decoding.beam_search(
-            step, nothing, 5, start=first, end=0, max_length=LONGEST
-        )
+        found = br.decoding.beam_search(step, nothing, 5, start=first, end=0, max_length=LENGTH)
         br.optimizer.adam(1e-2).minimize(loss)
     return prog, loss, found
 
 
 def train(path: str, steps: int) -> float:
     """Learn, and save what searches; the last loss."""
-    prog, loss, found = build()
-    scope, exe = br.Scope(), br.Executor()
+    (prog, loss, found), scope, exe = build(), br.Scope(), br.Executor()
     exe.init(prog, scope, seed=0)
-    losses = [exe.run(prog, scope, {"words": encoded(names())}, loss) for _ in range(steps)]
+    losses = [exe.run(prog, scope, {"words": encoded(names()).T}, loss) for _ in range(steps)]
     br.save_model(path, prog, scope, feeds=["first"], fetches=[found.ids])
     return float(losses[-1])
 

@@ -13,14 +13,14 @@ import numpy as np
 import braces as br
 
 LETTERS = "0123456789+=."
-ASKED, WRITTEN, WIDTH = 6, 4, 64
+END, ASKED, LENGTH, WIDTH = 12, 6, 10, 64
 
 
 def sums(count: int, seed: int) -> np.ndarray:
-    """Texts like `47+85=231.`: i32[count, ASKED + WRITTEN]."""
+    """Texts like `47+85=231.`: i32[count, LENGTH]."""
     pairs = np.random.default_rng(seed).integers(0, 100, (count, 2))
     texts = [f"{a:02}+{b:02}={f'{a + b:03}'[::-1]}." for a, b in pairs]
-    return np.array([[LETTERS.index(one) for one in text] for text in texts], "int32")
+    return np.array([[LETTERS.find(one) for one in text] for text in texts], "int32")
 
 
 @br.shared
@@ -35,11 +35,6 @@ def net(ids: br.Var, caches: list[br.AttentionCache]) -> tuple[br.Var, list[br.A
     return br.fc(br.layer_norm(x), len(LETTERS)), after
 
 
-def empty(rows: br.Size) -> list[br.AttentionCache]:
-    """The caches of two layers."""
-    return [br.attention_cache(rows, ASKED + WRITTEN, 4, WIDTH // 4) for _ in range(2)]
-
-
 def next_digit(ids: br.Var, caches: list[br.AttentionCache]) -> tuple[br.Var, list]:
     """A step of writing: logits of what follows one letter."""
     logits, caches = net(ids[:, None], caches)
@@ -49,36 +44,26 @@ def next_digit(ids: br.Var, caches: list[br.AttentionCache]) -> tuple[br.Var, li
 def build() -> tuple[br.Program, br.Var, br.Var, br.Var]:
     """The program, its loss and logits of whole texts, and what it writes when it is asked."""
     with br.Program() as prog:
-        seen, wanted = (
-            br.data(name, ["n", "length"], dtype="int32") for name in ("seen", "wanted")
-        )
-        logits, _ = net(seen, empty(seen.shape[0]))
-        losses = br.softmax_cross_entropy(logits, wanted)
-        loss = br.mean(losses[:, ASKED - 1 :])
-        asked = br.data("asked", ["m", ASKED], dtype="int32")
-        _, caches = net(asked[:, :-1], empty(asked.shape[0]))
+        text = br.data("text", ["n", "length"], dtype="int32")
+        empty = [br.attention_cache(text.shape[0], LENGTH, 4, WIDTH // 4) for _ in range(2)]
+        logits, _ = net(text, empty)
+        loss = br.mean(br.softmax_cross_entropy(logits[:, ASKED - 1 : -1], text[:, ASKED:]))
+        _, read = net(text[:, : ASKED - 1], empty)
         written = br.decoding.greedy(
-            next_digit,
-            caches,
-            start=asked[:, -1],
-            end=LETTERS.index("."),
-            max_length=WRITTEN,
+            next_digit, read, start=text[:, ASKED - 1], end=END, max_length=LENGTH - ASKED
         )
-        br.optimizer.adam(2e-3).minimize(loss)
+        br.optimizer.adam(1e-3).minimize(loss)
     return prog, loss, logits, written.ids
 
 
 def train(steps: int) -> tuple[float, float]:
     """The last loss, and the share of sums that are right, of pairs that were not shown."""
-    prog, loss, _, written = build()
-    scope, exe = br.Scope(), br.Executor()
+    (prog, loss, _, written), scope, exe = build(), br.Scope(), br.Executor()
     exe.init(prog, scope, seed=0)
-    for step in range(steps):
-        text = sums(128, step)
-        found = exe.run(prog, scope, {"seen": text[:, :-1], "wanted": text[:, 1:]}, loss)
+    losses = [exe.run(prog, scope, {"text": sums(128, step)}, loss) for step in range(steps)]
     test = sums(500, steps)
-    ids = exe.run(prog.for_test(), scope, {"asked": test[:, :ASKED]}, written)
-    return float(found), float(np.mean((ids == test[:, ASKED:]).all(axis=1)))
+    ids = exe.run(prog.for_test(), scope, {"text": test[:, :ASKED]}, written)
+    return float(losses[-1]), float(np.mean((ids == test[:, ASKED:]).all(axis=1)))
 
 
 if __name__ == "__main__":
