@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 from tests.calling import calls_of
+from tests.sharing import shared
 
 import braces as br
 from braces.errors import BracesError, ProgramError, ShapeError
@@ -116,7 +117,7 @@ TRANSFORMATIONS: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TRANSFORMATIONS)
+@pytest.mark.parametrize("name", shared(TRANSFORMATIONS, 3))
 def test_steps_are_those_of_optax(name: str, mode: str) -> None:
     made = TRANSFORMATIONS[name]
     prog, _ = fit(opt.from_optax(made()))

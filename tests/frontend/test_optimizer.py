@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from tests.sharing import shared
 
 import braces as br
 from braces.frontend import optimizer as opt
@@ -175,7 +176,7 @@ PAIRS: dict[str, Callable[[], tuple[Optimizer, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", shared(PAIRS, 3))
 def test_steps_are_those_of_optax(name: str, mode: str) -> None:
     made, wanted = PAIRS[name]()
     assert_same(made, wanted, mode)

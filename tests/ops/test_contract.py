@@ -35,6 +35,7 @@ from cases import (
 )
 from differentiated import STEP, Differentiated, floats, together
 from references import is_float
+from tests.sharing import shared
 
 from braces.builder.var import Var
 from braces.define.decorator import OPS, OpDef
@@ -168,20 +169,33 @@ def results_in_both(op: str, zero: bool) -> dict[Case, dict[str, dict[str, Any]]
 
 @by_case
 def test_both_modes_compute_what_the_reference_does(case: Case) -> None:
+    assert_values(case, zero=False)
+
+
+EMPTY = {case.op: case for case in cases() if len(sizes_to_try(case)) > 1}
+
+
+@pytest.mark.parametrize("op", shared(sorted(EMPTY), 3))
+def test_both_modes_compute_of_nothing_what_the_reference_does(op: str) -> None:
+    for case in (case for case in cases() if case.op == op and len(sizes_to_try(case)) > 1):
+        assert_values(case, zero=True)
+
+
+def assert_values(case: Case, zero: bool) -> None:
+    """Both modes compute what the reference does."""
     built = next(built for built in examples(case.op) if built.case == case)
-    for zero in (False, True)[: len(sizes_to_try(case))]:
-        sizes, results = case.sizes(zero), results_in_both(case.op, zero)[case]
-        for name, var in built.fetch.items():
-            compiled, interpreted = (results[mode][name] for mode in MODES)
-            assert_type(compiled, var, sizes)
-            assert_type(interpreted, var, sizes)
-            assert_close(interpreted, compiled, case.reference.tolerance, f"modes: {name}")
-        if not case.definition.random:
-            expected = case.expected(case.values(sizes), sizes)
-            for slot, wanted in expected.items():
-                for i, want in enumerate(wanted):
-                    got = results["compile"][f"{slot}.{i}"]
-                    assert_close(got, want, case.reference.tolerance, f"{slot} at {sizes}")
+    sizes, results = case.sizes(zero), results_in_both(case.op, zero)[case]
+    for name, var in built.fetch.items():
+        compiled, interpreted = (results[mode][name] for mode in MODES)
+        assert_type(compiled, var, sizes)
+        assert_type(interpreted, var, sizes)
+        assert_close(interpreted, compiled, case.reference.tolerance, f"modes: {name}")
+    if not case.definition.random:
+        expected = case.expected(case.values(sizes), sizes)
+        for slot, wanted in expected.items():
+            for i, want in enumerate(wanted):
+                got = results["compile"][f"{slot}.{i}"]
+                assert_close(got, want, case.reference.tolerance, f"{slot} at {sizes}")
 
 
 @by_case
@@ -270,15 +284,16 @@ def test_gradients(case: Case) -> None:
             assert_slope(second, slope / (2 * STEP), "second order")
 
 
+OF_NOTHING = {c.op: c for c in differentiable_cases() if c.symbols and c.reference.empty}
+
+
 @pytest.mark.unoptimized
-@pytest.mark.parametrize(
-    "case", [c for c in differentiable_cases() if c.symbols and c.reference.empty], ids=str
-)
-def test_gradients_of_nothing(case: Case) -> None:
-    group = together(case.op, zero=True)
-    found, results = group.found[case], group.results[case]
-    for name, var in found.built.fetch.items():
-        assert_type(results[name], var, found.sizes)
+@pytest.mark.parametrize("op", shared(sorted(OF_NOTHING), 3))
+def test_gradients_of_nothing(op: str) -> None:
+    group = together(op, zero=True)
+    for case, found in group.found.items():
+        for name, var in found.built.fetch.items():
+            assert_type(group.results[case][name], var, found.sizes)
 
 
 @pytest.mark.parametrize("case", STILL, ids=str)
