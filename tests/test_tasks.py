@@ -83,8 +83,8 @@ def test_the_file_of_a_search_gives_names(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_names_are_learned(tmp_path: Path) -> None:
     path = str(tmp_path / "names.model")
-    assert beam_search.train(path, steps=60) < 1.5
-    assert {*beam_search.search(path, "r")["r"]} & {*beam_search.names()}
+    assert beam_search.train(path, steps=150) < 0.6
+    assert len({*beam_search.search(path, "r")["r"]} & {*beam_search.names()}) >= 3
 
 
 def test_a_killed_process_ends_with_the_numbers_it_would_have_had(tmp_path: Path) -> None:
