@@ -38,7 +38,13 @@ def test_the_code_of_the_page_of_gradients_runs_and_prints_what_it_says(
 ) -> None:
     page = "docs/gradients.md"
     exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})
-    assert capsys.readouterr().out == "[2. 2. 2.]\nlayer\n"
+    shown = capsys.readouterr().out.splitlines()
+    said = [
+        "f32[batch,2,3,2] f32[batch,2,3] f32[batch,3,3]",
+        "[[4.  2.  1. ]",
+        " [2.  1.  0.5]]",
+    ]
+    assert shown == [*said, "[2. 2. 2.]", "layer"]
 
 
 LINKED = (

@@ -78,6 +78,7 @@ from braces.frontend.functions import (
     transpose as transpose,
 )
 from braces.frontend.grids import *  # noqa: F403 - grids, and lines between points
+from braces.frontend.jacobians import hessian as hessian, jacobian as jacobian, vmap as vmap
 from braces.frontend.layers import *  # noqa: F403 - each layer is a function of br
 from braces.frontend.lists import *  # noqa: F403 - lists of arrays
 from braces.frontend.losses import *  # noqa: F403 - losses of predictions beside targets

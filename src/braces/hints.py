@@ -149,7 +149,6 @@ hardshrink br.hard_shrink(x)
 hardsigmoid br.hard_sigmoid(x)
 hardswish br.hard_swish(x)
 hardtanh br.hard_tanh(x)
-hessian br.gradients of br.gradients
 histc br.histogram(x, bins, range)
 hstack br.concat(xs, axis=1)
 if_else br.create_if_else(predicate)
@@ -168,7 +167,6 @@ interpolate br.resize(x, shape, mode="linear")
 intersect1d br.unique(x), and br.isin(x, y)
 invert ~x
 isdtype br.dtypes.is_float(x.dtype), or br.dtypes.is_integer
-jacobian br.gradients of each number, or br.jvp
 jit br.Executor(): it compiles
 kl_div br.kl_divergence(log_prediction, target)
 kthvalue br.sort(x, axis)
@@ -306,7 +304,6 @@ var_scope br.Scope()
 vectorize a leading axis: operators broadcast
 view br.reshape(x, shape)
 vjp br.gradients(targets, inputs)
-vmap a leading axis: operators broadcast
 vstack br.concat(xs, axis=0)
 warmup_cosine_schedule br.optimizer.warmup_cosine_decay_schedule
 while br.create_while(), or br.while_loop

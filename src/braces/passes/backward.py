@@ -279,13 +279,24 @@ def pulled(
             fix="Give one target gradient for each target, or none at all.",
         )
     with derived_beside(targets, inputs) as (host, ends, starts):
-        found: dict[str, Var] = {}
-        for target, grad in zip(ends, given, strict=True):
-            collect(found, target.name, _seed(target, grad))
-        wanted, lists = {var.name for var in starts}, Lists()
-        for table, inside in _tables_around(host, found, wanted):
-            found = Backprop(ends[0].program, table, found, inside, lists).run()
-        return [found.get(var.name) for var in starts]
+        seeds = [_seed(target, grad) for target, grad in zip(ends, given, strict=True)]
+        return pulled_from(host, ends, starts, seeds)
+
+
+def pulled_from(
+    host: SymbolTable, ends: Sequence[Var], starts: Sequence[Var], seeds: Sequence[Var]
+) -> list[Var | None]:
+    """The gradients of what a block sees, built in the block that is written.
+
+    That is the block itself, or one inside of it.
+    """
+    found: dict[str, Var] = {}
+    for target, seed in zip(ends, seeds, strict=True):
+        collect(found, target.name, seed)
+    wanted, lists = {var.name for var in starts}, Lists()
+    for table, inside in _tables_around(host, found, wanted):
+        found = Backprop(ends[0].program, table, found, inside, lists).run()
+    return [found.get(var.name) for var in starts]
 
 
 def _tables_around(

@@ -249,10 +249,20 @@ def pushed(
         moves: dict[str, Var] = {}
         for var, tangent in zip(starts, given, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
-        sources = ancestors(host.ops, [tangent.name for tangent in moves.values()])
-        for table, needed in _tables_around(host, {target.name for target in ends}):
-            moves = PushForward(ends[0].program, table, moves, sources).run(needed)
-        return [moves.get(target.name) for target in ends]
+        return pushed_from(host, ends, moves)
+
+
+def pushed_from(
+    host: SymbolTable, ends: Sequence[Var], moves: dict[str, Var]
+) -> list[Var | None]:
+    """The tangents of what a block sees, built in the block that is written.
+
+    That is the block itself, or one inside of it.
+    """
+    sources = ancestors(host.ops, [tangent.name for tangent in moves.values()])
+    for table, needed in _tables_around(host, {target.name for target in ends}):
+        moves = PushForward(ends[0].program, table, moves, sources).run(needed)
+    return [moves.get(target.name) for target in ends]
 
 
 def _tables_around(host: SymbolTable, wanted: set[str]) -> list[tuple[SymbolTable, set[str]]]:
