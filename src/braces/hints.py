@@ -317,6 +317,7 @@ HINTS = {name: hint for name, _, hint in (x.partition(" ") for x in _HINTS.split
 METHODS = {
     "at": "br.scatter_nd(x, updates, [i]) to set x[i], br.scatter_add(x, i, updates) to add, "
     "br.dynamic_update_slice(x, update, starts) for a part",
+    "bool": "x.astype('bool')",
     "fc": "br.fc(x, size)",
     "contiguous": "the variable itself: layout is XLA's affair",
     "cpu": "br.Executor(device='cpu'): a run chooses, not a variable",
@@ -324,8 +325,13 @@ METHODS = {
     "data": "exe.run(prog, scope, fetch=x) for its value",
     "detach": "br.stop_gradient(x)",
     "device": "br.Executor(device=...): a run chooses, not a variable",
+    "double": "x.astype('float64')",
+    "float": "x.astype('float32')",
     "grad": "br.gradients(loss, x)",
+    "half": "x.astype('float16')",
+    "int": "x.astype('int32')",
     "item": "exe.run(prog, scope, fetch=x) for its value",
+    "long": "x.astype('int64')",
     "numpy": "exe.run(prog, scope, fetch=x) for its value",
     "requires_grad": "br.gradients(loss, x), or br.stop_gradient(x) where none shall flow",
     "size": "x.shape, or br.size(x.shape[0]) for a number in the program",

@@ -174,3 +174,40 @@ def test_only_functions_are_shared() -> None:
         br.shared(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(br.ProgramError, match="slashes"):
         br.shared(br.fc, name="a/b")
+
+
+def test_what_was_built_on_a_cut_input_takes_other_sizes(mode: str) -> None:
+    @br.shared
+    def placed(ids: br.Var, other: br.Var) -> br.Var:
+        places = br.cast(br.arange(ids.shape[1]), "float32")
+        return br.sum(br.concat([ids * places, other], axis=1), axis=1)
+
+    with br.Program() as prog:
+        x, y = br.data("x", ["n", "t"]), br.data("y", ["n", "m"])
+        first = placed(x[:, :-1], x[:, 1:])
+        others = [placed(y, y), placed(x[:, :5], x[:, -5:]), placed(x[:, :-1], x[:, 1:])]
+    feed = {
+        "x": np.arange(14, dtype="float32").reshape(2, 7),
+        "y": np.arange(6, dtype="float32").reshape(2, 3),
+    }
+    found = br.Executor(mode=mode).run(prog, br.Scope(), feed, [first, *others])
+    x_, y_ = feed["x"], feed["y"]
+    cut = [(x_[:, :-1], x_[:, 1:]), (y_, y_), (x_[:, :5], x_[:, -5:]), (x_[:, :-1], x_[:, 1:])]
+    for got, (ids, other) in zip(found, cut, strict=True):
+        want = (ids * np.arange(ids.shape[1])).sum(axis=1) + other.sum(axis=1)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_inputs_that_were_cut_from_one_must_still_have_one_size() -> None:
+    @br.shared
+    def both(left: br.Var, right: br.Var) -> br.Var:
+        return left[:, 0] + right[:, 0]
+
+    with br.Program():
+        x, y, z = (
+            br.data(name, ["n", size]) for name, size in [("x", "t"), ("y", 4), ("z", 7)]
+        )
+        both(x, x[:, :-1])
+        assert both(y, z[:, :3]).shape == y.shape[:1]
+        with pytest.raises(br.ShapeError, match="disagree on the size `t`"):
+            both(y, z)

@@ -32,6 +32,7 @@ from braces.dims.size import (
     substitute,
     sum_of,
 )
+from braces.dims.solving import solved
 from braces.dims.text import LARGEST_NUMBER, LONGEST_TEXT
 from braces.dims.unifier import Unifier
 
@@ -50,6 +51,7 @@ __all__ = [
     "never_negative",
     "parse_size",
     "product",
+    "solved",
     "substitute",
     "sum_of",
 ]

@@ -25,7 +25,7 @@ from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, check_visible, named_var, var_of
 from braces.define.decorator import OPS
-from braces.dims import Dim, Size, substitute
+from braces.dims import Dim, Size, solved, substitute
 from braces.dtypes import ListType, Type
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.construct import dtype_beside
@@ -147,8 +147,17 @@ class Recall:
                 fix=f"Convert it: br.cast(..., {str(before.dtype)!r}).",
             )
         for left, right in zip(before.shape, after.shape, strict=False):
-            if isinstance(left, Dim) and left.name is not None and before.rank == after.rank:
-                self._bind_size(left.name, right, now)
+            if isinstance(left, Dim) and before.rank == after.rank:
+                self._learn_size(left, right, now)
+
+    def _learn_size(self, before: Dim, after: Size, var: Var) -> None:
+        """Learn a dimension from a size of it, as from `t - 1` where an input was cut."""
+        if before.name is not None:
+            self._bind_size(before.name, after, var)
+        elif before != after:
+            found = solved(before, after)
+            if found is not None:
+                self._bind_size(*found, var)
 
     def _bind_size(self, size: str, now: Size, var: Var) -> None:
         known = self._sizes.setdefault(size, now)
