@@ -82,6 +82,7 @@ MIXING = {
     "scatter_nd(x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2] "
     "reduction=mul) by b",
     "scatter_nd_add(x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]) by b",
+    "searchsorted(sequence=f64[b] values=f64[] side=right) by b",
     "std(x=f32[b,4,t] axis=(0,-1)) by b",
     "tile(x=f64[b] reps=(2,2)) by b",
     "tril(x=f64[b,t] k=-1) by b",

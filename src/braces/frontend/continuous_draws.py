@@ -70,7 +70,7 @@ def uniform(
         f32[batch,2]
     """
     if _fixed(low, high):
-        attrs = {"shape": sizes_of(shape or ()), "low": low, "high": high}
+        attrs = {"shape": sizes_of(() if shape is None else shape), "low": low, "high": high}
         return draw("random_uniform", name=name, dtype=dtype or "float32", **attrs)
     return _moved(
         "uniform", name, shape, dtype, lambda u: u, lambda g: (g["low"], g["high"] - g["low"]),
@@ -136,7 +136,12 @@ def _normal(
     **cut: Any,
 ) -> Var:
     if _fixed(mean, stddev):
-        attrs = {"shape": sizes_of(shape or ()), "mean": mean, "stddev": stddev, **cut}
+        attrs = {
+            "shape": sizes_of(() if shape is None else shape),
+            "mean": mean,
+            "stddev": stddev,
+            **cut,
+        }
         return draw(op, name=name, dtype=dtype or "float32", **attrs)
 
     def built() -> Var:

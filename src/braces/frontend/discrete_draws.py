@@ -49,7 +49,7 @@ def bernoulli(shape: Sizes = None, probability: Operand = 0.5, *, name: str = ""
         ProgramError: `probability` is a number that is not between 0 and 1.
     """
     if not isinstance(probability, Var) and not np.ndim(probability):
-        attrs = {"shape": sizes_of(shape or ()), "probability": probability}
+        attrs = {"shape": sizes_of(() if shape is None else shape), "probability": probability}
         return draw("random_bernoulli", name=name, **attrs)
 
     def built() -> Var:
@@ -70,7 +70,9 @@ def rademacher(shape: Sizes = (), *, dtype: object = "float32", name: str = "") 
     """
 
     def built() -> Var:
-        signs = ops.cast(draw("random_bernoulli", shape=sizes_of(shape or ())), dtype)
+        signs = ops.cast(
+            draw("random_bernoulli", shape=sizes_of(() if shape is None else shape)), dtype
+        )
         return signs * 2 - 1
 
     return composed(name or "rademacher", built)
