@@ -166,7 +166,7 @@ def test_it_comes_to_the_minimum_of_scipy(mode: str) -> None:
         return (1 - v[0]) ** 2 + 100 * (v[1] - v[0] ** 2) ** 2
 
     best = minimize(valley, CURVE["w"], method="L-BFGS-B", options={"ftol": 1e-15})
-    after = run(rosenbrock(opt.lbfgs()), mode, 45)[-1]
+    after = run(rosenbrock(opt.lbfgs()), mode, 50)[-1]
     np.testing.assert_allclose(after["w"], best.x, 1e-4)
     np.testing.assert_allclose(after["w"], 1.0, 1e-8)
 

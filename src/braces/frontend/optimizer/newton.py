@@ -57,7 +57,7 @@ def lbfgs(
         ...     pairs = br.optimizer.lbfgs().minimize(loss)
         >>> scope, exe = br.Scope(), br.Executor()
         >>> exe.init(prog, scope)
-        >>> for _ in range(40):
+        >>> for _ in range(50):
         ...     _ = exe.run(prog, scope)
         >>> scope.var("w").value.round(6)
         array([1., 1.])
