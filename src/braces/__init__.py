@@ -41,6 +41,7 @@ from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
 from braces.exchange.torch_in.importer import from_torch as from_torch
 from braces.frontend import (
     decoding as decoding,
+    distributions as distributions,
     init as init,
     layers as layers,
     metrics as metrics,

@@ -1,0 +1,72 @@
+"""Probability distributions: draws with gradients, densities, moments, divergences.
+
+    d = br.distributions.Normal(mean, stddev)
+    x = d.rsample()                              gradients go to mean and stddev
+    prior = br.distributions.Normal(0.0, 1.0)
+    loss = br.mean(-likelihood(x) + br.distributions.kl_divergence(d, prior))
+
+Names, arguments and shapes are those of `torch.distributions`: parameters are numbers, arrays
+or variables and broadcast to `batch_shape`; a draw of shape `s` is `[*s, *batch_shape,
+*event_shape]`, and `log_prob` takes what broadcasts with that. All is made of operators, as
+plain blocks, where a method is called: nothing is kept, and in a loop each trip draws anew.
+Parameters that no distribution can have are refused where they are numbers; of variables, a run
+knows the values, and what is impossible gives NaN.
+
+Values that cannot be drawn have a `log_prob` of -inf and a gradient of 0. A form that is not
+known is refused, with what is about as much. Draws are those of `br.random`, of which counts
+come as floats here, so that they can be computed with.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from braces.frontend.distributions.bounded import Beta, Kumaraswamy, Uniform
+from braces.frontend.distributions.classes import Categorical, Multinomial, OneHotCategorical
+from braces.frontend.distributions.combined import Independent, MixtureSameFamily
+from braces.frontend.distributions.counts import (
+    Bernoulli,
+    Binomial,
+    Geometric,
+    NegativeBinomial,
+    Poisson,
+)
+from braces.frontend.distributions.distribution import Distribution
+from braces.frontend.distributions.divergence import kl_divergence
+from braces.frontend.distributions.located import (
+    Cauchy,
+    Gumbel,
+    Laplace,
+    Logistic,
+    Normal,
+    StudentT,
+)
+from braces.frontend.distributions.positive import (
+    Chi2,
+    Exponential,
+    Gamma,
+    HalfCauchy,
+    HalfNormal,
+    LogNormal,
+    Pareto,
+    Weibull,
+)
+from braces.frontend.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
+from braces.frontend.distributions.vectors import Dirichlet, MultivariateNormal
+from braces.frontend.guard import missing_from
+
+__all__ = [
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Dirichlet",
+    "Distribution", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal",
+    "Independent", "Kumaraswamy", "Laplace", "LogNormal", "Logistic", "MixtureSameFamily",
+    "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
+    "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Uniform",
+    "Weibull", "kl_divergence",
+]  # fmt: skip
+
+if not TYPE_CHECKING:
+    __getattr__ = missing_from("br.distributions", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,221 @@
+"""Distributions of numbers between two ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from braces.builder.var import Operand, Var
+from braces.frontend import functions as ops, random
+from braces.frontend.distributions.family import ABOVE, Family
+from braces.frontend.distributions.forms import Forms, Given
+from braces.frontend.distributions.located import EULER
+from braces.frontend.distributions.support import INNER_UNIT, UNIT, Interval
+from braces.frontend.draws import check_numbers
+
+UNIFORM = Forms(
+    draw=lambda d, sizes: random.uniform(sizes, d.low, d.high, dtype=d.low.dtype),
+    log_prob=lambda d, x: ops.zeros_like(x) - ops.log(d.high - d.low),
+    mean=lambda d: (d.low + d.high) * 0.5,
+    variance=lambda d: ops.square(d.high - d.low) * (1 / 12),
+    mode=lambda d: (d.low + d.high) * 0.5,
+    entropy=lambda d: ops.log(d.high - d.low),
+    cdf=lambda d, x: (x - d.low) / (d.high - d.low),
+    icdf=lambda d, q: d.low + (d.high - d.low) * q,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform(Family):
+    """Numbers that are equally likely everywhere between two ends.
+
+        density(x) = 1 / (high - low),  low <= x <= high
+
+    All are as likely, so that `mode` is any; it is the one in the middle.
+
+    Args:
+        low: The end below: a number, an array or a variable, as all parameters.
+        high: The end above.
+        dtype: A real floating dtype; that of parameters and values where it is not said.
+
+    Raises:
+        ProgramError: The parameters are numbers, and `high` is not above `low`.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Uniform(0.0, [1.0, 2.0]).cdf(0.5).type)
+        f32[2]
+    """
+
+    low: Operand = 0.0
+    high: Operand = 1.0
+
+    forms = UNIFORM
+    support = Interval(low=lambda d: d.low, high=lambda d: d.high)
+
+    def check(self) -> None:
+        """The ends are apart."""
+        if not isinstance(self.low, Var) and not isinstance(self.high, Var):
+            width = np.subtract(self.high, self.low)
+            check_numbers(self.what, 0, **{"high - low": width})
+
+
+# ---- parts -----------------------------------------------------------------------------------
+
+
+def _both(d: Given) -> tuple[Var, Var, Var]:
+    """The parameters, and their sum."""
+    a, b = d.concentration1, d.concentration0
+    return a, b, a + b
+
+
+def _beta_log_prob(d: Given, x: Var) -> Var:
+    a, b, _ = _both(d)
+    return ops.xlogy(a - 1.0, x) + ops.xlog1py(b - 1.0, -x) - ops.betaln(a, b)
+
+
+def _beta_mode(d: Given) -> Var:
+    """What both pull to the inside has a mode there; else it is at the end that pulls most."""
+    a, b, whole = _both(d)
+    humped = (a > 1.0) & (b > 1.0)
+    inside = (a - 1.0) / ops.where(humped, whole - 2.0, 1.0)
+    end = ops.where(a > b, 1.0, ops.where(a < b, 0.0 * a, 0.5))
+    return ops.where(humped, inside, end)
+
+
+def _beta_entropy(d: Given) -> Var:
+    a, b, whole = _both(d)
+    pulls = (a - 1.0) * ops.digamma(a) + (b - 1.0) * ops.digamma(b)
+    return ops.betaln(a, b) - pulls + (whole - 2.0) * ops.digamma(whole)
+
+
+def _beta_variance(d: Given) -> Var:
+    a, b, whole = _both(d)
+    return a * b / (ops.square(whole) * (whole + 1.0))
+
+
+BETA = Forms(
+    draw=lambda d, sizes: random.beta(
+        sizes, d.concentration1, d.concentration0, dtype=d.concentration1.dtype
+    ),
+    log_prob=_beta_log_prob,
+    mean=lambda d: d.concentration1 / (d.concentration1 + d.concentration0),
+    variance=_beta_variance,
+    mode=_beta_mode,
+    entropy=_beta_entropy,
+    cdf=lambda d, x: ops.betainc(d.concentration1, d.concentration0, x),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Beta(Family):
+    """Numbers from 0 to 1: probabilities, parts.
+
+        density(x) = x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / beta(both)
+
+    `mode` is an end, or the middle, where the density has no hump.
+
+    Args:
+        concentration1: What pulls to 1; above 0.
+        concentration0: What pulls to 0; above 0.
+        dtype: As that of `Uniform`.
+
+    Raises:
+        ProgramError: A parameter is a number that is not above 0.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     d = br.distributions.Beta([0.5, 2.0], 1.0)
+        ...     print(d.rsample([7]).type, d.log_prob(0.3).type)
+        f32[7,2] f32[2]
+    """
+
+    concentration1: Operand = 1.0
+    concentration0: Operand = 1.0
+
+    forms = BETA
+    support = UNIT
+    ranges: ClassVar = {"concentration1": ABOVE, "concentration0": ABOVE}
+
+
+def _kumaraswamy_log_prob(d: Given, x: Var) -> Var:
+    a, b, _ = _both(d)
+    rest = ops.xlog1py(b - 1.0, -(x**a))
+    return ops.log(a * b) + ops.xlogy(a - 1.0, x) + rest
+
+
+def _kumaraswamy_moment(d: Given, power: float) -> Var:
+    a, b, _ = _both(d)
+    return b * ops.exp(ops.betaln(1.0 + power / a, b))
+
+
+def _kumaraswamy_quantile(d: Given, q: Var) -> Var:
+    a, b, _ = _both(d)
+    return (-ops.expm1(ops.log1p(-q) / b)) ** (1.0 / a)
+
+
+def _kumaraswamy_mode(d: Given) -> Var:
+    """As that of the beta distribution, which has humps for the same parameters."""
+    a, b, _ = _both(d)
+    humped = (a > 1.0) & (b > 1.0)
+    part = ops.where(humped, (a - 1.0) / ops.where(humped, a * b - 1.0, 1.0), 0.5)
+    return ops.where(humped, part ** (1.0 / a), _beta_mode(d))
+
+
+def _kumaraswamy_entropy(d: Given) -> Var:
+    a, b, _ = _both(d)
+    harmonic = ops.digamma(b + 1.0) + EULER
+    return 1.0 - 1.0 / b + (1.0 - 1.0 / a) * harmonic - ops.log(a * b)
+
+
+KUMARASWAMY = Forms(
+    draw=lambda d, sizes: _kumaraswamy_quantile(
+        d, ops.sigmoid(random.logistic(sizes, dtype=d.concentration1.dtype))
+    ),
+    log_prob=_kumaraswamy_log_prob,
+    mean=lambda d: _kumaraswamy_moment(d, 1.0),
+    variance=lambda d: _kumaraswamy_moment(d, 2.0) - ops.square(_kumaraswamy_moment(d, 1.0)),
+    mode=_kumaraswamy_mode,
+    entropy=_kumaraswamy_entropy,
+    cdf=lambda d, x: -ops.expm1(d.concentration0 * ops.log1p(-(x**d.concentration1))),
+    icdf=_kumaraswamy_quantile,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Kumaraswamy(Family):
+    """Numbers in (0, 1), much as `Beta` draws them, by a distribution function in closed form.
+
+        density(x) = a b x^(a - 1) (1 - x^a)^(b - 1),  a = concentration1, b = concentration0
+
+    Source: Kumaraswamy, A Generalized Probability Density Function for Double-Bounded Random
+    Processes, 1980.
+
+    Args:
+        concentration1: What pulls to 1; above 0.
+        concentration0: What pulls to 0; above 0.
+        dtype: As that of `Uniform`.
+
+    Raises:
+        ProgramError: A parameter is a number that is not above 0.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Kumaraswamy([0.5, 2.0], 1.0).icdf(0.3).type)
+        f32[2]
+    """
+
+    concentration1: Operand = 1.0
+    concentration0: Operand = 1.0
+
+    forms = KUMARASWAMY
+    support = INNER_UNIT
+    ranges: ClassVar = {"concentration1": ABOVE, "concentration0": ABOVE}

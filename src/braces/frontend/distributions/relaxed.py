@@ -1,0 +1,146 @@
+"""Samples that are nearly yes or no, or nearly one class, and have gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from braces.builder.var import Operand, Var
+from braces.dims import Shape
+from braces.frontend import functions as ops, random
+from braces.frontend.distributions.classes import INNER_SIMPLEX, Classes, size_of_last
+from braces.frontend.distributions.counts import CHANCE, FROM_ZERO, Chances
+from braces.frontend.distributions.family import ABOVE
+from braces.frontend.distributions.forms import Forms, Given
+from braces.frontend.distributions.support import INNER_UNIT
+
+
+def inside(x: Var) -> Var:
+    """What rounding puts on 0 or 1 is the number beside it, which has a density."""
+    info = np.finfo(x.dtype)
+    return ops.clip(x, min=float(info.tiny), max=float(1 - info.epsneg))
+
+
+# ---- of one trial ----------------------------------------------------------------------------
+
+
+def _logits(d: Given) -> Var:
+    return d.logits if "logits" in d.vars else _logit(d.probs)
+
+
+def _logit(p: Var) -> Var:
+    return ops.log(p) - ops.log1p(-p)
+
+
+def _bernoulli_log_prob(d: Given, x: Var) -> Var:
+    z = _logits(d) - d.temperature * _logit(x)
+    slope = ops.log(x) + ops.log1p(-x)
+    return ops.log(d.temperature) + ops.log_sigmoid(z) + ops.log_sigmoid(-z) - slope
+
+
+RELAXED_BERNOULLI = Forms(
+    draw=lambda d, sizes: inside(
+        ops.sigmoid((_logits(d) + random.logistic(sizes, dtype=d.probs.dtype)) / d.temperature)
+    ),
+    log_prob=_bernoulli_log_prob,
+    cdf=lambda d, x: ops.sigmoid(d.temperature * _logit(x) - _logits(d)),
+    icdf=lambda d, q: ops.sigmoid((_logits(d) + _logit(q)) / d.temperature),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RelaxedBernoulli(Chances):
+    """Numbers in (0, 1), the nearer to an end the lower the temperature.
+
+        out = sigmoid((logits + logistic()) / temperature)
+
+    Source: Maddison, Mnih, Teh, The Concrete Distribution, 2017.
+
+    Args:
+        temperature: Above 0; near 0 draws are those of `Bernoulli`.
+        probs: The probability of what is above 0.5.
+        logits: In its place: log(probs / (1 - probs)).
+        dtype: A real floating dtype; that of parameters and values where it is not said.
+
+    Raises:
+        ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
+            its range.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     d = br.distributions.RelaxedBernoulli(0.5, logits=br.data("x", ["batch", 4]))
+        ...     print(d.rsample().type)
+        f32[batch,4]
+    """
+
+    temperature: Operand = 1.0
+    probs: Operand | None = None
+    logits: Operand | None = None
+
+    forms = RELAXED_BERNOULLI
+    support = INNER_UNIT
+    ranges: ClassVar = {"temperature": ABOVE, "probs": CHANCE}
+
+
+# ---- of classes ------------------------------------------------------------------------------
+
+
+def _softmax_draw(d: Given, sizes: Shape) -> Var:
+    noise = random.gumbel((*sizes, d.probs.shape[-1]), dtype=d.probs.dtype)
+    heat = ops.expand_dims(d.temperature, axis=-1)
+    return inside(ops.softmax((d.log_probs + noise) / heat, axis=-1))
+
+
+def _softmax_log_prob(d: Given, x: Var) -> Var:
+    heat, logs = d.temperature, ops.log(x)
+    tilted = ops.log_softmax(d.log_probs - ops.expand_dims(heat, axis=-1) * logs, axis=-1)
+    count = ops.squeeze(size_of_last(x), axis=-1)
+    scale = ops.lgamma(count) + (count - 1.0) * ops.log(heat)
+    return scale + ops.sum(tilted - logs, axis=-1)
+
+
+RELAXED_ONE_HOT = Forms(draw=_softmax_draw, log_prob=_softmax_log_prob)
+
+
+@dataclass(frozen=True, eq=False)
+class RelaxedOneHotCategorical(Classes):
+    """Vectors whose sum is 1, the nearer to a 1 among zeros the lower the temperature.
+
+        out = softmax((logits + gumbel()) / temperature)
+
+    Source: Jang, Gu, Poole, Categorical Reparameterization with Gumbel-Softmax, 2017; Maddison,
+    Mnih, Teh, The Concrete Distribution, 2017.
+
+    Args:
+        temperature: Above 0; near 0 draws are those of `OneHotCategorical`.
+        probs: [..., n], above 0; divided by their sum.
+        logits: In its place: their logarithms, up to a number that is added to all.
+        dtype: As that of `RelaxedBernoulli`.
+
+    Raises:
+        ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
+            its range.
+        ShapeError: There is no axis of classes, or shapes do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["batch", 5])
+        ...     d = br.distributions.RelaxedOneHotCategorical(0.5, logits=x)
+        ...     print(d.rsample([3]).type)
+        f32[3,batch,5]
+    """
+
+    temperature: Operand = 1.0
+    probs: Operand | None = None
+    logits: Operand | None = None
+
+    forms = RELAXED_ONE_HOT
+    support = INNER_SIMPLEX
+    ranges: ClassVar = {"temperature": ABOVE, "probs": FROM_ZERO}
+    axes: ClassVar = {"probs": 1, "logits": 1}
+    event_axes = 1
