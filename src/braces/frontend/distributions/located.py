@@ -191,6 +191,7 @@ GUMBEL = Forms(
 
 
 def _gumbel_log_prob(z: Var) -> Var:
+    z = ops.maximum(z, -1000.0)  # where the density is 0 in any dtype
     return -z - ops.exp(-z)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
+
+import numpy as np
 
 from braces.builder.var import Var
 from braces.frontend import functions as ops
@@ -48,16 +50,16 @@ class Interval(Support):
 
     def outside(self, given: Given, x: Var) -> Var | None:
         """See Support."""
-        found = [*self._past(given, x, self.open)]
+        below, above = (
+            (ops.less_equal, ops.greater_equal) if self.open else (ops.less, ops.greater)
+        )
+        sides = ((below, self.low), (above, self.high))
+        found = [compare(x, end(given)) for compare, end in sides if end is not None]
+        if self.low is not None and self.high is None:
+            found.append(x == np.inf)
         if self.whole:
             found.append(x != ops.floor(x))
-        return any_of(found)
-
-    def _past(self, given: Given, x: Var, ends: bool) -> list[Var]:
-        """Whether values lie below, and above, as far as there are such."""
-        below, above = (ops.less_equal, ops.greater_equal) if ends else (ops.less, ops.greater)
-        sides = ((below, self.low), (above, self.high))
-        return [compare(x, end(given)) for compare, end in sides if end is not None]
+        return functools.reduce(ops.logical_or, found) if found else None
 
     def inner(self, given: Given, x: Var) -> Var | float:
         """See Support."""
@@ -68,25 +70,14 @@ class Interval(Support):
 
     def cut(self, given: Given, x: Var, form: FormOfValue) -> Var:
         """See Support."""
-        x = ops.floor(x) if self.whole else x
-        past = self._past(given, x, not self.whole)
-        outside = any_of(past)
-        if outside is None:
+        if self.low is None:
             return form(given, x)
-        found = form(given, ops.where(outside, self.inner(given, x), x))
-        for side, value in zip(past, (0.0, 1.0), strict=False):
-            found = ops.where(side, value, found)
-        return found
-
-
-def any_of(found: Sequence[Var]) -> Var | None:
-    """Whether one of some bools is true; None of none."""
-    if not found:
-        return None
-    first, *others = found
-    for other in others:
-        first = first | other
-    return first
+        x = ops.floor(x) if self.whole else x
+        low, high = self.low(given), np.inf if self.high is None else self.high(given)
+        below = x < low if self.whole else x <= low
+        above = x >= high
+        found = form(given, ops.where(below | above, self.inner(given, x), x))
+        return ops.where(below, 0.0, ops.where(above, 1.0, found))
 
 
 REALS = Interval()
