@@ -15,13 +15,7 @@ import numpy as np
 from braces.builder.var import Operand, Var
 from braces.dims import Size
 from braces.frontend import functions as ops
-from braces.frontend.draws import (
-    Low,
-    Parameters,
-    check_numbers,
-    draw,
-    sizes_of,
-)
+from braces.frontend.draws import Low, Parameters, check_numbers, draw, sizes_of
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
 
@@ -69,8 +63,8 @@ def uniform(
         ...     print(br.random.uniform([x.shape[0], 2], -1.0, 1.0).type)
         f32[batch,2]
     """
-    if _fixed(low, high):
-        attrs = {"shape": sizes_of(() if shape is None else shape), "low": low, "high": high}
+    if fixed(low, high):
+        attrs = {"shape": sizes_of(shape), "low": low, "high": high}
         return draw("random_uniform", name=name, dtype=dtype or "float32", **attrs)
     return _moved(
         "uniform", name, shape, dtype, lambda u: u, lambda g: (g["low"], g["high"] - g["low"]),
@@ -135,13 +129,8 @@ def _normal(
     stddev: Any,
     **cut: Any,
 ) -> Var:
-    if _fixed(mean, stddev):
-        attrs = {
-            "shape": sizes_of(() if shape is None else shape),
-            "mean": mean,
-            "stddev": stddev,
-            **cut,
-        }
+    if fixed(mean, stddev):
+        attrs = {"shape": sizes_of(shape), "mean": mean, "stddev": stddev, **cut}
         return draw(op, name=name, dtype=dtype or "float32", **attrs)
 
     def built() -> Var:
@@ -152,7 +141,7 @@ def _normal(
     return composed(name or what, built)
 
 
-def _fixed(*parameters: Any) -> bool:
+def fixed(*parameters: Any) -> bool:
     """Whether parameters are single numbers, which operators have as attributes."""
     return not any(isinstance(given, Var) or np.ndim(given) for given in parameters)
 

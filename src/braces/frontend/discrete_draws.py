@@ -6,15 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var, tensor_type
 from braces.dims import Shape, Size
 from braces.dtypes import FLOAT64, INT64
 from braces.errors import ProgramError
 from braces.frontend import functions as ops
-from braces.frontend.continuous_draws import Sizes, gumbel
+from braces.frontend.continuous_draws import Sizes, fixed, gumbel
 from braces.frontend.draws import Parameters, check_numbers, draw, keys_for, sizes_of
 from braces.frontend.guard import building, operand
 from braces.frontend.plain_block import composed
@@ -48,8 +46,8 @@ def bernoulli(shape: Sizes = None, probability: Operand = 0.5, *, name: str = ""
     Raises:
         ProgramError: `probability` is a number that is not between 0 and 1.
     """
-    if not isinstance(probability, Var) and not np.ndim(probability):
-        attrs = {"shape": sizes_of(() if shape is None else shape), "probability": probability}
+    if fixed(probability):
+        attrs = {"shape": sizes_of(shape), "probability": probability}
         return draw("random_bernoulli", name=name, **attrs)
 
     def built() -> Var:
@@ -70,9 +68,7 @@ def rademacher(shape: Sizes = (), *, dtype: object = "float32", name: str = "") 
     """
 
     def built() -> Var:
-        signs = ops.cast(
-            draw("random_bernoulli", shape=sizes_of(() if shape is None else shape)), dtype
-        )
+        signs = ops.cast(draw("random_bernoulli", shape=sizes_of(shape)), dtype)
         return signs * 2 - 1
 
     return composed(name or "rademacher", built)

@@ -112,7 +112,7 @@ class StepNet(LoopBlock):
                 self.what,
             )
         if init is None:
-            init = self._filled(sizes_of(shape or ()), batch_like, batch_axis, value, dtype)
+            init = self._filled(sizes_of(shape), batch_like, batch_axis, value, dtype)
         return super().add_memory(init)
 
     def _filled(
