@@ -152,7 +152,17 @@ def test_what_star_imports_is_what_is_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["br", "br.decoding", "br.init", "br.layers", "br.optimizer", "br.random"]
+    "place",
+    [
+        "br",
+        "br.decoding",
+        "br.distributions",
+        "br.init",
+        "br.layers",
+        "br.metrics",
+        "br.optimizer",
+        "br.random",
+    ],
 )
 def test_type_checkers_are_not_told_that_any_name_is_there(place: str) -> None:
     source = ast.parse(inspect.getsource(PLACES[place]))

@@ -35,7 +35,7 @@ batchnorm1d br.batch_norm(x)
 batchnorm2d br.batch_norm(x)
 bce br.sigmoid_binary_cross_entropy(logits, target, reduction="mean")
 bce_with_logits br.sigmoid_binary_cross_entropy(logits, target)
-bernoulli br.random.bernoulli(shape, probability)
+bernoulli br.random.bernoulli(shape, probability), or br.distributions.Bernoulli(probs)
 binary_cross_entropy br.sigmoid_binary_cross_entropy(logits, target)
 binomial_of_key br.random.binomial
 bitcast_convert_type br.bitcast(x, dtype)
@@ -47,7 +47,7 @@ bucketize br.digitize(x, edges), or br.searchsorted(edges, x)
 case br.create_switch()
 case_of br.create_switch(index)
 cat br.concat(xs, axis=0)
-categorical br.random.categorical(logits)
+categorical br.random.categorical(logits), or br.distributions.Categorical(logits=logits)
 cdist br.norm(br.expand_dims(x, -2) - br.expand_dims(y, -3), axis=-1)
 chain_matmul br.matmul(br.matmul(x, y), z)
 cholesky_solve br.triangular_solve twice, with br.cholesky(x)
@@ -209,7 +209,7 @@ neg br.negative(x), or -x
 next_count a memory of a loop, or br.state for what outlives a run
 nn br.layers
 no_grad br.stop_gradient(x)
-normal br.random.normal(shape)
+normal br.random.normal(shape), or br.distributions.Normal(loc, scale)
 normalize br.l2_normalize(x, axis)
 numel the product of x.shape
 numpy exe.run(prog, scope, fetch=[x])

@@ -149,7 +149,10 @@ complex64, complex128 = SHORT_NAMES["c64"], SHORT_NAMES["c128"]
 
 # ---- what is there, and what is not ----------------------------------------------------------
 
-MODULES = ("decoding", "dtypes", "errors", "init", "layers", "optimizer", "passes", "random")
+MODULES = (
+    "decoding", "distributions", "dtypes", "errors", "init", "layers", "metrics", "optimizer",
+    "passes", "random",
+)  # fmt: skip
 """The modules that users see; the others are how it is done."""
 
 SECOND = (*UNLISTED, "Variable")
