@@ -13,6 +13,7 @@ from scipy import special, stats
 import braces as br
 from braces.errors import ProgramError
 
+pytestmark = pytest.mark.unoptimized
 D = br.distributions
 PARAMS = {"loc": 0.5, "scale": 1.5, "a": 0.7, "b": 2.5, "p": 0.3, "df": 3.2, "n": 12.0}
 PARAMS |= {"logit": float(special.logit(0.3))}
@@ -198,7 +199,6 @@ def check_values(mode: str, without: dict[str, set[str]]) -> None:
         same(value, answer() if callable(answer) else answer, str(key))
 
 
-@pytest.mark.unoptimized
 def test_values_are_those_of_scipy() -> None:
     check_values("compile", {"cdf": COSTLY, "beyond": COSTLY})
 
@@ -228,20 +228,13 @@ def test_moments_of_vectors_are_those_of_scipy() -> None:
             same(found[name, what], answer, name + what)
 
 
-HUMPS = [
-    "Normal",
-    "Laplace",
-    "Cauchy",
-    "Gumbel",
-    "Logistic",
-    "StudentT",
-    "Chi2",
-    "Weibull",
-    "LogNormal",
-    "Kumaraswamy",
-]
+HUMPS = (
+    "Normal", "Laplace", "Cauchy", "Gumbel", "Logistic", "StudentT", "Chi2", "Weibull",
+    "LogNormal", "Kumaraswamy",
+)  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_no_value_near_a_mode_is_more_likely() -> None:
     made: dict[str, br.Var] = {}
     with br.Program() as prog:
@@ -304,7 +297,6 @@ def check_slopes(laws: Iterable[Law], orders: int) -> None:
         np.testing.assert_allclose(here[order + 1], measured, 1e-5)
 
 
-@pytest.mark.unoptimized
 def test_gradients_are_slopes() -> None:
     check_slopes(LAWS.values(), 1)
 
@@ -315,7 +307,6 @@ def test_gradients_of_both_orders_are_slopes(name: str) -> None:
     check_slopes([LAWS[name]], 2)
 
 
-@pytest.mark.unoptimized
 def test_values_that_cannot_be_drawn_have_gradients_of_zero() -> None:
     made: dict[str, br.Var] = {}
     with br.Program() as prog:
@@ -367,7 +358,6 @@ def check_even(names: list[str]) -> None:
             np.testing.assert_allclose(found[name, "slopes"], 0.0, atol=1e-7, err_msg=name)
 
 
-@pytest.mark.unoptimized
 def test_what_lies_below_draws_is_even_and_does_not_move() -> None:
     """The distribution function of a draw is uniform, whatever the parameters are."""
     check_even([name for name in EVEN if name not in TRIED])
@@ -428,7 +418,6 @@ def check_draws(mode: str, names: Iterable[str]) -> None:
         assert np.all(np.isfinite(found[name, "log_prob"])), name
 
 
-@pytest.mark.unoptimized
 def test_some_counts_and_vectors_have_the_mean_of_their_law() -> None:
     check_draws(
         "compile", ["Bernoulli", "Geometric", "OneHotCategorical", "MultivariateNormal"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from braces.builder.var import Operand, Var
 from braces.frontend import functions as ops, random
+from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.family import ABOVE, Family
 from braces.frontend.distributions.forms import Forms, Given
 from braces.frontend.distributions.located import EULER
@@ -27,7 +27,7 @@ UNIFORM = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Uniform(Family):
     """Numbers that are equally likely everywhere between two ends.
 
@@ -111,7 +111,7 @@ BETA = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Beta(Family):
     """Numbers from 0 to 1: probabilities, parts.
 
@@ -188,7 +188,7 @@ KUMARASWAMY = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Kumaraswamy(Family):
     """Numbers in (0, 1), much as `Beta` draws them, by a distribution function in closed form.
 

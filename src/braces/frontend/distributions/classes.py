@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, cast, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from braces.dims import Shape, Size
 from braces.errors import ProgramError
 from braces.frontend import functions as ops, random
 from braces.frontend.distributions.counts import FROM_ZERO, SCORE, Chances
+from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.forms import Form, Forms, Given
 from braces.frontend.distributions.support import INNER_UNIT, UNIT, Interval, Support
 
@@ -74,7 +75,7 @@ CATEGORICAL = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Categorical(Classes):
     """The number of a class, i64.
 
@@ -175,7 +176,7 @@ ONE_HOT = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class OneHotCategorical(Classes):
     """A class as a vector that is 1 there, and else 0.
 
@@ -218,7 +219,7 @@ def _as_often(d: Given) -> Var:
     return ops.expand_dims(d.total_count, axis=-1)
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Multinomial(Classes):
     """How often each class comes up in some trials.
 
@@ -260,10 +261,10 @@ class Multinomial(Classes):
     def check(self) -> None:
         """The trials can be counted."""
         super().check()
-        if not isinstance(cast(object, self.total_count), int) or self.total_count < 1:
+        if self.total_count < 1:
             raise ProgramError(
-                f"Multinomial has total_count={self.total_count!r:.40}.",
-                fix="It is a whole number from 1 on, known before a run.",
+                f"Multinomial has total_count={self.total_count}.",
+                fix="It is a whole number from 1 on.",
             )
 
     def drawn(self, sizes: Shape) -> Var:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
 
 from braces.builder.append import as_var
@@ -14,8 +13,7 @@ from braces.dims import Shape
 from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.distributions.classes import Categorical, one_hot
-from braces.frontend.distributions.distribution import Distribution
-from braces.frontend.guard import building
+from braces.frontend.distributions.distribution import Distribution, distribution
 
 SUMMED = ("log_prob", "entropy")
 EACH = ("mean", "variance", "mode")
@@ -26,7 +24,7 @@ def summed(x: Var, axes: int) -> Var:
     return ops.sum(x, axis=tuple(range(-axes, 0))) if axes else x
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Independent(Distribution):
     """A distribution some of whose last batch axes belong to one draw.
 
@@ -53,7 +51,6 @@ class Independent(Distribution):
     base: Distribution
     reinterpreted_batch_ndims: int
 
-    @building
     def __post_init__(self) -> None:
         check_distribution("Independent", self.base)
         axes, rank = self.reinterpreted_batch_ndims, len(self.base.batch_shape)
@@ -115,7 +112,7 @@ def check_distribution(what: str, given: object) -> None:
 # ---- mixtures --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class MixtureSameFamily(Distribution):
     """Draws of one of several distributions, which is drawn, too.
 
@@ -142,7 +139,6 @@ class MixtureSameFamily(Distribution):
     mixture_distribution: Categorical
     component_distribution: Distribution
 
-    @building
     def __post_init__(self) -> None:
         check_distribution("MixtureSameFamily", self.component_distribution)
         if not isinstance(cast(object, self.mixture_distribution), Categorical):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from braces.builder.var import Operand, Var
 from braces.dims import Shape
 from braces.errors import ProgramError
 from braces.frontend import functions as ops, random
+from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.family import ABOVE, Family
 from braces.frontend.distributions.forms import Forms, Given
 from braces.frontend.distributions.support import COUNTS, Interval
@@ -62,7 +62,7 @@ BERNOULLI = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Bernoulli(Chances):
     """Ones with a probability, else zeros; floats of the dtype of the parameter.
 
@@ -107,7 +107,7 @@ GEOMETRIC = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Geometric(Chances):
     """How many trials fail before one succeeds.
 
@@ -148,7 +148,7 @@ POISSON = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Poisson(Family):
     """How often something happens that happens `rate` times on average.
 
@@ -201,7 +201,7 @@ BINOMIAL = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Binomial(Chances):
     """How many of some trials succeed.
 
@@ -261,7 +261,7 @@ NEGATIVE_BINOMIAL = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class NegativeBinomial(Chances):
     """How many trials succeed before `total_count` have failed.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast, dataclass_transform
 
 from braces.builder.var import Operand, Var
 from braces.dims import Shape, Size
@@ -14,6 +15,20 @@ from braces.frontend import functions as ops
 from braces.frontend.draws import sizes_of
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
+
+T = TypeVar("T")
+
+
+@dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
+def distribution(cls: type[T]) -> type[T]:
+    """A class whose fields are its parameters; errors are told by the user's line."""
+    made = dataclass(frozen=True, eq=False)(cls)
+    init = cast(Callable[..., None], vars(made)["__init__"])
+    init.__name__ = made.__name__
+    del init.__annotations__["return"]
+    made.__init__ = building(init)
+    return made
+
 
 MONTE_CARLO = {
     "mean": "br.mean(d.sample([1000]), axis=0) is about that.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,17 +14,16 @@ from braces.define.shapes import broadcast
 from braces.dims import Shape
 from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops
-from braces.frontend.distributions.distribution import Distribution
+from braces.frontend.distributions.distribution import Distribution, distribution
 from braces.frontend.distributions.forms import FormOfValue, Forms, Given
 from braces.frontend.distributions.support import REALS, Support
 from braces.frontend.draws import check_numbers, in_one_dtype
-from braces.frontend.guard import building
 
 ABOVE = (0.0, np.inf)
 """The range of what is above 0, as `check_numbers` takes it."""
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Family(Distribution):
     """Distributions that are told apart by parameters, the fields of the class.
 
@@ -47,7 +46,6 @@ class Family(Distribution):
     event_axes: ClassVar[int] = 0
     instead: ClassVar[str] = ""
 
-    @building
     def __post_init__(self) -> None:
         for name, value in self.parameters().items():
             low, high = self.ranges.get(name, (-np.inf, np.inf))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from braces.builder.var import Operand, Var
 from braces.frontend import functions as ops, random
+from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.family import ABOVE, Family
 from braces.frontend.distributions.forms import Forms, Given
 
@@ -53,7 +53,7 @@ NORMAL = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Normal(Family):
     """Normally distributed numbers.
 
@@ -108,7 +108,7 @@ def _laplace_quantile(q: Var) -> Var:
     return ops.where(low, tail, -tail)
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Laplace(Family):
     """Numbers whose distance from `loc` is exponentially distributed.
 
@@ -149,7 +149,7 @@ CAUCHY = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Cauchy(Family):
     """Numbers whose density falls so slowly that they have no mean.
 
@@ -195,7 +195,7 @@ def _gumbel_log_prob(z: Var) -> Var:
     return -z - ops.exp(-z)
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Gumbel(Family):
     """Numbers as the largest of many.
 
@@ -240,7 +240,7 @@ def _logistic_log_prob(z: Var) -> Var:
     return ops.log_sigmoid(z) + ops.log_sigmoid(-z)
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Logistic(Family):
     """Numbers whose distribution function is a sigmoid.
 
@@ -314,7 +314,7 @@ def _below_student(d: Given, z: Var) -> Var:
     return ops.where(middle, line, ops.where(z < 0.0, tail, 1.0 - tail))
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class StudentT(Family):
     """Student's t: normally distributed numbers over an estimate of their spread.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from braces.builder.var import Operand, Var
 from braces.frontend import functions as ops, random
+from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.family import ABOVE, Family
 from braces.frontend.distributions.forms import Forms, Given, forms_of
 from braces.frontend.distributions.located import (
@@ -48,7 +48,7 @@ GAMMA = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Gamma(Family):
     """How long until something has happened `concentration` times.
 
@@ -82,7 +82,7 @@ class Gamma(Family):
     ranges: ClassVar = {"concentration": ABOVE, "rate": ABOVE}
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Chi2(Family):
     """Sums of squares of `df` normally distributed numbers: Gamma(df / 2, 1 / 2).
 
@@ -121,7 +121,7 @@ EXPONENTIAL = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Exponential(Family):
     """How long until something happens.
 
@@ -178,7 +178,7 @@ def _weibull_moment(d: Given, power: float) -> Var:
     return ops.exp(ops.lgamma(1.0 + power / d.concentration))
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Weibull(Family):
     """How long something lasts that wears out, or in.
 
@@ -234,7 +234,7 @@ def _where_above(a: Var, least: float, form: Callable[[Var], Var]) -> Var:
     return ops.where(there, form(ops.where(there, a, least + 1.0)), np.inf)
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Pareto(Family):
     """Numbers of which few have most.
 
@@ -280,7 +280,7 @@ LOG_NORMAL = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class LogNormal(Family):
     """Numbers whose logarithms are normally distributed.
 
@@ -324,7 +324,7 @@ HALF_NORMAL = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class HalfNormal(Family):
     """Absolute values of normally distributed numbers of mean 0.
 
@@ -365,7 +365,7 @@ HALF_CAUCHY = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class HalfCauchy(Family):
     """Absolute values of numbers of a Cauchy distribution around 0.
 

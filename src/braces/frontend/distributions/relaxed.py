@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from braces.dims import Shape
 from braces.frontend import functions as ops, random
 from braces.frontend.distributions.classes import INNER_SIMPLEX, Classes, size_of_last
 from braces.frontend.distributions.counts import CHANCE, FROM_ZERO, Chances
+from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.family import ABOVE
 from braces.frontend.distributions.forms import Forms, Given
 from braces.frontend.distributions.support import INNER_UNIT
@@ -50,7 +50,7 @@ RELAXED_BERNOULLI = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class RelaxedBernoulli(Chances):
     """Numbers in (0, 1), the nearer to an end the lower the temperature.
 
@@ -106,7 +106,7 @@ def _softmax_log_prob(d: Given, x: Var) -> Var:
 RELAXED_ONE_HOT = Forms(draw=_softmax_draw, log_prob=_softmax_log_prob)
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class RelaxedOneHotCategorical(Classes):
     """Vectors whose sum is 1, the nearer to a 1 among zeros the lower the temperature.
 

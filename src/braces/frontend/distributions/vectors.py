@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from braces.builder.var import Operand, Var
 from braces.errors import ProgramError
 from braces.frontend import functions as ops, random
 from braces.frontend.distributions.classes import SIMPLEX
+from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.family import ABOVE, Family
 from braces.frontend.distributions.forms import Forms, Given
 from braces.frontend.distributions.located import LOG_2PI
@@ -59,7 +59,7 @@ DIRICHLET = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class Dirichlet(Family):
     """Parts of a whole: vectors of numbers from 0 to 1 whose sum is 1.
 
@@ -130,7 +130,7 @@ MULTIVARIATE_NORMAL = Forms(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@distribution
 class MultivariateNormal(Family):
     """Vectors that are normally distributed together.
 
