@@ -184,15 +184,15 @@ COSTLY = {"Beta", "Beta with a hump", "Gamma", "Chi2", "StudentT", *COUNTS} - {"
 """Their distribution functions are sums that are long to compile."""
 
 
-def check_values(mode: str, without: dict[str, set[str]]) -> None:
+def check_values(mode: str, laws: Iterable[str], without: tuple[str, ...] = ()) -> None:
     made: dict[Any, br.Var] = {}
     answers: dict[Any, Any] = {}
     with br.Program() as prog:
         v = params()
-        for name, law in LAWS.items():
-            d = law.make(v)
-            for what, (ask, answer) in forms(law).items():
-                if known(d, what) and name not in without.get(what, ()):
+        for name in laws:
+            d = LAWS[name].make(v)
+            for what, (ask, answer) in forms(LAWS[name]).items():
+                if known(d, what) and not (what in without and name in COSTLY):
                     made[name, what], answers[name, what] = ask(d), answer
     for key, value in fetched(mode, prog, made).items():
         answer = answers[key]
@@ -200,12 +200,12 @@ def check_values(mode: str, without: dict[str, set[str]]) -> None:
 
 
 def test_values_are_those_of_scipy() -> None:
-    check_values("compile", {"cdf": COSTLY, "beyond": COSTLY})
+    check_values("compile", list(LAWS)[::2], without=("cdf", "beyond"))
 
 
 @pytest.mark.thorough
 def test_all_values_are_those_of_scipy_in_both_modes(mode: str) -> None:
-    check_values(mode, {})
+    check_values(mode, LAWS)
 
 
 def test_moments_of_vectors_are_those_of_scipy() -> None:
@@ -298,7 +298,7 @@ def check_slopes(laws: Iterable[Law], orders: int) -> None:
 
 
 def test_gradients_are_slopes() -> None:
-    check_slopes(LAWS.values(), 1)
+    check_slopes(list(LAWS.values())[1::2], 1)
 
 
 @pytest.mark.thorough
@@ -331,7 +331,6 @@ EVEN: dict[str, Callable[[Vars], D.Distribution]] = {
 }
 
 
-TRIED = sorted(COSTLY - {*COUNTS})
 OF_TWO = ("Beta", "Beta with a hump", "StudentT")
 """Made of two numbers that move."""
 
@@ -360,12 +359,13 @@ def check_even(names: list[str]) -> None:
 
 def test_what_lies_below_draws_is_even_and_does_not_move() -> None:
     """The distribution function of a draw is uniform, whatever the parameters are."""
-    check_even([name for name in EVEN if name not in TRIED])
+    check_even(["Normal", "Gumbel", "Pareto", "Kumaraswamy", "RelaxedBernoulli"])
 
 
 @pytest.mark.thorough
-def test_what_lies_below_draws_that_are_tried_is_even() -> None:
-    check_even(TRIED)
+@pytest.mark.parametrize("name", EVEN)
+def test_what_lies_below_each_draw_is_even_and_does_not_move(name: str) -> None:
+    check_even([name])
 
 
 @pytest.mark.thorough
