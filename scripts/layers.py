@@ -24,7 +24,7 @@ import braces as br
 LIST = Path(__file__).with_suffix(".txt")
 PAGE = Path(__file__).parents[1] / "docs" / "layers.md"
 
-HEAD = """# Layers, losses, metrics and optimizers of others
+HEAD = """# Layers, losses, metrics, optimizers and distributions of others
 
 Written by `python scripts/layers.py` from `scripts/layers.txt`: the public classes of PyTorch
 and Keras, and what stands for them here, each a function of `br`. What they take and give is in

@@ -294,6 +294,19 @@ def test_relaxed_classes_have_the_density_of_relaxed_yes_and_no() -> None:
     assert np.isfinite(cold_logs).all()
 
 
+def test_straight_draws_have_the_gradients_of_probabilities() -> None:
+    with br.Program() as prog:
+        logits, w = br.constant(np.array([0.3, -1.0, 2.0])), np.array([1.0, 2.0, 4.0])
+        d = D.OneHotCategoricalStraightThrough(logits=logits)
+        x = d.rsample()
+        both = [br.gradients(br.sum(y * w), [logits])[0] for y in (x, d.mean)]
+        less = D.kl_divergence(d, D.OneHotCategorical(logits=logits))
+    drawn, found, wanted, none = run("compile", prog, [x, *both, less])
+    np.testing.assert_allclose(np.sort(drawn), [0, 0, 1], atol=1e-15)
+    np.testing.assert_allclose(found, wanted)
+    assert abs(none) < 1e-15
+
+
 # ---- in programs -----------------------------------------------------------------------------
 
 

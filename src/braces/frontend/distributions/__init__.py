@@ -22,7 +22,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from braces.frontend.distributions.bounded import Beta, Kumaraswamy, Uniform
-from braces.frontend.distributions.classes import Categorical, Multinomial, OneHotCategorical
+from braces.frontend.distributions.classes import (
+    Categorical,
+    Multinomial,
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+)
 from braces.frontend.distributions.combined import Independent, MixtureSameFamily
 from braces.frontend.distributions.counts import (
     Bernoulli,
@@ -60,6 +65,7 @@ __all__ = [
     "Distribution", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal",
     "Independent", "Kumaraswamy", "Laplace", "LogNormal", "Logistic", "MixtureSameFamily",
     "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough",
     "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Uniform",
     "Weibull", "kl_divergence",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import numpy as np
@@ -208,6 +208,41 @@ class OneHotCategorical(Classes):
     axes: ClassVar = {"probs": 1, "logits": 1}
     event_axes = 1
     instead = RELAXED
+
+
+def _straight_draw(d: Given, sizes: Shape) -> Var:
+    return ONE_HOT.draw(d, sizes) + (d.probs - ops.stop_gradient(d.probs))
+
+
+@distribution
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """As `OneHotCategorical`, with draws that have the gradients of the probabilities.
+
+        out = one_hot(class) + probs - stop_gradient(probs)
+
+    Source: Bengio, Léonard, Courville, Estimating or Propagating Gradients Through Stochastic
+    Neurons, 2013.
+
+    Args:
+        probs: [..., n], from 0 on; divided by their sum.
+        logits: In its place: their logarithms, up to a number that is added to all.
+        dtype: As that of `Categorical`.
+
+    Raises:
+        ProgramError: As that of `Categorical`.
+        ShapeError: There is no axis of classes.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["batch", 5])
+        ...     d = br.distributions.OneHotCategoricalStraightThrough(logits=x)
+        ...     print(d.rsample([2]).type)
+        f32[2,batch,5]
+    """
+
+    forms = replace(ONE_HOT, draw=_straight_draw)
+    instead = ""
 
 
 def _multinomial_log_prob(d: Given, x: Var) -> Var:

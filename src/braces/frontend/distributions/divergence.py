@@ -11,7 +11,12 @@ from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.frontend import functions as ops
 from braces.frontend.distributions.bounded import Beta, Uniform
-from braces.frontend.distributions.classes import Categorical, OneHotCategorical, mean_of
+from braces.frontend.distributions.classes import (
+    Categorical,
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+    mean_of,
+)
 from braces.frontend.distributions.combined import Independent, check_distribution, summed
 from braces.frontend.distributions.counts import (
     Bernoulli,
@@ -239,6 +244,8 @@ def _plain(kind: type[Family]) -> tuple[type[Family], Callable[[Given], Given]]:
     """What a distribution is a kind of, and with which parameters."""
     if kind is Exponential:
         return Gamma, lambda d: d.but(concentration=1.0)
+    if kind is OneHotCategoricalStraightThrough:
+        return OneHotCategorical, lambda d: d
     if kind is Chi2:
         return Gamma, lambda d: d.but(concentration=d.df * 0.5, rate=0.5)
     return kind, lambda d: d
