@@ -17,6 +17,7 @@ import pytest
 from tests import restored
 from tests.comparing import TALLY, count
 from tests.lowering import shared_contexts
+from tests.sharing import share_out
 from tests.surviving import Noted
 
 from braces.define.decorator import OPS
@@ -46,6 +47,12 @@ sys.path.insert(0, str(Path(__file__).parent / "ops"))
 def pytest_configure() -> None:
     """What tests compare is counted, in each worker of xdist for itself."""
     count()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Some cases are left to `make thorough`, before `-m` chooses."""
+    share_out(items)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

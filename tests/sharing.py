@@ -2,22 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+import math
+import tomllib
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-
-def shared(given: Iterable[Any], share: int) -> list[Any]:
-    """Parameters of a test: every `share`-th for `make check`, the others for `make thorough`.
-
-    Only where each case is slow, and one is much like the next: random programs, or all
-    operators at what none of them can have a rule of its own for.
-    """
-    return [one if i % share == 0 else thorough(one) for i, one in enumerate(given)]
+ROOT = Path(__file__).parent
+SHARES: dict[str, dict[str, int]] = tomllib.loads((ROOT / "shares.toml").read_text())
+"""Of how many groups of cases one is run, by file and test."""
+BY_TURNS = ("control", "exchange", "frontend", "jaxpr", "passes")
+"""Folders whose tests run in one mode each: `ops/test_contract.py`, `control/test_battery.py`
+and `random_programs` hold the modes of operators and constructs against each other."""
 
 
 def thorough(given: Any) -> Any:
     """Parameters that `make thorough` alone runs."""
     values = given if isinstance(given, tuple) else (given,)
     return pytest.param(*values, marks=pytest.mark.thorough)
+
+
+def share_out(items: Iterable[pytest.Item]) -> None:
+    """Mark what `make thorough` alone runs."""
+    rest = [item for item in items if item.get_closest_marker("thorough") is None]
+    for test, cases in itertools.groupby(rest, lambda item: item.nodeid.partition("[")[0]):
+        for item in left_out(test, list(cases)):
+            item.add_marker(pytest.mark.thorough)
+
+
+def left_out(test: str, cases: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The cases of a test that `make check` does not run."""
+    file, _, name = test.removeprefix("tests/").partition("::")
+    share = SHARES.get(file, {}).get(name)
+    if share is not None:
+        return _behind(cases, [_group(case) for case in cases], share)
+    if file.partition("/")[0] not in BY_TURNS:
+        return []
+    return [case for case in cases if not _has_its_turn(case)]
+
+
+def _behind(
+    cases: Sequence[pytest.Item], groups: Sequence[str], share: int
+) -> list[pytest.Item]:
+    order = sorted({*groups}, key=_number)
+    kept = order[: math.ceil(len(order) / share)]
+    return [case for case, group in zip(cases, groups, strict=True) if group not in kept]
+
+
+def _group(case: pytest.Item) -> str:
+    """The test and its parameters, less those in parentheses: `abs(x=f32[b])` is of `abs`."""
+    return case.nodeid.partition("(")[0]
+
+
+def _has_its_turn(case: pytest.Item) -> bool:
+    """Whether a case is in the mode whose turn it is, as its other parameters say."""
+    params = getattr(getattr(case, "callspec", None), "params", {})
+    if "mode" not in params:
+        return True
+    turn = ("compile", "interpret")[_number(case.nodeid.replace(params["mode"], "mode")) % 2]
+    return params["mode"] == turn
+
+
+def _number(name: str) -> int:
+    return zlib.crc32(name.encode())

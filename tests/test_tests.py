@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.comparing import TALLY, differences, near
+from tests.sharing import SHARES, left_out
 
 ROOT = Path(__file__).parent
 CHECKS = ("assert", "check", "raises", "refus", "warns", "fail", "expect", "same", "hold")
@@ -156,3 +160,37 @@ def test_differences_are_taken_along_every_number() -> None:
     near(found["y"], 6 * values["x"] ** 2, 1e-9, "slopes")
     assert found.keys() == {"y", "missing"}
     assert not found["missing"].any()
+
+
+# ---- what `make check` leaves to `make thorough` ---------------------------------------------
+
+
+def named(*names: str) -> list[Any]:
+    """What stands in for collected cases."""
+    return [SimpleNamespace(nodeid=name, callspec=SimpleNamespace(params={})) for name in names]
+
+
+def test_shares_are_of_tests() -> None:
+    for file, shares in SHARES.items():
+        found = {test.name for test in in_module(ast.parse((ROOT / file).read_text()))}
+        assert shares.keys() <= found, file
+        assert min(shares.values()) > 1
+
+
+def test_a_share_has_all_cases_of_an_operator_or_none() -> None:
+    test = "tests/ops/test_contract.py::test_gradients"
+    cases = named(*(f"{test}[op{i}(x=f32[{n}])]" for i in range(41) for n in (2, 3)))
+    kept = {case.nodeid for case in cases} - {case.nodeid for case in left_out(test, cases)}
+    assert len(kept) == 2 * math.ceil(41 / SHARES["ops/test_contract.py"]["test_gradients"])
+    assert {name.replace("[2]", "[3]") for name in kept} <= kept
+    only = named(f"{test}[abs(x=f32[2])]")
+    assert left_out(test, only) == []
+
+
+def test_modes_take_turns_where_operators_are_composed() -> None:
+    for folder, left in (("frontend", 10), ("runtime", 0)):
+        test, cases = f"tests/{folder}/test_a.py::test_b", list[Any]()
+        for i, mode in itertools.product(range(10), ("compile", "interpret")):
+            cases.append(SimpleNamespace(nodeid=f"{test}[{mode}-{i}]"))
+            cases[-1].callspec = SimpleNamespace(params={"mode": mode, "i": i})
+        assert len(left_out(test, cases)) == left

@@ -6,12 +6,11 @@ import pytest
 from battery import CASES
 from checking import derive, moved
 from tests.bundling import check_same_bits
-from tests.sharing import shared
 
 pytestmark = pytest.mark.unoptimized
 
 
-@pytest.mark.parametrize("name", shared(CASES, 6))
+@pytest.mark.parametrize("name", CASES)
 def test_a_construct_gives_the_same_bits_hot_and_one_by_one(name: str) -> None:
     case = CASES[name]
     made = derive(case.build, case.feeds[0], case.shapes, second=False)

@@ -10,7 +10,6 @@ import pytest
 from battery import CASES
 from checking import derive, direction
 from tests.exported import block_names, check_back, check_exported
-from tests.sharing import shared
 
 import braces as br
 
@@ -26,7 +25,7 @@ def test_constructs_and_their_derivatives_give_the_same_elsewhere(
     check_exported(program, feeds, fetch, tmp_path)
 
 
-@pytest.mark.parametrize("name", shared(CASES, 16))
+@pytest.mark.parametrize("name", CASES)
 def test_constructs_and_their_derivatives_come_back(name: str, tmp_path: Path) -> None:
     program, feeds, fetch = first_order(name)
     again = check_back(program, feeds, fetch, tmp_path)

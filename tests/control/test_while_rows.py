@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sharing import shared
 
 import braces as br
 from braces.runtime.compiled import CompiledPlan
@@ -161,7 +160,7 @@ EXACT: dict[str, Use] = {
 }
 
 
-@pytest.mark.parametrize("use", shared([*ROUNDED, *EXACT], 2))
+@pytest.mark.parametrize("use", [*ROUNDED, *EXACT])
 def test_what_follows_from_rows_is_what_the_interpreter_says(use: str) -> None:
     prog, fetch = program((ROUNDED | EXACT)[use])
     compiler, interpreter = br.Executor(), br.Executor(mode="interpret")

@@ -11,7 +11,6 @@ import numpy as np
 import optax
 import pytest
 from tests.calling import calls_of
-from tests.sharing import shared
 
 import braces as br
 from braces.errors import BracesError, ProgramError, ShapeError
@@ -117,7 +116,7 @@ TRANSFORMATIONS: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", shared(TRANSFORMATIONS, 3))
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_steps_are_those_of_optax(name: str, mode: str) -> None:
     made = TRANSFORMATIONS[name]
     prog, _ = fit(opt.from_optax(made()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.layers import LAYERS, feeding
-from tests.sharing import shared
 
 import braces as br
 from braces.frontend.tree import values
@@ -75,7 +74,7 @@ def numbers(given: dict[str, br.Var], front: list[int]) -> dict[str, np.ndarray]
     return found
 
 
-@pytest.mark.parametrize("name", shared(NAMES, 18))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_layer_is_the_same_in_a_step_with_lengths_and_a_branch(name: str) -> None:
     with br.Program() as alone:
         given = wide(name, ["b"])
@@ -154,7 +153,7 @@ def test_what_loops_in_branches_compute_for_all_trips_keeps_its_rows(kind: str) 
     assert found[1][2].any()
 
 
-@pytest.mark.parametrize("name", shared(CURVED[::-1], 18))
+@pytest.mark.parametrize("name", CURVED[::-1])
 def test_the_gradients_gradient_is_that_of_differences(name: str) -> None:
     with br.Program() as prog:
         given = wide(name, ["b"])

@@ -13,7 +13,6 @@ import optax
 import pytest
 from optax import contrib
 from tests.frontend.steps import BATCHES, assert_same, by_optax, fit, train
-from tests.sharing import shared
 
 import braces as br
 
@@ -217,7 +216,7 @@ def step_of(ours: Any, theirs: Callable[[], Any]) -> None:
     assert_same(found, by_optax(theirs, batches=BATCHES[:2]), 1e-6)
 
 
-@pytest.mark.parametrize("name", shared(NAMED, 12))
+@pytest.mark.parametrize("name", NAMED)
 def test_those_of_one_name_take_the_same_steps(name: str) -> None:
     given = NAMED[name]
     made, theirs = getattr(opt, name), getattr(optax, name, None) or getattr(contrib, name)
@@ -229,13 +228,13 @@ def test_those_of_one_name_take_the_same_steps(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", shared(PAIRS, 12))
+@pytest.mark.parametrize("name", PAIRS)
 def test_those_of_another_name_take_the_same_steps(name: str) -> None:
     ours, theirs = PAIRS[name]
     step_of(ours(), theirs)
 
 
-@pytest.mark.parametrize("name", shared(THROUGH, 12))
+@pytest.mark.parametrize("name", THROUGH)
 def test_what_is_read_from_optax_takes_the_same_steps(name: str) -> None:
     made = THROUGH[name]
     step_of(opt.from_optax(made()), made)

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.sharing import shared
 
 import braces as br
 from braces.frontend import optimizer as opt
@@ -176,7 +175,7 @@ PAIRS: dict[str, Callable[[], tuple[Optimizer, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", shared(PAIRS, 3))
+@pytest.mark.parametrize("name", PAIRS)
 def test_steps_are_those_of_optax(name: str, mode: str) -> None:
     made, wanted = PAIRS[name]()
     assert_same(made, wanted, mode)

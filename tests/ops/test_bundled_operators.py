@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from cases import build_together, cases, definitions, differentiable_cases, is_float
 from tests.bundling import check_same_bits
-from tests.sharing import shared
 
 import braces as br
 from braces.define.decorator import OpDef
@@ -34,7 +33,7 @@ def of_operator(op: str) -> tuple[br.Program, dict[str, Any], dict[str, br.Var]]
     return parts[0].program, feed, fetch
 
 
-@pytest.mark.parametrize("definition", shared(definitions(), 6), ids=lambda d: d.type)
+@pytest.mark.parametrize("definition", definitions(), ids=lambda d: d.type)
 def test_an_operator_among_others_gives_the_bits_that_it_gives_alone(definition: OpDef) -> None:
     prog, feed, fetch = of_operator(definition.type)
     together = check_same_bits(prog, feed, fetch)

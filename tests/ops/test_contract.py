@@ -35,7 +35,6 @@ from cases import (
 )
 from differentiated import STEP, Differentiated, floats, together
 from references import is_float
-from tests.sharing import shared
 
 from braces.builder.var import Var
 from braces.define.decorator import OPS, OpDef
@@ -175,7 +174,7 @@ def test_both_modes_compute_what_the_reference_does(case: Case) -> None:
 EMPTY = {case.op: case for case in cases() if len(sizes_to_try(case)) > 1}
 
 
-@pytest.mark.parametrize("op", shared(sorted(EMPTY), 3))
+@pytest.mark.parametrize("op", sorted(EMPTY))
 def test_both_modes_compute_of_nothing_what_the_reference_does(op: str) -> None:
     for case in (case for case in cases() if case.op == op and len(sizes_to_try(case)) > 1):
         assert_values(case, zero=True)
@@ -288,7 +287,7 @@ OF_NOTHING = {c.op: c for c in differentiable_cases() if c.symbols and c.referen
 
 
 @pytest.mark.unoptimized
-@pytest.mark.parametrize("op", shared(sorted(OF_NOTHING), 3))
+@pytest.mark.parametrize("op", sorted(OF_NOTHING))
 def test_gradients_of_nothing(op: str) -> None:
     group = together(op, zero=True)
     for case, found in group.found.items():

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from cases import Case, build, cases, definitions, numbered
 from references import is_float
-from tests.sharing import shared
 
 from braces.define.axes import shape_of
 from braces.define.decorator import OPS, OpDef
@@ -217,7 +216,7 @@ def off(case: Case, derive: bool) -> dict[str, str]:
 BY_OPERATOR = {d.type: [case for case in cases() if case.op == d.type] for d in definitions()}
 
 
-@pytest.mark.parametrize("op", shared(BY_OPERATOR, 2))
+@pytest.mark.parametrize("op", BY_OPERATOR)
 def test_definitions_and_xla_count_alike(op: str) -> None:
     found: dict[str, str] = {}
     for i, case in enumerate(BY_OPERATOR[op]):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from cases import MODES, REFERENCES, Case, build, cases
 from references import is_float
-from tests.sharing import thorough
 
 import braces as br
 from braces.builder.append import apply, call
@@ -287,7 +286,7 @@ def drawing(mode: str, outer: bool, inner: bool) -> Any:
     return run
 
 
-@pytest.mark.parametrize("mode", ["compile", thorough("interpret")])
+@pytest.mark.thorough  # `passes/test_over_trips.py` has a quicker one, of loops
 def test_all_trips_at_once_draw_the_bits_of_each(mode: str) -> None:
     alone, by_outer, by_inner, whole = (
         drawing(mode, *told)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
-from tests.sharing import shared
 
 import braces as br
 from braces.builder.append import call
@@ -30,7 +29,7 @@ def products(prog: br.Program, fetch: Any, passes: Any = br.passes.default) -> i
     return sum(op.type in ("matmul", "einsum") for path, op in found if path)
 
 
-@pytest.mark.parametrize("cell", shared(CELLS, 2))
+@pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.unoptimized
 def test_values_and_gradients_are_those_of_the_loops_as_written(cell: str) -> None:
     prog, wanted = tagger(cell, order=2)
@@ -184,7 +183,7 @@ def convolving(name: str, reverse: bool) -> tuple[br.Program, list[Any], list[An
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("name", shared(CONVOLUTIONS, 2))
+@pytest.mark.parametrize("name", CONVOLUTIONS)
 @pytest.mark.unoptimized
 def test_derivatives_of_convolutions_leave_loops(name: str, reverse: bool) -> None:
     prog, slope, curved = convolving(name, reverse)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cells import CELLS, CLASSES, IDS, WIDTH, close, fed, ran, tagger
-from tests.sharing import shared
 
 import braces as br
 from braces.errors import BracesError
@@ -40,7 +39,7 @@ def values(trips: int, lengths: Any = (0, 4, 1, 2)) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("cell", shared(CELLS, 4))
+@pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.unoptimized
 def test_values_and_gradients_are_those_of_the_steps_as_written(cell: str) -> None:
     prog, wanted = built(cell, order=2)
