@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import one
 from braces.builder.var import Operand, Var
 from braces.frontend import functions as ops
-from braces.frontend.guard import building, operand
+from braces.frontend.guard import building
 from braces.frontend.metrics.metric import (
     Metric,
     Sums,
-    check_alike,
+    alike,
     kept,
     looked_at,
     mean_of,
@@ -38,8 +38,7 @@ def cosine_similarity(
         name: That of the metric.
     """
     what = "cosine_similarity"
-    left, right = operand(predictions, what), as_var(targets)
-    check_alike(what, predictions=left, targets=right)
+    left, right = alike(what, predictions=predictions, targets=targets)
     return mean_of(what, name, one(what, left, right, axis=axis), weights)
 
 
@@ -99,8 +98,7 @@ def concordance_correlation(
 def _products(predictions: Any, targets: Operand, weights: Operand | None) -> dict[str, Var]:
     """Sums of numbers of two kinds, and of their products."""
     what = "A correlation"
-    left, right = operand(predictions, what), as_var(targets)
-    check_alike(what, predictions=left, targets=right)
+    left, right = alike(what, predictions=predictions, targets=targets)
     weight = weights_of(what, left, weights)
     x, y = looked_at(left, weight), looked_at(right, weight)
     parts = {"count": weight, "x": weight * x, "y": weight * y}

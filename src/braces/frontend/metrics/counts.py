@@ -13,7 +13,7 @@ from braces.frontend.guard import building, operand
 from braces.frontend.metrics.metric import (
     Metric,
     Sums,
-    check_alike,
+    alike,
     kept,
     share,
     weights_of,
@@ -39,7 +39,7 @@ def _counts(
             )
     if classes < 2:
         raise ProgramError(f"{kind} cannot count {classes!r} classes.", fix="Use 2 or more.")
-    check_alike(kind, predictions=said, labels=true)
+    alike(kind, predictions=said, labels=true)
     weight = ops.reshape(weights_of(kind, true, weights), [-1])
     flat = (ops.reshape(ops.cast(one_, "int64"), [-1, 1]) for one_ in (said, true))
     places = arange(classes)
@@ -85,10 +85,8 @@ def _ratio_of(
     name: str | None,
 ) -> Metric:
     """A ratio of hits, of what is said to be of a class, and of what is."""
-    if average not in ("binary", "micro", "macro", None) or (average, classes > 2) == (
-        "binary",
-        True,
-    ):
+    known = average in ("binary", "micro", "macro", None)
+    if not known or (average == "binary" and classes > 2):
         raise ProgramError(
             f"{kind} of {classes} classes has no average={average!r}.",
             fix="Use 'micro', 'macro' or None; 'binary' is the class 1 of two.",

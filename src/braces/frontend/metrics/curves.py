@@ -13,7 +13,7 @@ from braces.frontend.guard import building, operand
 from braces.frontend.metrics.metric import (
     Metric,
     Sums,
-    check_alike,
+    alike,
     kept,
     looked_at,
     share,
@@ -34,7 +34,7 @@ def _curve(
         )
     if labels.dtype != BOOL and not is_integer(labels.dtype):
         raise DTypeError(f"{kind} takes labels that are bools or integers, not {labels.type}.")
-    check_alike(kind, scores=scores, labels=labels)
+    alike(kind, scores=scores, labels=labels)
     weight = weights_of(kind, scores, weights)
     high, wide = float(thresholds - 1), looked_at(scores, weight)
     spoilt = ops.sum(wide - wide)  # NaN where a score is no number

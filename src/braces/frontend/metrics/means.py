@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import as_var
 from braces.builder.var import Operand, Var
 from braces.dtypes import is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -14,7 +13,7 @@ from braces.frontend.guard import building, operand
 from braces.frontend.metrics.metric import (
     Metric,
     Sums,
-    check_alike,
+    alike,
     kept,
     looked_at,
     mean_of,
@@ -95,8 +94,7 @@ def mean_absolute_error(
 
 def _error(kind: str, predictions: Any, targets: Any) -> Var:
     """The difference of two of one shape."""
-    left, right = operand(predictions, kind), as_var(targets)
-    check_alike(kind, predictions=left, targets=right)
+    left, right = alike(kind, predictions=predictions, targets=targets)
     return left - right
 
 
@@ -168,15 +166,16 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
     logits, labels = operand(logits, kind), operand(labels, kind)
     if not is_integer(labels.dtype):
         raise DTypeError(f"{kind} takes integers as labels, not {labels.type}.")
+    shown = f"{logits.name}: {logits.type}   {labels.name}: {labels.type}"
     if logits.ndim != labels.ndim + 1:
         raise ShapeError(
             f"{kind} takes logits with one axis more than labels, that of classes.",
-            given=f"{logits.name}: {logits.type}   {labels.name}: {labels.type}",
+            given=shown,
         )
     if not all(map(same_size, logits.shape, labels.shape)):
         raise ShapeError(
             f"{kind} needs a label for each row of logits.",
-            given=f"{logits.name}: {logits.type}   {labels.name}: {labels.type}",
+            given=shown,
         )
     return logits
 
@@ -192,14 +191,13 @@ def r2(
     The variance is found from sums of targets and of their squares, so it loses digits where
     the targets are much larger than they vary.
     """
-    given = operand(predictions, "r2"), operand(targets, "r2")
-    check_alike("r2", predictions=given[0], targets=given[1])
-    weight = weights_of("r2", given[1], weights)
-    wide = [looked_at(x, weight) for x in given]
+    said, true = alike("r2", predictions=predictions, targets=targets)
+    weight = weights_of("r2", true, weights)
+    said, true = looked_at(said, weight), looked_at(true, weight)
     sums = {
-        "error": ops.sum(weight * ops.square(wide[0] - wide[1])),
-        "total": ops.sum(weight * wide[1]),
-        "squares": ops.sum(weight * wide[1] * wide[1]),
+        "error": ops.sum(weight * ops.square(said - true)),
+        "total": ops.sum(weight * true),
+        "squares": ops.sum(weight * true * true),
         "count": ops.sum(weight),
     }
 

@@ -15,6 +15,8 @@ from braces.builder.var import Operand, Var
 from braces.dtypes import BOOL, FLOAT64, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops
+from braces.frontend.guard import operand
+from braces.frontend.reducing import shown_types
 from braces.frontend.sequences import same_size
 from braces.frontend.variables import persistable
 from braces.ir.records import STATE
@@ -116,20 +118,21 @@ def share(part: Var, whole: Var) -> Var:
     return ops.where(none, 0.0, part / ops.where(none, 1.0, whole))
 
 
-def check_alike(kind: str, **given: Var) -> None:
-    """Refuse operands of other shapes.
+def alike(kind: str, **given: Any) -> tuple[Var, Var]:
+    """Two operands of one shape, of which the first is a variable.
 
     Raises:
-        ShapeError: They differ.
+        ShapeError: Their shapes differ.
     """
     (first, left), (second, right) = given.items()
-    if left.ndim == right.ndim and all(map(same_size, left.shape, right.shape)):
-        return
-    raise ShapeError(
-        f"{kind} needs {first} and {second} of one shape.",
-        given=f"{first}={left.name}: {left.type}   {second}={right.name}: {right.type}",
-        fix="Nothing is broadcast here: a [b,1] beside a [b] is a mistake more often.",
-    )
+    left, right = operand(left, kind), as_var(right)
+    if left.ndim != right.ndim or not all(map(same_size, left.shape, right.shape)):
+        raise ShapeError(
+            f"{kind} needs {first} and {second} of one shape.",
+            given=shown_types({first: left, second: right}),
+            fix="Nothing is broadcast here: a [b,1] beside a [b] is a mistake more often.",
+        )
+    return left, right
 
 
 def mean_of(
