@@ -6,9 +6,7 @@ runs on symbolic shapes, once the axes that it says were found to fit.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,8 @@ from braces.define.calling import ask, refuse_inputs
 from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
 from braces.define.shapes import Shapes, check_sizes, shapes_of
-from braces.dims import SIZE_FUNCTIONS, Dim, Shape, Size, Unifier, parse_size, substitute
+from braces.define.translation import Translation, array_of, names_in
+from braces.dims import Dim, Size, Unifier
 from braces.dtypes import (
     DType,
     ListType,
@@ -29,8 +28,7 @@ from braces.dtypes import (
     unifies,
 )
 from braces.errors import DTypeError, OpDefinitionError, ShapeError
-from braces.ir.records import Attr, Op
-from braces.ir.walk import dimensions
+from braces.ir.records import Op
 from braces.lazy import jax
 
 
@@ -230,7 +228,7 @@ def _by_axes(
     assert definition.axes_rule is not None
     assert definition.dtype_rule is not None
     shapes = shapes_of(definition.type, definition.axes_rule, types, attrs, unifier)
-    given = [None if one is None else _array(one).dtype for one in definition.arrange(types)]
+    given = [None if one is None else array_of(one).dtype for one in definition.arrange(types)]
     arguments = [definition.type, *given]
 
     def read(found: Any) -> list[DType]:
@@ -342,87 +340,6 @@ def _check_arrays(definition: OpDef, results: Mapping[str, Iterable[object]]) ->
                 )
 
 
-def _array(given: Type) -> TensorType:
-    """The type of an input, which is no list."""
-    if not isinstance(given, TensorType):
-        raise ShapeError(f"A list ({given}) cannot be an input here.")
-    return given
-
-
-_WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
-"""What JAX takes as the name of a size."""
-
-
-class Translation:
-    """Between our dimensions and JAX's, which are plain words of one scope.
-
-    Args:
-        types: The types whose dimensions they are.
-        attrs: Attributes with dimensions.
-        limits: Pairs of sizes of which the first is known not to be larger.
-    """
-
-    def __init__(
-        self,
-        types: Iterable[Type],
-        attrs: Mapping[str, Attr] | None = None,
-        limits: Iterable[tuple[Size, Size]] = (),
-    ) -> None:
-        pairs = tuple(limits)
-        names = _names({"": tuple(types)}, attrs or {}) | dimensions(pairs)
-        words = _words(sorted(names))
-        self.there = {name: Dim.named(word) for name, word in words.items()}
-        self.back = {word: Dim.named(name) for name, word in words.items()}
-        known = [f"{self._text(a)} <= {self._text(b)}" for a, b in pairs]
-        self.scope = jax.export.SymbolicScope(known) if names else None
-
-    def _text(self, size: Size) -> str:
-        return str(substitute(size, self.there))
-
-    def size(self, size: Size) -> Any:
-        """A size as JAX has it."""
-        if isinstance(size, int):
-            return size
-        return jax.export.symbolic_shape(self._text(size), scope=self.scope)[0]
-
-    def struct(self, given: Type) -> Any:
-        """A type as JAX has it."""
-        array = _array(given)
-        return jax.ShapeDtypeStruct(tuple(map(self.size, array.shape)), array.dtype)
-
-    def attr(self, value: Attr) -> Any:
-        """An attribute as kernels have it."""
-        if isinstance(value, Dim):
-            return self.size(value)
-        return tuple(map(self.attr, value)) if isinstance(value, tuple) else value
-
-    def type(self, struct: Any) -> TensorType:
-        """The type of what JAX has, an array or what is known of one."""
-        return TensorType(np.dtype(struct.dtype), self.shape(struct.shape))
-
-    def shape(self, sizes: Iterable[Any]) -> Shape:
-        """Sizes of JAX as ours."""
-        return tuple(
-            size if isinstance(size, int) else substitute(parse_size(str(size)), self.back)
-            for size in sizes
-        )
-
-
-def _words(names: Sequence[str]) -> dict[str, str]:
-    """A word of JAX for each name: the name itself, where it is one."""
-    plain = {name for name in names if _WORD.fullmatch(name) and name not in SIZE_FUNCTIONS}
-    others = (word for i in count() if (word := f"d{i}") not in plain)
-    return {name: name if name in plain else next(others) for name in names}
-
-
-def _names(types: Types, attrs: Attrs) -> set[str]:
-    """The names of the symbolic dimensions."""
-    sizes = (
-        one.shape for given in types.values() for one in given if isinstance(one, TensorType)
-    )
-    return set[str]().union(*map(dimensions, sizes), *map(dimensions, attrs.values()))
-
-
 def _unnamed_in(attrs: Attrs) -> bool:
     """Whether an unnamed dimension is in the attributes."""
-    return any(name.startswith("?") for name in _names({}, attrs))
+    return any(name.startswith("?") for name in names_in({}, attrs))

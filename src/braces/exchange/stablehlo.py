@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.source import says_where
-from braces.define.inference import Translation
+from braces.define.translation import Translation
 from braces.dims import substitute
 from braces.dtypes import TensorType
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest

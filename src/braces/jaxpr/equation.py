@@ -11,7 +11,7 @@ import numpy as np
 
 from braces.builder.program import Builder
 from braces.builder.var import Var
-from braces.define.inference import Translation
+from braces.define.translation import Translation
 from braces.dims import Shape
 from braces.dtypes import DType, TensorType
 from braces.errors import BracesError, ProgramError

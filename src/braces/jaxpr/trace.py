@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from braces.builder.var import Var
-from braces.define.inference import Translation
+from braces.define.translation import Translation
 from braces.dtypes import TensorType
 from braces.jaxpr.convert import Importer, needed
 from braces.jaxpr.equation import Value, Whole

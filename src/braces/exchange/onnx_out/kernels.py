@@ -16,7 +16,7 @@ import numpy as np
 
 from braces.define.decorator import OPS
 from braces.define.definition import Values
-from braces.define.inference import Translation
+from braces.define.translation import Translation
 from braces.errors import BracesError
 from braces.exchange.onnx_out.equation import Cannot, Equation, is_complex, is_key
 from braces.exchange.onnx_out.graph import Graph, refuse_complex
