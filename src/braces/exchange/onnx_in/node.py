@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.dims import Shape, Size
-from braces.dtypes import DType
+from braces.dtypes import DType, ListType
 from braces.errors import ProgramError
 from braces.exchange.known import Array, Known, Value
 from braces.exchange.names import holder
-from braces.exchange.onnx_in.checking import attributes_of
+from braces.exchange.numbers import in_dtype
+from braces.exchange.onnx_in.checking import attributes_of, followed
 from braces.exchange.onnx_in.dtypes import array_of, dtype_named
 from braces.exchange.onnx_in.lengths import Lengths
 from braces.exchange.problems import Missing
@@ -312,3 +313,31 @@ def operator_of(proto: Any) -> str:
     """The operator of a node, with its domain where that is not ONNX's own."""
     domain = proto.domain or STANDARD
     return proto.op_type if domain == STANDARD else f"{domain}.{proto.op_type}"
+
+
+def in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
+    """What a node gives, each array in the dtype of the input that ONNX says it has."""
+    places = followed(node.proto.op_type, node.version, node.proto.domain)
+    return [
+        in_dtype(value, dtype)
+        if isinstance(value, Var) and (dtype := _dtype_at(node, places, at)) is not None
+        else value
+        for at, value in enumerate(made)
+    ]
+
+
+def _dtype_at(node: Node, places: Sequence[int], at: int) -> DType | None:
+    given = node.value(places[at]) if at < len(places) and places[at] >= 0 else None
+    if isinstance(given, Known):
+        return given.dtype
+    return (
+        given.dtype if isinstance(given, Var) and not isinstance(given.type, ListType) else None
+    )
+
+
+def read_by(proto: Any) -> Iterator[str]:
+    """What a node and those in its graphs read."""
+    yield from filter(None, proto.input)
+    for attribute in proto.attribute:
+        for inner in attribute.g.node:
+            yield from read_by(inner)

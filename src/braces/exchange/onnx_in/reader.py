@@ -11,7 +11,7 @@ of everything at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -20,19 +20,24 @@ from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
 from braces.dims import Size
-from braces.dtypes import DType, ListType, is_float
+from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError
 from braces.exchange.attempts import Lifted, attempt, sensible
 from braces.exchange.known import Array, Known, Value, written
 from braces.exchange.names import ROOM, cleaned, holder, rename_made
-from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.calls import DEEPEST, Endless, Work
-from braces.exchange.onnx_in.checking import followed
 from braces.exchange.onnx_in.dtypes import array_of, dense
 from braces.exchange.onnx_in.folding import fold
 from braces.exchange.onnx_in.lengths import Lengths
-from braces.exchange.onnx_in.node import Names, Node, Rule, operator_of
+from braces.exchange.onnx_in.node import (
+    Names,
+    Node,
+    Rule,
+    in_declared_dtypes,
+    operator_of,
+    read_by,
+)
 from braces.exchange.onnx_in.rules import RULES
 from braces.exchange.persistables import persistable
 from braces.exchange.problems import Missing, Problem
@@ -191,7 +196,7 @@ class Reader:
         assert body is not None, "what has a body has one"
         first = next((name for name in node.proto.output if name), node.proto.op_type)
         made = self._call(node, body, f"{self.path_of(node.names, first)}/")
-        return _in_declared_dtypes(node, made)
+        return in_declared_dtypes(node, made)
 
     def _by_function(self, node: Node, function: Any) -> Sequence[Value]:
         """A plain block; what is known goes in and out of it.
@@ -219,8 +224,8 @@ class Reader:
         with table.naming(f"{self.path_of(node.names, called)}/"):
             made = rule(node)
             if isinstance(made, tuple):
-                return _in_declared_dtypes(node, made)
-            (made,) = _in_declared_dtypes(node, (made,))
+                return in_declared_dtypes(node, made)
+            (made,) = in_declared_dtypes(node, (made,))
         if isinstance(made, Var) and first:
             made = rename_made(table, before, made, self.path_of(node.names, first))
         return (made,)
@@ -354,7 +359,7 @@ class Reader:
         if isinstance(proto, str):
             return self._follow(seen, proto, far - 1, roots)
         if any(attribute.HasField("g") for attribute in proto.attribute):
-            for read in _read_by(proto):
+            for read in read_by(proto):
                 if holder(seen, read) is not None:
                     self._follow(seen, read, far - 1, roots)
             return None
@@ -378,34 +383,6 @@ class Reader:
                 return ()
             inputs.append(value)
         return fold(node, inputs)
-
-
-def _in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
-    """What a node gives, each array in the dtype of the input that ONNX says it has."""
-    places = followed(node.proto.op_type, node.version, node.proto.domain)
-    return [
-        in_dtype(value, dtype)
-        if isinstance(value, Var) and (dtype := _dtype_at(node, places, at)) is not None
-        else value
-        for at, value in enumerate(made)
-    ]
-
-
-def _dtype_at(node: Node, places: Sequence[int], at: int) -> DType | None:
-    given = node.value(places[at]) if at < len(places) and places[at] >= 0 else None
-    if isinstance(given, Known):
-        return given.dtype
-    return (
-        given.dtype if isinstance(given, Var) and not isinstance(given.type, ListType) else None
-    )
-
-
-def _read_by(proto: Any) -> Iterator[str]:
-    """What a node and those in its graphs read."""
-    yield from filter(None, proto.input)
-    for attribute in proto.attribute:
-        for inner in attribute.g.node:
-            yield from _read_by(inner)
 
 
 @contextmanager
