@@ -7,11 +7,12 @@ from typing import Any
 from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
 from braces.frontend import functions as ops
-from braces.frontend.class_losses import along_axis, check_smoothing, class_weights_of
+from braces.frontend.class_losses import check_smoothing, class_weights_of
 from braces.frontend.guard import building
 from braces.frontend.reducing import (
     Reduction,
     alike,
+    along_axis,
     check_at_least,
     of_operator,
     of_operators,

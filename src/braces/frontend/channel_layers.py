@@ -10,10 +10,10 @@ from braces.builder.var import Var
 from braces.dims import Size, divide_exactly
 from braces.errors import ShapeError
 from braces.frontend import functions as ops
-from braces.frontend.class_losses import along_axis
 from braces.frontend.guard import building, operand
 from braces.frontend.parameters import Parameters, Weight, fixed_size, is_given, to_make
 from braces.frontend.plain_block import composed
+from braces.frontend.reducing import along_axis
 from braces.frontend.sequences import check_floats
 from braces.ops.rules import axis_index
 

@@ -17,6 +17,7 @@ from braces.frontend.guard import building
 from braces.frontend.reducing import (
     Reduction,
     alike,
+    along_axis,
     check_at_least,
     check_labels,
     in_floats,
@@ -87,11 +88,6 @@ class _Labelled:
         if self.weights is not None:
             spread = spread * along_axis(self.weights, self.axis, spread.ndim)
         return losses * (1.0 - smoothing) - ops.mean(spread, axis=self.axis) * smoothing
-
-
-def along_axis(weights: Var, axis: int, rank: int) -> Var:
-    """Weights that lie along one axis of an array of this rank."""
-    return ops.reshape(weights, (-1, *[1] * (rank - 1 - axis)))
 
 
 def _labelled(

@@ -115,6 +115,11 @@ def _in_dtype(x: Var, dtype: DType) -> Var:
     return x if x.dtype == dtype else ops.cast(x, dtype)
 
 
+def along_axis(x: Var, axis: int, rank: int) -> Var:
+    """Numbers that lie along one axis of an array of this rank."""
+    return ops.reshape(x, (-1, *[1] * (rank - 1 - axis)))
+
+
 def shown_types(operands: dict[str, Var]) -> str:
     """Operands as errors show them."""
     return "   ".join(f"{slot}={var.name}: {var.type}" for slot, var in operands.items())

@@ -15,7 +15,7 @@ from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
-from braces.frontend.reducing import shown_types
+from braces.frontend.reducing import along_axis, shown_types
 from braces.frontend.sequences import same_size
 from braces.frontend.spelling import full
 from braces.frontend.variables import constant
@@ -84,8 +84,7 @@ def segment_mean(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
         x, ids, count = _groups(what, data, segment_ids, num_segments)
         x = ops.cast(x, float_dtype(x.dtype))
         counts = _added(ops.ones_like(ids, dtype=INT64), ids, count)
-        rest = tuple(range(1, x.ndim - ids.ndim + 1))
-        counts = ops.expand_dims(counts, axis=rest) if rest else counts
+        counts = along_axis(counts, 0, x.ndim - ids.ndim + 1)
         return _added(x, ids, count) / ops.cast(ops.maximum(counts, 1), x.dtype)
 
     return composed(what, built)

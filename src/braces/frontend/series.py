@@ -12,7 +12,7 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
-from braces.frontend.reducing import in_floats, shown_types
+from braces.frontend.reducing import along_axis, in_floats, shown_types
 from braces.frontend.spelling import arange
 from braces.frontend.variables import constant
 from braces.ops.rules import axis_index, promote
@@ -86,9 +86,7 @@ def _apart(x: Var, axis: int) -> Var:
 def _at_end(x: Var, axis: int, end: int) -> Var:
     """Where an axis begins, or ends; it broadcasts against all of it."""
     size = x.shape[axis]
-    found = arange(size) == (0 if end == 0 else ops.size(size) - 1)
-    behind = tuple(range(1, x.ndim - axis))
-    return ops.expand_dims(found, axis=behind) if behind else found
+    return along_axis(arange(size) == (0 if end == 0 else ops.size(size) - 1), axis, x.ndim)
 
 
 def _cut(x: Var, axis: int, part: slice) -> Var:
@@ -158,8 +156,8 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: float = 1.0, axis: int =
         if not places:
             return ops.sum(means, axis=at) * dx
         wide = _apart(places[0], at if places[0].ndim > 1 else 0)
-        if wide.ndim == 1 and at < height.ndim - 1:
-            wide = ops.expand_dims(wide, axis=tuple(range(1, height.ndim - at)))
+        if wide.ndim == 1:
+            wide = along_axis(wide, at, height.ndim)
         return ops.sum(means * wide, axis=at)
 
     return composed("trapezoid", built)

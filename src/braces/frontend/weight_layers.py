@@ -15,10 +15,10 @@ from braces.builder.var import Var, named_var
 from braces.dtypes import DType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops, init as initializers
-from braces.frontend.class_losses import along_axis
 from braces.frontend.guard import building
 from braces.frontend.parameters import Parameters, Weight, fixed_size, is_given, to_make
 from braces.frontend.plain_block import composed
+from braces.frontend.reducing import along_axis
 from braces.frontend.sequences import check_floats
 from braces.ops.rules import axis_index
 
