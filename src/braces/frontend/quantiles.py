@@ -15,7 +15,7 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
-from braces.frontend.reducing import in_floats, shown_types
+from braces.frontend.reducing import check_one_of, in_floats, shown_types
 from braces.frontend.variables import constant
 from braces.ops.rules import axis_indices
 
@@ -127,11 +127,7 @@ def _quantiles(
     what: str, x: Any, q: Any, axis: Axes, keepdims: bool, method: str, left_out: bool = False
 ) -> Var:
     """Quantiles, of what is not NaN where that is left out."""
-    if method not in METHODS:
-        raise ProgramError(
-            f"{what} has no method {method!r:.40}.",
-            fix=f"Use one of {', '.join(map(repr, METHODS))}.",
-        )
+    check_one_of(what, "method", method, METHODS)
     (whole,) = in_floats(what, x=as_var(x))
     axes = axis_indices(axis, whole.ndim, what)
     shape = whole.shape

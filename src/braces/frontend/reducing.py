@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from braces.builder.append import as_var, one
@@ -75,10 +75,19 @@ def check_reduction(what: str, reduction: Reduction) -> None:
     Raises:
         ProgramError: It is none.
     """
-    if reduction not in REDUCTIONS:
+    check_one_of(what, "reduction", reduction, REDUCTIONS)
+
+
+def check_one_of(what: str, option: str, given: Any, known: Sequence[str]) -> None:
+    """Refuse a word that an option does not know.
+
+    Raises:
+        ProgramError: It is none of those.
+    """
+    if given not in known:
         raise ProgramError(
-            f"{what} has no reduction {reduction!r:.40}.",
-            fix=f"Use one of {', '.join(map(repr, REDUCTIONS))}.",
+            f"{what} has no {option} {given!r:.40}.",
+            fix=f"Use one of {', '.join(map(repr, known))}.",
         )
 
 

@@ -12,7 +12,7 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
-from braces.frontend.reducing import along_axis, in_floats, shown_types
+from braces.frontend.reducing import along_axis, check_one_of, in_floats, shown_types
 from braces.frontend.spelling import arange
 from braces.frontend.variables import constant
 from braces.ops.rules import axis_index, promote
@@ -272,11 +272,7 @@ def _padding(mode: str, count: int) -> tuple[int, int]:
 
 def _filtered(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, int]:
     """The longer sequence, the shorter one, and its size."""
-    if mode not in MODES:
-        raise ProgramError(
-            f"{what} has no mode {mode!r:.40}.",
-            fix=f"Use one of {', '.join(map(repr, MODES))}.",
-        )
+    check_one_of(what, "mode", mode, MODES)
     shown = shown_types({"x": x, "y": y})
     if x.ndim != 1 or y.ndim != 1 or 0 in (*x.shape, *y.shape):
         raise ShapeError(f"{what} needs two sequences, neither empty.", given=shown)
