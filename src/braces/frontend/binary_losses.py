@@ -66,7 +66,7 @@ def sigmoid_binary_cross_entropy(
     more = _last_weights(what, x, positive_weight)
 
     def losses() -> Var:
-        wanted = y * (1.0 - label_smoothing) + 0.5 * label_smoothing if label_smoothing else y
+        wanted = _smoothed(y, label_smoothing)
         found = one(what, x, wanted)
         if more is not None:
             found = found + (more - 1.0) * wanted * ops.softplus(-x)
@@ -75,11 +75,19 @@ def sigmoid_binary_cross_entropy(
     return of_operators(what, reduction, name, losses)
 
 
+def _smoothed(target: Var, smoothing: float) -> Var:
+    """Targets, of which a share is brought to one half."""
+    return target * (1.0 - smoothing) + 0.5 * smoothing if smoothing else target
+
+
 def _last_weights(what: str, x: Var, weights: Any) -> Var | None:
     """Weights along the last axis, or a single one."""
-    if weights is None or not as_var(weights).ndim:
-        return None if weights is None else ops.cast(as_var(weights), x.dtype)
-    return class_weights_of(what, x, axis_index(-1, x.ndim, what), weights)
+    if weights is None:
+        return None
+    given = as_var(weights)
+    if not given.ndim:
+        return ops.cast(given, x.dtype)
+    return class_weights_of(what, x, axis_index(-1, x.ndim, what), given)
 
 
 @building
@@ -199,7 +207,7 @@ def focal_loss(
     x, y = alike(what, logits=logits, target=target)
 
     def losses() -> Var:
-        wanted = y * (1.0 - label_smoothing) + 0.5 * label_smoothing if label_smoothing else y
+        wanted = _smoothed(y, label_smoothing)
         found = one("sigmoid_binary_cross_entropy", x, wanted)
         if gamma:
             missed = wanted * ops.sigmoid(-x) + (1.0 - wanted) * ops.sigmoid(x)
