@@ -218,13 +218,19 @@ def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
     if weights is None:
         ids = _checked("bincount", "x", var, count)
         return _added(ops.ones_like(ids, dtype=INT64), ids, count)
-    given = as_var(weights)
-    if given.shape != var.shape:
-        raise ShapeError(
-            "bincount needs a weight for each number.",
-            given=shown_types({"x": var, "weights": given}),
-        )
+    given = _weights("bincount", var, weights)
     return _added(given, _checked("bincount", "x", var, count), count)
+
+
+def _weights(what: str, x: Var, weights: Operand) -> Var:
+    """What each number counts."""
+    given = as_var(weights)
+    if given.shape != x.shape:
+        raise ShapeError(
+            f"{what} needs a weight for each number.",
+            given=shown_types({"x": x, "weights": given}),
+        )
+    return given
 
 
 @building
@@ -311,12 +317,7 @@ def histogram(
         [[1, 2], [0.0, 1.0, 2.0]]
     """
     var = as_var(x)
-    given = None if weights is None else as_var(weights)
-    if given is not None and given.shape != var.shape:
-        raise ShapeError(
-            "histogram needs a weight for each number.",
-            given=shown_types({"x": var, "weights": given}),
-        )
+    given = None if weights is None else _weights("histogram", var, weights)
     if var.dtype.kind == "c":
         raise DTypeError("histogram needs real numbers.", given=shown_types({"x": var}))
 
