@@ -78,11 +78,7 @@ class Objective:
         with_gradient: Any = jax.custom_vjp
         value = with_gradient(loss)
         value.defvjp(both, pull)
-
-        def value_fn(params: Any) -> Any:
-            return value(params)
-
-        return value_fn
+        return value
 
     def _call(self, given: Sequence[Var]) -> tuple[Var, ...]:
         """The loss and its gradients at these parameters, computed in the current block."""
