@@ -56,6 +56,10 @@ def uniform(
         dtype: A real floating dtype; that of the parameters where it is not said.
         name: For the operator or block, which draws from its name.
 
+    Raises:
+        DTypeError: `dtype` is no real floating dtype, or a parameter is complex.
+        ShapeError: A size is not known, or parameters do not broadcast to `shape`.
+
     Example:
         >>> import braces as br
         >>> with br.Program():

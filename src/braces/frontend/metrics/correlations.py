@@ -36,6 +36,9 @@ def cosine_similarity(
         weights: As those of `mean`, one for each vector.
         axis: The axis along which vectors lie.
         name: That of the metric.
+
+    Raises:
+        ShapeError: Shapes differ, or there is no such axis.
     """
     what = "cosine_similarity"
     left, right = alike(what, predictions=predictions, targets=targets)
@@ -62,6 +65,9 @@ def pearson_correlation(
         targets: number[*shape]: y.
         weights: As those of `mean`.
         name: That of the metric.
+
+    Raises:
+        ShapeError: Shapes differ.
     """
 
     def number(sums: Sums) -> Var:

@@ -65,6 +65,11 @@ def confusion_matrix(
         classes: How many there are.
         weights: As those of `mean`.
         name: That of the metric.
+
+    Raises:
+        DTypeError: Predictions or labels are no classes.
+        ShapeError: Their shapes differ.
+        ProgramError: There are fewer than two classes.
     """
     said, true, weight = _counts("confusion_matrix", predictions, labels, classes, weights)
     sums = {"counts": ops.matmul(ops.matrix_transpose(true * weight), said)}
@@ -131,6 +136,11 @@ def precision(
             met or said, `"micro"` of all rows together; `None` gives a number for each class.
         weights: As those of `mean`.
         name: That of the metric.
+
+    Raises:
+        DTypeError: Predictions or labels are no classes.
+        ShapeError: Their shapes differ.
+        ProgramError: There are fewer than two classes, or there is no such average of them.
     """
     return _ratio_of(
         "precision", lambda hits, said, _: share(hits, said), predictions, labels, classes,

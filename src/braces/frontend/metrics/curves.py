@@ -74,6 +74,11 @@ def auc(
         weights: As those of `mean`.
         thresholds: How many places of the curve are kept, at least 2.
         name: That of the metric.
+
+    Raises:
+        DTypeError: Labels are neither bools nor integers.
+        ShapeError: Shapes differ.
+        ProgramError: There are fewer than two thresholds.
     """
     return _curve("auc", scores, labels, weights, thresholds, name, _area)
 
@@ -111,6 +116,9 @@ def precision_at_recall(
         weights: As those of `mean`.
         thresholds: How many there are, at least 2.
         name: That of the metric.
+
+    Raises:
+        ProgramError: The share is not from 0 to 1; else as of `auc`.
     """
     return _best("precision_at_recall", scores, labels, recall, weights, thresholds, name)
 

@@ -37,6 +37,11 @@ def mean(values: Any, weights: Operand | None = None, *, name: str | None = None
             no weight is not looked at, NaN included.
         name: That of the metric.
 
+    Raises:
+        ProgramError: It is in an inner block, as any metric.
+        DTypeError: Weights are no numbers.
+        ShapeError: Weights do not broadcast to the values.
+
     Example:
         >>> import braces as br
         >>> with br.Program() as prog:
@@ -111,6 +116,10 @@ def accuracy(
         labels: integer[...].
         weights: As those of `mean`, one for each label.
         name: That of the metric.
+
+    Raises:
+        DTypeError: Labels are no integers.
+        ShapeError: There is not a label for each row.
     """
     logits = _scores("accuracy", logits, labels)
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int64"))
