@@ -17,6 +17,15 @@ import braces as br
 STEP = 1e-6
 
 
+def both(name: str, *given: Any, **options: Any) -> list[Any]:
+    """Ours and NumPy's of one name, with more arguments."""
+    found = getattr(np, name, None) or getattr(np.linalg, name)
+    return [
+        lambda *xs: getattr(br, name)(*xs, *given, **options),
+        lambda *xs: found(*xs, *given, **options),
+    ]
+
+
 @dataclass(frozen=True)
 class Case:
     """One call of a function.

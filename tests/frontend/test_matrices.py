@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles import Case, hold_slopes, hold_values
+from oracles import Case, both, hold_slopes, hold_values
 from refusing import get, prog, refuse_here
+from tests.exported import check_exported
 from tests.sharing import thorough
 
 import braces as br
@@ -23,15 +24,6 @@ SQUARE, TALL = RNG.normal(size=(2, 3, 3)), RNG.normal(size=(5, 2))
 ORDERS = (2, 1, 3.0, np.inf, -np.inf)
 MATRIX_ORDERS = ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
 SINGULAR = np.stack([np.outer([1.0, 2.0, 3.0], [1.0, 0.0, 2.0]), np.zeros((3, 3)), np.eye(3)])
-
-
-def both(name: str, *given: Any, **options: Any) -> list[Any]:
-    """Ours and NumPy's, with more arguments."""
-    found = getattr(np, name, None) or getattr(np.linalg, name)
-    return [
-        lambda *xs: getattr(br, name)(*xs, *given, **options),
-        lambda *xs: found(*xs, *given, **options),
-    ]
 
 
 def norms(x: Any, ord: Any) -> Any:
@@ -181,13 +173,8 @@ def test_what_does_not_fit_is_refused_where_it_is_asked(
 
 
 def test_compositions_are_models_of_onnx(tmp_path: Path) -> None:
-    runtime = pytest.importorskip("onnxruntime")
     with br.Program() as prog:
         x = br.data("x", [2, 3, 3])
         made = [br.cross(x[0], x[1]), br.trace(x), br.kron(x[0], x[1]), br.matrix_power(x, 3),
                 br.matrix_norm(x, 1), br.tensordot(x, x, ([1], [2]))]  # fmt: skip
-    br.to_onnx(prog, tmp_path / "m.onnx", fetches=made)
-    model, given = runtime.InferenceSession(tmp_path / "m.onnx"), {"x": SQUARE.astype("f4")}
-    wanted = br.Executor().run(prog, br.Scope(), feed=given, fetch=made)
-    for got, want in zip(model.run(None, given), wanted, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    check_exported(prog, [{"x": SQUARE.astype("f4")}], made, tmp_path)

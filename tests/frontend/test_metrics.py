@@ -176,6 +176,14 @@ def test_metrics_begin_anew_and_count_in_programs_for_testing(
         (lambda x, n: br.metrics.accuracy(x, n[:1]), br.ShapeError, "a label for each row"),
         (lambda x, n: br.metrics.recall(n, n[:2]), br.ShapeError, "one shape"),
         (lambda x, n: br.metrics.auc(x, n), br.ShapeError, "one shape"),
+        (lambda x, n: br.metrics.edit_distance(x, n), br.DTypeError, "integer labels"),
+        (lambda x, n: br.metrics.edit_distance(n, x[0]), br.ShapeError, "rows of steps"),
+        (lambda x, n: br.metrics.pearson_correlation(x, x[:, :1]), br.ShapeError, "one shape"),
+        (
+            lambda x, n: br.metrics.recall_at_precision(x, x > 0, 2.0),
+            br.ProgramError,
+            "a precision from 0 to 1",
+        ),
         (lambda x, n: br.metrics.mean(3.0), br.ProgramError, "takes a variable"),
         (lambda x, n: br.metrics.mean(n, n + 1j), br.DTypeError, "numbers or a mask"),
         (

@@ -221,29 +221,3 @@ def test_edit_distances_are_those_of_their_definition(mode: str) -> None:
     feed["n"] = feed["n"] + 9
     with pytest.raises(br.IndexRangeError):
         exe.run(prog, scope, feed, rate.value)
-
-
-@pytest.mark.parametrize(
-    ("build", "error", "said"),
-    [
-        (lambda x, n: br.metrics.edit_distance(x, n), br.DTypeError, "integer labels"),
-        (lambda x, n: br.metrics.edit_distance(n, x[0]), br.ShapeError, "rows of steps"),
-        (
-            lambda x, n: br.metrics.pearson_correlation(x, x[:, :1]),
-            br.ShapeError,
-            "of one shape",
-        ),
-        (
-            lambda x, n: br.metrics.recall_at_precision(x, x > 0, 2.0),
-            br.ProgramError,
-            "a precision from 0 to 1",
-        ),
-    ],
-)
-def test_bad_input_is_refused_by_the_users_line(build: Any, error: Any, said: str) -> None:
-    with br.Program() as prog:
-        x, n = br.data("x", [4, 2]), br.data("n", [4], dtype="int32")
-        with pytest.raises(error, match=said) as told:
-            build(x, n)
-    assert "test_metrics_sklearn.py" in str(told.value)
-    assert not prog.updates

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles import Case, hold_slopes, hold_values
+from oracles import Case, both, hold_slopes, hold_values
 from refusing import get, prog, refuse_here
+from tests.exported import check_exported
 from tests.sharing import thorough
 
 import braces as br
@@ -22,14 +23,6 @@ X, LONG, SHORT = RNG.normal(size=(5, 3)), RNG.normal(size=7), RNG.normal(size=4)
 ODD = np.array([0.0, -0.0, 1.5, -2.0, np.nan, np.inf, -np.inf])
 NEAR = np.array([0.0, 1e-3, 0.1, 0.2, -1.7])
 BITS = np.array([True, True, False, True])
-
-
-def both(name: str, *given: Any, **options: Any) -> list[Any]:
-    """Ours and NumPy's, with more arguments."""
-    return [
-        lambda *xs: getattr(br, name)(*xs, *given, **options),
-        lambda *xs: getattr(np, name)(*xs, *given, **options),
-    ]
 
 
 SMOOTH = [
@@ -200,14 +193,9 @@ def test_what_does_not_fit_is_refused_where_it_is_asked(
 
 
 def test_compositions_are_models_of_onnx(tmp_path: Path) -> None:
-    runtime = pytest.importorskip("onnxruntime")
     with br.Program() as prog:
         x = br.data("x", [5, 3])
         made = [br.unwrap(x, axis=0), br.convolve(x[:, 0], x[:, 1], "same"), br.sinc(x),
                 br.nan_to_num(x), br.isclose(x, x + 1e-7), br.polyval([1.0, 2.0], x),
                 br.central_difference(x, axis=0), br.isin(x, [0.0, 1.0])]  # fmt: skip
-    br.to_onnx(prog, tmp_path / "m.onnx", fetches=made)
-    model, given = runtime.InferenceSession(tmp_path / "m.onnx"), {"x": X.astype("f4")}
-    wanted = br.Executor().run(prog, br.Scope(), feed=given, fetch=made)
-    for got, want in zip(model.run(None, given), wanted, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    check_exported(prog, [{"x": X.astype("f4")}], made, tmp_path)
