@@ -35,7 +35,7 @@ def whole(pieces: Iterable[Piece], more: str) -> str:
         else:
             kept.append(piece)
     if room < 0:
-        kept.append(f"<div>{html.escape(more)}</div>")
+        kept.append(f"<div>{escaped(more)}</div>")
     return f'<div style="{_FONT}">{"".join(kept)}</div>'
 
 
@@ -46,15 +46,18 @@ def row(text: str) -> Piece:
         >>> row("a < b")[0].endswith(">a &lt; b</div>")
         True
     """
-    clean = short(text).encode(errors="replace").decode()
-    return f'<div style="{_ROW}">{html.escape(clean)}</div>', 0
+    return f'<div style="{_ROW}">{escaped(short(text))}</div>', 0
 
 
 def box(title: str, count: int) -> Piece:
     """The beginning of a box that opens and closes, with so much in it."""
     state = " open" if count <= OPEN_UP_TO else ""
-    clean = short(title).encode(errors="replace").decode()
-    return f'<details{state} style="{_BOX}"><summary>{html.escape(clean)}</summary>', 1
+    return f'<details{state} style="{_BOX}"><summary>{escaped(short(title))}</summary>', 1
+
+
+def escaped(text: str) -> str:
+    """A text as HTML has it, with `?` for what no file can hold."""
+    return html.escape(text.encode(errors="replace").decode())
 
 
 def short(text: str) -> str:

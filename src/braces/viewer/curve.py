@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
+
+from braces.notebook import escaped
 
 Curve: TypeAlias = "Mapping[str, Sequence[float]]"
 """Name of a measure, as `loss`, to its value after each epoch."""
@@ -26,10 +27,13 @@ def curve_figures(curve: Curve | None) -> str:
 
 def _figure(name: str, values: Sequence[float]) -> str:
     last = f"{values[-1]:.4g} after epoch {len(values)}" if len(values) else "no epoch yet"
-    caption = f'{html.escape(name)} <span class="last">{last}</span>'
-    return (
-        f'<figure class="curve"><figcaption>{caption}</figcaption>{curve_svg(values)}</figure>'
-    )
+    return figure(name, f'<span class="last">{last}</span>', curve_svg(values))
+
+
+def figure(name: str, told: str, svg: str) -> str:
+    """A picture of what has a name, with what is told of it."""
+    caption = f"<figcaption>{escaped(name)} {told}</figcaption>"
+    return f'<figure class="curve">{caption}{svg}</figure>'
 
 
 def curve_svg(values: Sequence[float]) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from braces.ir.tables import in_bytes
+from braces.notebook import escaped
 from braces.scope.summary import Summary
-from braces.viewer.curve import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH, labels
+from braces.viewer.curve import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH, figure, labels
 
 BINS = 40
 MOST = 200
@@ -29,7 +29,7 @@ def histogram_figures(title: str, values: Mapping[str, Any]) -> str:
     shown = list(values.items())[:MOST]
     more = f"<p>… and {len(values) - MOST:,} more</p>" if len(values) > MOST else ""
     figures = "".join(_figure(name, np.asarray(value)) for name, value in shown)
-    summary = f"<summary>{html.escape(title)} ({len(values):,})</summary>"
+    summary = f"<summary>{escaped(title)} ({len(values):,})</summary>"
     return f'<details class="values">{summary}<div>{figures}{more}</div></details>'
 
 
@@ -37,12 +37,8 @@ def _figure(name: str, value: Any) -> str:
     summary = Summary.of(value)
     state = "last" if summary.is_well else "last ill"
     shape = f"{value.dtype}[{','.join(map(str, value.shape))}]  {in_bytes(value.nbytes)}"
-    clean = name.encode(errors="replace").decode()
-    caption = f'{html.escape(clean)} <span class="{state}">{shape}<br>{summary}</span>'
-    return (
-        f'<figure class="curve"><figcaption>{caption}</figcaption>{histogram_svg(summary)}'
-        "</figure>"
-    )
+    told = f'<span class="{state}">{shape}<br>{summary}</span>'
+    return figure(name, told, histogram_svg(summary))
 
 
 def histogram_svg(summary: Summary) -> str:
