@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import braces as br
 from benchmarks.anew import program_anew
-from benchmarks.nets.data import RATE, Cnn, Mlp, Net, Transformer, first_values
+from benchmarks.nets.data import RATE, Arrays, Cnn, Mlp, Net, Transformer, first_values
 
 
 def program(net: Net) -> tuple[br.Program, br.Var]:
@@ -27,14 +29,43 @@ def train_step(net: Net) -> Callable[[], float]:
     """One step of Adam; gives the loss before it."""
     (prog, loss), exe, scope, feed = program(net), br.Executor(), br.Scope(), net.batch()
     exe.init(prog, scope)
-    for name, value in first_values(net).items():
-        scope.var(name).set(value)
+    scope.update(named_here(first_values(net)))
     return lambda: float(exe.run(prog, scope, feed=feed, fetch=loss))
 
 
 def compiling(net: Net) -> Callable[[], None]:
     """From building the program to its executable."""
-    return program_anew(lambda: program(net), first_values(net), net.batch())
+    return program_anew(lambda: program(net), named_here(first_values(net)), net.batch())
+
+
+# ---- names -----------------------------------------------------------------------------------
+
+LAYER = {
+    "norm0": "norm1",
+    "norm1": "norm2",
+    "out": "attention/out",
+    "up": "hidden",
+    "down": "out",
+}
+"""What the parts of a layer of a transformer are called here."""
+
+
+def named_here(values: Arrays) -> Arrays:
+    """First values by the names that our layers give their parameters."""
+    found = Arrays()
+    for name, value in values.items():
+        layer, _, last = name.rpartition("/")
+        part, _, kind = last.partition(".")
+        if part == "qkv":
+            parts = np.split(value, 3, axis=-1)
+            found |= {
+                f"{layer}/attention/{n}.{kind}": v for n, v in zip("qkv", parts, strict=True)
+            }
+        elif layer:
+            found[f"{layer}/{LAYER[part]}.{kind}"] = value
+        else:
+            found[name] = value
+    return found
 
 
 # ---- nets ------------------------------------------------------------------------------------
@@ -58,29 +89,18 @@ def cnn(net: Cnn, x: br.Var) -> br.Var:
 
 
 def transformer(net: Transformer, x: br.Var) -> br.Var:
-    """One block for each layer."""
+    """The layers that Braces has, with the products for queries, keys and values apart."""
     h = br.embedding(x, [net.words, net.width], name="words")
     h = h + br.parameter("positions", [net.length, net.width])
-    causal = br.tril(br.ones([net.length, net.length], dtype="bool"))
     for i in range(net.layers):
-        with br.block(f"layer{i}"):
-            h = h + attention(net, br.layer_norm(h, name="norm0"), causal)
-            up = br.fc(br.layer_norm(h, name="norm1"), 4 * net.width, name="up")
-            h = h + br.fc(br.gelu(up, approximate=True), net.width, name="down")
+        h = br.transformer_encoder_layer(
+            h, net.heads, norm_first=True, causal=True, activation=_gelu, name=f"layer{i}"
+        )
     return br.fc(br.layer_norm(h, name="norm"), net.words, name="logits")
 
 
-def attention(net: Transformer, x: br.Var, causal: br.Var) -> br.Var:
-    """Each word looks at those before it."""
-    each = net.width // net.heads
-    heads = br.reshape(
-        br.fc(x, 3 * net.width, name="qkv"), [-1, net.length, 3, net.heads, each]
-    )
-    q, k, v = br.unstack(heads, axis=2)
-    scores = br.einsum("bqhd,bkhd->bhqk", q, k) * each**-0.5
-    weights = br.softmax(br.where(causal, scores, -1e9))
-    mixed = br.einsum("bhqk,bkhd->bqhd", weights, v)
-    return br.fc(br.reshape(mixed, [-1, net.length, net.width]), net.width, name="out")
+def _gelu(x: br.Var) -> br.Var:
+    return br.gelu(x, approximate=True)
 
 
 LOGITS: dict[type[Any], Callable[[Any, br.Var], br.Var]] = {
