@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from braces.builder.journal import Journal, Moment
-from braces.dims import Unifier
+from braces.dims import Size, Unifier
 from braces.dtypes import Type, too_large
 from braces.errors import (
     DuplicateNameError,
@@ -27,6 +28,19 @@ Mark: TypeAlias = (
 """A moment, and how much there was of names, dimensions, content and what was read."""
 
 
+@dataclass(frozen=True)
+class RowNumbers:
+    """The numbers that rows of a block have in the whole batch.
+
+    Attributes:
+        rows: How many rows the block has.
+        found: Gives the variable, visible there, that tells them; made where it is asked.
+    """
+
+    rows: Size
+    found: Callable[[], Any]
+
+
 class SymbolTable:
     """Variables and operators of one block, with a link to the enclosing block's table.
 
@@ -44,6 +58,8 @@ class SymbolTable:
         shown: What closed blocks in it bind and give out, as keys.
         read_outside: The outer variables that were read here, as keys.
         journal: How to undo what did not simply append, in the whole program.
+        trip_index: The variable that counts trips, where it is the body of a loop.
+        numbers: Those of its rows, where it is built for some rows.
 
     Example:
         >>> from braces.dtypes import parse_type
@@ -73,6 +89,7 @@ class SymbolTable:
         self.version = 0
         self.handles: dict[str, Any] = {}
         self.trip_index: str | None = None
+        self.numbers: RowNumbers | None = None
 
     def touch(self) -> None:
         """Say that something changed, so that frozen copies are made anew."""

@@ -9,6 +9,7 @@ from typing import Any
 from braces.builder.append import as_var, one
 from braces.builder.program import current_program
 from braces.builder.source import says_where, user_source
+from braces.builder.table import RowNumbers
 from braces.builder.var import Var, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType, Type, is_integer
@@ -17,6 +18,7 @@ from braces.frontend.construct import SubBlock, dtype_beside, located, outer_var
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
 from braces.ops.control.building import build_partition, build_switch
+from braces.ops.control.row_draws import number_draws, row_numbers
 from braces.ops.control.rows import follow_rows
 
 
@@ -31,6 +33,7 @@ class Branch(SubBlock):
         self.body: Body | None = None
         self.rows: Dim | None = None
         self.valid: Var | None = None
+        self.number: Var | None = None
 
     @says_where
     def add_input(self, x: Any) -> Var:
@@ -55,6 +58,21 @@ class Branch(SubBlock):
         """See only the rows of one side."""
         self.rows = self.new_dim("true_rows" if side else "false_rows")
         self.valid = self.param("valid", TensorType(BOOL, (self.rows,)))
+        self.table.numbers = RowNumbers(self.rows, self.numbers)
+
+    def numbers(self) -> Var:
+        """What tells the number of each of these rows in the whole batch; an input."""
+        if self.number is None:
+            owner, before = self.owner, len(self.inputs)
+            if owner.numbers is None:
+                owner.numbers = row_numbers(self.program, self.outer, owner.predicate.shape[0])
+            self.number = self.take(owner.numbers, "a draw")
+            self.table.journal.note(lambda: self._forget(before))
+        return self.number
+
+    def _forget(self, inputs: int) -> None:
+        del self.inputs[inputs:]
+        self.number = self.owner.numbers = None
 
     def close(self) -> None:
         """Freeze the block; the operator is made when the construct is called."""
@@ -62,7 +80,8 @@ class Branch(SubBlock):
             raise ProgramError("The branch has no output.", fix="Call add_output(...).")
         if self.rows is not None:
             places = dict.fromkeys(self.table.params, (0,))
-            follow_rows(self.table, self.rows, places)
+            number_draws(self.program, self.table, self.rows, places, self.numbers)
+            follow_rows(self.table, self.rows, dict.fromkeys(self.table.params, (0,)))
         self.body = self.table.freeze([var.name for var in self.outputs])
         self.owner.branches.append(self)
 
@@ -72,6 +91,7 @@ class _Branches(ABC):
 
     what = "branch"
     predicate: Var
+    numbers: Var | None = None
 
     def __init__(self) -> None:
         self.branches: list[Branch] = []

@@ -7,6 +7,7 @@ from typing import Any
 
 from braces.builder.append import as_var, one
 from braces.builder.source import says_where
+from braces.builder.table import RowNumbers
 from braces.builder.var import Var, shown, tensor_type
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, is_integer
@@ -15,6 +16,7 @@ from braces.frontend.construct import LoopBlock, Memory, located, outer_var
 from braces.frontend.draws import sizes_of
 from braces.ir.views import LoopView, Row
 from braces.ops.control.building import Carried, Cut, build_loop
+from braces.ops.control.row_draws import row_numbers
 from braces.ops.rules import axis_index
 from braces.passes.lengths import Steps, guarded
 from braces.passes.segments import Segments, check_trips
@@ -35,6 +37,21 @@ class StepNet(LoopBlock):
         self.stop: Var | None = None
         self.output_axes: list[int] = []
         self.steps: Size | None = rnn.steps
+        self.number: Var | None = None
+        if rnn.lengths is not None:
+            self.table.numbers = RowNumbers(rnn.lengths.shape[0], self.numbers)
+
+    def numbers(self) -> Var:
+        """What tells the number of each row; made outside where a block of the step asks."""
+        if self.number is None:
+            assert self.rnn.lengths is not None
+            rows = self.rnn.lengths.shape[0]
+            self.number = row_numbers(self.program, self.outer, rows)
+            self.table.journal.note(self._forget)
+        return self.number
+
+    def _forget(self) -> None:
+        self.number = None
 
     @says_where
     def add_input(self, x: Any, axis: int = 0) -> Var:
@@ -193,10 +210,8 @@ class StepNet(LoopBlock):
         )
         slices = [Cut(outer, inner.name) for outer, inner in self.inputs]
         if self.rnn.lengths is not None or stop is not None:
-            alone = Steps(
-                self.program, self.outer, loop, memories, slices, self.rnn.lengths, stop
-            )
-            loop, memories = guarded(alone)
+            given = loop, memories, slices, self.rnn.lengths, stop, self.number
+            loop, memories = guarded(Steps(self.program, self.outer, *given))
         finals, stacked = self._loop(loop, memories, slices)
         self.rnn.finals = tuple(finals)
         self.rnn.stacked = tuple(

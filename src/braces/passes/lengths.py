@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from braces.builder.append import one
 from braces.builder.program import Builder
@@ -53,6 +54,7 @@ from braces.ops.control.building import (
     build_switch,
 )
 from braces.ops.control.fixed_rows import captured_rows
+from braces.ops.control.row_draws import number_draws, row_numbers
 from braces.ops.control.rows import blank_columns, follow_rows
 from braces.ops.row_rules import ADVICE
 from braces.ops.rules import zeros_of
@@ -72,6 +74,7 @@ class Steps:
         slices: Its slices.
         lengths: How many steps each row has.
         stop: What the body calls the condition of stopping, which is read after the step.
+        numbers: What tells the numbers of its rows, where blocks in it ask for that.
     """
 
     program: Builder
@@ -81,6 +84,7 @@ class Steps:
     slices: Sequence[Cut]
     lengths: Var | None = None
     stop: str | None = None
+    numbers: Var | None = None
 
     @property
     def given(self) -> list[str]:
@@ -174,6 +178,7 @@ def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
             start, running = _running(steps, body, (total,))
             active = running if active is None else active & running
     assert active is not None
+    step = _numbered(steps, inner, step)
     case, n = _case(steps, inner, step), len(steps.memories)
     with steps.program.building(body):
         operands = [visible_var(steps.program, body, name) for name in step.given]
@@ -233,6 +238,23 @@ def _by_row(steps: Steps, inner: SymbolTable, total: Size) -> _Step:
     )
 
 
+def _numbered(steps: Steps, inner: SymbolTable, step: _Step) -> _Step:
+    """The step with what is drawn for rows following from their numbers."""
+    found = dict(zip(step.given, step.params, strict=True))
+
+    def numbers() -> Var:
+        outer = steps.numbers
+        if outer is None:
+            outer = row_numbers(steps.program, steps.outer, step.rows)
+        if outer.name not in found:
+            found[outer.name] = _param(inner, "number", outer.type)
+        return var_of(steps.program, inner, found[outer.name])
+
+    places = dict.fromkeys(step.params, (0,))
+    number_draws(steps.program, inner, step.rows, places, cache(numbers))
+    return replace(step, given=[*found], params=[*found.values()])
+
+
 def _param(inner: SymbolTable, stem: str, type_: Type) -> str:
     return inner.add_param(inner.names.unique(stem), type_).name
 
@@ -250,7 +272,7 @@ def _leading(inner: SymbolTable, total: Size, results: Sequence[str]) -> list[st
 def _sources(steps: Steps) -> dict[str, int]:
     """What tells rows outside of the step: each variable with its axis of rows."""
     found = {cut.source.name: 1 for cut in steps.slices}
-    inits = [*(memory.init for memory in steps.memories), steps.lengths]
+    inits = [*(memory.init for memory in steps.memories), steps.lengths, steps.numbers]
     return found | {init.name: 0 for init in inits if init is not None}
 
 

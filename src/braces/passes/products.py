@@ -29,7 +29,8 @@ from braces.dims import Size, Unifier
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Op
-from braces.passes.stretch import TypeOf, axes_of, structure
+from braces.ops.control.tracking import TypeOf, axes_of
+from braces.passes.stretch import structure
 
 Key: TypeAlias = "tuple[object, ...]"
 

@@ -35,12 +35,12 @@ from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
+from braces.ops.control.tracking import axes_of
 from braces.passes.each_trip import EachTrip
 from braces.passes.pipeline import Pass, note
 from braces.passes.products import Joint, resized, total
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.setting import gibibytes, larger, setting
-from braces.passes.stretch import axes_of
 from braces.passes.trips import apart
 
 FIXED, LEAVES, STAYS = range(3)

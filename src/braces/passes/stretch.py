@@ -38,10 +38,10 @@ from braces.dims import Size, Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
+from braces.ops.control.tracking import TypeOf, axes_of
 from braces.ops.linalg import LETTERS
 from braces.passes.draws import is_random
 
-TypeOf: TypeAlias = "Callable[[str], Type]"
 Values: TypeAlias = "Callable[[str], Var]"
 Occurrence: TypeAlias = "tuple[bool, str, int, int]"
 """An axis: whether of an output, its slot, which variable, and which axis from the end."""
@@ -297,14 +297,6 @@ class _Stretching:
         led = {spec.name: spec.led(attrs[spec.name], self.trips, rank) for spec in specs}
         if led != attrs:
             yield led
-
-
-def axes_of(op: Op, type_of: TypeOf) -> AxisMap:
-    """How the axes of an operator map."""
-    rule, slots = OPS.get(op.type).axes_rule, (op.outputs, op.inputs)
-    assert rule is not None
-    types = {s: tuple(map(type_of, names)) for given in slots for s, names in given.items()}
-    return rule(types, op.attrs)
 
 
 def turns_axes(op: Op) -> bool:

@@ -30,9 +30,10 @@ from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView
 from braces.ir.walk import relabelled, rename_body
 from braces.ops.control.building import append_construct
+from braces.ops.control.tracking import TypeOf
 from braces.passes.fold_rows import Folding
 from braces.passes.rewrite import Place
-from braces.passes.stretch import TypeOf, Values
+from braces.passes.stretch import Values
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ second. One that keeps rows at their places has padding when it is interpreted, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -29,19 +29,16 @@ from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
-from braces.define.axes import HIGHEST, LOWEST, Fills, shape_of
+from braces.define.axes import HIGHEST, LOWEST, Fills
 from braces.define.calling import ask
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView
-from braces.ir.walk import map_bodies, with_captures
-from braces.ops.control.tracking import Known, Site, Sites, Tracked, Tracker, Types
+from braces.ops.control.row_walk import Places, RowWalk, begun, visible
+from braces.ops.control.tracking import Known, Site, Tracked, Tracker
 from braces.ops.row_rules import FIRST, refused
-
-Places: TypeAlias = "Mapping[str, Collection[int]]"
-"""The axes of the parameters of a block that are rows."""
 
 
 def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
@@ -79,7 +76,7 @@ def follow_rows(table: SymbolTable, rows: Size, places: Places) -> Known:
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
     """
-    types, known = _visible(table), _begun(table, places)
+    types, known = visible(table), begun(table, places)
     Tracker(rows, table.unifier.resolve).follow(table.ops, types, known, {})
     return known
 
@@ -108,24 +105,9 @@ def mask_rows(
     """
     tracker = Tracker(rows, table.unifier.resolve, bool(count))
     masks, sites = Masks(program, tracker, valid, count), dict[str, Site]()
-    types, begun = _visible(table), _begun(table, places)
-    tracker.follow(table.ops, types, dict(begun), sites)
-    masks.put(table, types, begun, sites)
-
-
-def _visible(table: SymbolTable) -> Types:
-    return {name: table.type_of(name) for one in table.chain() for name in one.vars}
-
-
-def _begun(table: SymbolTable, places: Places) -> Known:
-    """What is known where a block begins."""
-    return {
-        name: tuple(
-            "rows" if axis in axes else "other"
-            for axis in range(len(shape_of(table.type_of(name))))
-        )
-        for name, axes in places.items()
-    }
+    types, known = visible(table), begun(table, places)
+    tracker.follow(table.ops, types, dict(known), sites)
+    RowWalk(tracker, masks.masked).put(table, types, known, sites)
 
 
 @dataclass
@@ -143,17 +125,7 @@ class Masks:
     valid: str
     count: str
 
-    def put(self, table: SymbolTable, types: Types, known: Known, sites: Sites) -> None:
-        """Leave padding out of a block, of whose parameters `known` tells where rows are."""
-        known, done = dict(known), list[Op]()
-        pending, table.ops = table.ops, done
-        for op in pending:
-            found = self.tracker.step(op, types, known, sites)
-            inner = self._inside(table, op, known, sites[op.name]) if op.bodies() else op
-            done.extend(self._masked(table, found, inner))
-        table.touch()
-
-    def _masked(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
+    def masked(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
         """The operators that take the place of one operator, whose blocks are masked."""
         definition = OPS.get(op.type)
         if self.count and definition.rounded_rule is not None:
@@ -215,19 +187,6 @@ class Masks:
 
     def _var(self, table: SymbolTable, name: str) -> Var:
         return var_of(self.program, _owner(table, name), name)
-
-    def _inside(self, table: SymbolTable, op: Op, known: Known, site: Site) -> Op:
-        """The operator with its sub-blocks masked."""
-        labels = iter(op.bodies())
-
-        def change(body: Body) -> Body:
-            label = next(labels)
-            inner = table.within(op).thaw(body)
-            begun = {**known, **site.params[label]}
-            self.put(inner, site.scopes[label], begun, site.sites[label])
-            return inner.freeze(body.results)
-
-        return with_captures(map_bodies(op, change))
 
 
 def _owner(table: SymbolTable, name: str) -> SymbolTable:

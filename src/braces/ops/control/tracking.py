@@ -10,7 +10,7 @@ it meets them, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from braces.define.axes import AxisMap, Index, shape_of
@@ -27,6 +27,7 @@ What: TypeAlias = Literal["rows", "same", "other"]
 Known: TypeAlias = "dict[str, tuple[What, ...]]"
 """What the axes of variables are; all of those of others are anything else."""
 Types: TypeAlias = "Mapping[str, Type]"
+TypeOf: TypeAlias = "Callable[[str], Type]"
 Sites: TypeAlias = "dict[str, Site]"
 """The constructs of one block, by name."""
 
@@ -103,6 +104,14 @@ class Site:
     followed: tuple[Known, dict[str, Known]] | None = None
 
 
+def axes_of(op: Op, type_of: TypeOf) -> AxisMap:
+    """How the axes of an operator map, whose definition says it."""
+    rule, slots = OPS.get(op.type).axes_rule, (op.outputs, op.inputs)
+    assert rule is not None
+    types = {s: tuple(map(type_of, names)) for given in slots for s, names in given.items()}
+    return rule(types, op.attrs)
+
+
 def led_by_rows(type_: Type) -> tuple[What, ...]:
     """What the axes of something are whose first one alone is rows."""
     others: tuple[What, ...] = ("other",) * (len(shape_of(type_)) - 1)
@@ -135,11 +144,14 @@ class Tracker:
         resolve: What is known of an unnamed size.
         rounded: Whether there is room for more rows than there are, which replacements of
             operators see to.
+        numbered: Whether draws are yet to be told the numbers of rows, and differ no more from
+            place to place then; see `braces.ops.control.row_draws`.
     """
 
     rows: Size
     resolve: Callable[[Size], Size]
     rounded: bool = False
+    numbered: bool = False
 
     def follow(self, ops: Iterable[Op], types: Types, known: Known, sites: Sites) -> None:
         """Add what operators bind to what is known.
@@ -246,9 +258,9 @@ class Tracker:
             if given or any(self.mentions(value) for value in op.attrs.values()):
                 raise undeclared(op)
             return Tracked(op, AxisMap({}, {}))
-        slots = (*op.outputs.items(), *op.inputs.items())
-        by_slot = {slot: tuple(types[n] for n in names) for slot, names in slots}
-        axes = definition.axes_rule(by_slot, op.attrs)
+        axes = axes_of(op, types.__getitem__)
+        if self.numbered and "Salt" in definition.roles:
+            axes = replace(axes, mixed=axes.mixed.difference(*axes.outputs["out"]))
         inputs = tuple(self._occurrences(axes, op.inputs, types, known))
         rows = frozenset(self._indices(op, axes, inputs))
         found = Tracked(op, axes, inputs, rows)
@@ -319,6 +331,19 @@ class Tracker:
                     mixed = index in found.axes.mixed and index not in found.rows
                     if self.mentions(size) and (mixed or size != self.rows):
                         raise counts_rows(found.op, attr)
+
+    def rows_bound(self, found: Tracked, types: Types) -> dict[str, tuple[int, ...]]:
+        """The axes of the outputs of an operator that are rows, or called like them."""
+        return {
+            name: tuple(
+                axis
+                for axis, (what, size) in enumerate(
+                    zip(whats, shape_of(types[name]), strict=True)
+                )
+                if what == "rows" or (what == "same" and size == self.rows_name)
+            )
+            for name, whats in self.bound(found, types).items()
+        }
 
     def bound(self, found: Tracked, types: Types) -> Known:
         """What the axes of the outputs of an operator are."""
