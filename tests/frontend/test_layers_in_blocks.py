@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 from tests.layers import LAYERS, feeding
@@ -15,14 +17,11 @@ APART = {
     "batch_norm": "looks at all rows, and keeps states",
     "spectral_norm": "takes weights, and keeps a state",
     "weight_norm": "takes weights",
-    "alpha_dropout": "draws for all rows together",
-    "dropout": "draws for all rows together",
-    "gaussian_dropout": "draws for all rows together",
-    "gaussian_noise": "draws for all rows together",
-    "rrelu": "draws for all rows together",
 }
 """What is not built in blocks of rows, and why; `test_torch_layers.py` builds them in steps."""
-NAMES = [name for name in LAYERS if name not in APART]
+NOISY = ["alpha_dropout", "dropout", "gaussian_dropout", "gaussian_noise", "rrelu"]
+"""What draws for each row by its number among all, which it has not alone."""
+NAMES = [name for name in LAYERS if name not in {*APART, *NOISY}]
 STILL = {"ctc_greedy_decode", "positional_encoding"}
 """What has no gradient."""
 CURVED = [name for name in NAMES if name not in {*STILL, "embedding", "embedding_bag"}]
@@ -74,12 +73,21 @@ def numbers(given: dict[str, br.Var], front: list[int]) -> dict[str, np.ndarray]
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_layer_is_the_same_in_a_step_with_lengths_and_a_branch(name: str) -> None:
-    with br.Program() as alone:
-        given = wide(name, ["b"])
-        rows = built(name, given)
-        slopes = br.gradients([br.sum(rows)], sources(name, alone, given))
+class InBlocks(NamedTuple):
+    """A layer in a row-wise branch of a step with lengths.
+
+    Attributes:
+        end: One number for each row of each step.
+        grads: Of their sum.
+    """
+
+    prog: br.Program
+    whole: dict[str, br.Var]
+    end: br.Var
+    grads: Any
+
+
+def in_blocks(name: str) -> InBlocks:
     with br.Program() as prog:
         whole = wide(name, ["t", "b"])
         n, chosen = br.data("n", ["b"], "int32"), br.data("chosen", ["t", "b"], "bool")
@@ -95,7 +103,18 @@ def test_a_layer_is_the_same_in_a_step_with_lengths_and_a_branch(name: str) -> N
                 flat = br.reshape(br.cast(one, "float64"), (one.shape[0], -1))
                 case.add_output(br.zeros_like(flat[:, 0]))
             net.add_output(choice())
-        grads = br.gradients([br.sum(rnn())], sources(name, prog, whole))
+        end = rnn()
+        grads = br.gradients([br.sum(end)], sources(name, prog, whole))
+    return InBlocks(prog, whole, end, grads)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_layer_is_the_same_in_a_step_with_lengths_and_a_branch(name: str) -> None:
+    with br.Program() as alone:
+        given = wide(name, ["b"])
+        rows = built(name, given)
+        slopes = br.gradients([br.sum(rows)], sources(name, alone, given))
+    prog, whole, end, grads = in_blocks(name)
     exe, scope = br.Executor(), br.Scope()
     exe.init(prog, scope, seed=2)
     assert [p.name for p in prog.parameters] == [p.name for p in alone.parameters]
@@ -106,7 +125,7 @@ def test_a_layer_is_the_same_in_a_step_with_lengths_and_a_branch(name: str) -> N
         if value.dtype.kind == "f":
             value[~(np.arange(STEPS)[:, None] < lengths)] = np.nan
     told = {"n": lengths, "chosen": counted}
-    got, *found = exe.run(prog, scope, feed | told, [rnn(), *grads])
+    got, *found = exe.run(prog, scope, feed | told, [end, *grads])
     parts = [{key: value[at][runs[at]] for key, value in feed.items()} for at in range(STEPS)]
     wanted = [exe.run(alone, scope, part, [rows, *slopes]) for part in parts]
     np.testing.assert_allclose(got[runs], np.concatenate([w[0] for w in wanted]), 1e-6, 1e-9)
@@ -120,6 +139,23 @@ def test_a_layer_is_the_same_in_a_step_with_lengths_and_a_branch(name: str) -> N
         else:
             right = sum(right)
         np.testing.assert_allclose(grad, right, 1e-6, 1e-9)
+
+
+@pytest.mark.parametrize("name", NOISY)
+def test_a_layer_draws_the_same_for_a_row_whichever_others_run(name: str) -> None:
+    prog, whole, end, grads = in_blocks(name)
+    exe, scope, feed = br.Executor(), br.Scope(), numbers(whole, [STEPS, ROWS])
+    full = {"n": np.full(ROWS, STEPS, "i4"), "chosen": np.ones([STEPS, ROWS], bool)}
+    few = {"n": np.array([2, 0, 1], "i4"), "chosen": np.array([[1, 1, 0], [1, 1, 1]], bool)}
+    found = list[Any]()
+    for told in (full, few):
+        exe.init(prog, scope, seed=2)
+        found.append(exe.run(prog, scope, feed | told, [end, *grads]))
+    runs = few["chosen"] & (np.arange(STEPS)[:, None] < few["n"])
+    for every, some in zip(*found, strict=True):
+        assert every[runs].any()
+        np.testing.assert_allclose(some[runs], every[runs], 1e-6, 1e-9)
+        assert not some[~runs].any()
 
 
 @pytest.mark.parametrize("kind", ["steps", "pictures"])

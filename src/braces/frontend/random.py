@@ -9,8 +9,11 @@ and what is pruned, moved or repeated changes no other draw.
 Parameters are numbers, arrays or variables, in the terms of `br.distributions`, which knows
 densities, too. Numbers that no parameter can be are refused; of variables, a run knows the
 values: what is drawn of impossible ones is NaN, or where that is an integer, an error of the
-run. What a row draws depends on how many rows there are, so in a row-wise branch, and in a step
-with lengths, nothing is drawn for rows: draw noise outside, and take it in.
+run.
+
+In a row-wise branch, and in a step with lengths, each row draws for itself, by its number in
+the whole batch: whichever other rows run, it draws the same. What mixes rows, as `permutation`,
+is refused there: draw it outside, and take it in.
 """
 
 from __future__ import annotations
