@@ -392,6 +392,39 @@ def test_parameters_and_values_meet_in_one_dtype() -> None:
         assert str(D.Bernoulli(0.5).sample([2]).type) == "f32[2]"
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_draws_of_16_bits_have_densities(dtype: str) -> None:
+    kinds: list[Made] = [
+        D.Normal(dtype=dtype), D.Gamma(2.0, dtype=dtype), D.Beta(2.0, 3.0, dtype=dtype),
+        D.Dirichlet([1.0, 2.0], dtype=dtype), D.RelaxedBernoulli(0.5, 0.3, dtype=dtype),
+        D.RelaxedOneHotCategorical(0.5, [0.3, 0.7], dtype=dtype), D.StudentT(3.0, dtype=dtype),
+    ]  # fmt: skip
+    with br.Program() as prog:
+        drawn = [d.sample([20]) for d in kinds]
+        logs = [d.log_prob(x) for d, x in zip(kinds, drawn, strict=True)]
+    for found in run("compile", prog, [*drawn, *logs]):
+        assert str(found.dtype) == dtype
+        assert np.isfinite(found.astype(float)).all()
+
+
+def test_rows_have_densities_of_their_own_distributions(mode: str) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["batch"], dtype="float64")
+        choice = br.create_if_else(x > 0.0)
+        with choice.true_block() as case:
+            case.add_output(D.Gamma(2.0, 1.0).log_prob(case.add_input(x)))
+        with choice.false_block() as case:
+            case.add_output(D.Normal(case.add_input(x), 1.0).log_prob(0.5))
+        logs = choice()
+        grad = br.gradients(br.sum(logs), [x])[0]
+    feed = {"x": np.array([1.0, -1.0, 2.0])}
+    found, slope = run(mode, prog, [logs, grad], feed)
+    gamma = stats.gamma(2.0).logpdf([1.0, 2.0])
+    np.testing.assert_allclose(found, [gamma[0], stats.norm(-1, 1).logpdf(0.5), gamma[1]])
+    np.testing.assert_allclose(slope, [0.0, 1.5, -0.5], atol=1e-12)
+
+
 def test_a_method_is_one_block_with_a_name() -> None:
     with br.Program() as prog:
         d = D.HalfNormal(2.0)
@@ -407,10 +440,10 @@ def test_a_method_is_one_block_with_a_name() -> None:
 
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: D.Normal(0.0, 0.0), ProgramError, "Normal has scale=0.0"),
-    (lambda: D.Normal(0.0, [1.0, -1.0]), ProgramError, "above 0"),
+    (lambda: D.Normal(0.0, [1.0, -1.0]), ProgramError, "Give 0 < scale."),
     (lambda: D.Gamma(-1.0), ProgramError, "concentration=-1.0"),
     (lambda: D.Uniform(1.0, 1.0), ProgramError, "high - low"),
-    (lambda: D.Bernoulli(1.5), ProgramError, "probs=1.5"),
+    (lambda: D.Bernoulli(1.5), ProgramError, "Give 0 <= probs <= 1."),
     (lambda: D.Bernoulli(), ProgramError, "probs=... or logits=..."),
     (lambda: D.Categorical([0.5], [0.1]), ProgramError, "not both"),
     (lambda: D.Categorical(0.5), ShapeError, "probs with 1 axes or more"),

@@ -13,7 +13,14 @@ from braces.dtypes import FLOAT64, INT64
 from braces.errors import ProgramError
 from braces.frontend import functions as ops
 from braces.frontend.continuous_draws import Sizes, fixed, gumbel
-from braces.frontend.draws import Parameters, check_numbers, draw, keys_for, sizes_of
+from braces.frontend.draws import (
+    BELOW_ZERO,
+    Parameters,
+    check_numbers,
+    draw,
+    keys_for,
+    sizes_of,
+)
 from braces.frontend.guard import building, operand
 from braces.frontend.plain_block import composed
 from braces.ops.rules import axis_index
@@ -124,7 +131,7 @@ def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
         ...     print(br.random.poisson(rate=rate).type)
         i64[batch]
     """
-    check_numbers("poisson", -math.ulp(0.0), rate=rate)
+    check_numbers("poisson", BELOW_ZERO, rate=rate)
 
     def built() -> Var:
         given = Parameters("poisson", shape, None, rate=rate)
@@ -155,8 +162,8 @@ def binomial(
         ProgramError: A parameter is a number that is outside.
         RunError: In a run, one is.
     """
-    check_numbers("binomial", -math.ulp(0.0), trials=trials)
-    check_numbers("binomial", -math.ulp(0.0), 1, probability=probability)
+    check_numbers("binomial", BELOW_ZERO, trials=trials)
+    check_numbers("binomial", BELOW_ZERO, 1, probability=probability)
 
     def built() -> Var:
         given = Parameters("binomial", shape, FLOAT64, trials=trials, probability=probability)

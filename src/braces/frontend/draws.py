@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -22,6 +23,7 @@ from braces.ops.rules import float_dtype, promote
 
 RANDOM_STATE = "random_state"
 _STATE_TYPE = parse_type("u32[2]")
+BELOW_ZERO = -math.ulp(0.0)
 Low: TypeAlias = "Callable[[np.finfo[Any]], Any]"
 
 
@@ -216,13 +218,18 @@ def keys_for(sizes: Shape) -> Var:
 def check_numbers(what: str, low: float, high: float = np.inf, /, **given: Operand) -> None:
     """Refuse numbers that are not above `low`, or above `high`; variables a run alone knows.
 
+    With `BELOW_ZERO` as `low`, they may be 0.
+
     Raises:
         ProgramError: One is.
     """
     for name, value in given.items():
         if not isinstance(value, Var) and not _lies(np.asarray(value), low, high):
-            bounds = f"above {low:g}" if high == np.inf else f"in ({low:g}, {high:g}]"
-            raise ProgramError(f"{what} has {name}={value!r:.40}.", fix=f"It lies {bounds}.")
+            least = "0 <=" if low == BELOW_ZERO else f"{low:g} <"
+            most = "" if high == np.inf else f" <= {high:g}"
+            raise ProgramError(
+                f"{what} has {name}={value!r:.40}.", fix=f"Give {least} {name}{most}."
+            )
 
 
 def _lies(value: np.ndarray[Any, Any], low: float, high: float) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, final
+from typing import Any, ClassVar, cast, final
 
+import ml_dtypes
 import numpy as np
 
 from braces.builder.append import one
@@ -135,7 +137,7 @@ class Vectors(Support):
 
     def outside(self, given: Given, x: Var) -> Var | None:
         """See Support."""
-        near = float(1000 * np.finfo(x.dtype).eps)
+        near = math.sqrt(cast("Any", ml_dtypes).finfo(x.dtype).eps)
         total = self.total(given)
         apart = ops.abs(ops.sum(x, axis=-1) - total) > near * (1.0 + total)
         wrong = self.part.outside(given, x)

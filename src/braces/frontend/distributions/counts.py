@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 import numpy as np
@@ -15,9 +14,10 @@ from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.family import ABOVE, Family
 from braces.frontend.distributions.forms import Forms, Given
 from braces.frontend.distributions.support import COUNTS, Interval
+from braces.frontend.draws import BELOW_ZERO
 
-FROM_ZERO = (-math.ulp(0.0), np.inf)
-CHANCE = (-math.ulp(0.0), 1.0)
+FROM_ZERO = (BELOW_ZERO, np.inf)
+CHANCE = (BELOW_ZERO, 1.0)
 SCORE = "br.mean(br.stop_gradient(f(x)) * d.log_prob(x)), x = d.sample([1000])"
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
-import numpy as np
+import ml_dtypes
 
 from braces.builder.var import Operand, Var
 from braces.dims import Shape
@@ -19,7 +19,7 @@ from braces.frontend.distributions.support import INNER_UNIT
 
 def inside(x: Var) -> Var:
     """What rounding puts on 0 or 1 is the number beside it, which has a density."""
-    info = np.finfo(x.dtype)
+    info = cast("Any", ml_dtypes).finfo(x.dtype)
     return ops.clip(x, min=float(info.tiny), max=float(1 - info.epsneg))
 
 
