@@ -255,6 +255,9 @@ def test_parts_of_a_whole_move_as_their_means() -> None:
         (lambda: R.choice(3, ["n"], replace=False), ProgramError, "how many are chosen"),
         (lambda: R.choice(3, [4], replace=False), ShapeError, "topk"),
         (lambda: R.choice(3, p=[0.5, 0.5]), ShapeError, "choice cannot broadcast"),
+        (lambda: R.permutation(None), ShapeError, "needs a size"),
+        (lambda: R.randint(None, 0, 3), ShapeError, "needs a size"),  # pyright: ignore[reportArgumentType]
+        (lambda: br.zeros(None), ShapeError, "needs a size"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_impossible_draws_are_refused(

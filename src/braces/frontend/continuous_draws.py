@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.var import Operand, Var
-from braces.dims import Size
+from braces.dims import Shape, Size
 from braces.frontend import functions as ops
 from braces.frontend.draws import Low, Parameters, check_numbers, draw, sizes_of
 from braces.frontend.guard import building
@@ -68,7 +68,7 @@ def uniform(
         f32[batch,2]
     """
     if fixed(low, high):
-        attrs = {"shape": sizes_of(shape), "low": low, "high": high}
+        attrs = {"shape": said(shape), "low": low, "high": high}
         return draw("random_uniform", name=name, dtype=dtype or "float32", **attrs)
     return _moved(
         "uniform", name, shape, dtype, lambda u: u, lambda g: (g["low"], g["high"] - g["low"]),
@@ -134,7 +134,7 @@ def _normal(
     **cut: Any,
 ) -> Var:
     if fixed(mean, stddev):
-        attrs = {"shape": sizes_of(shape), "mean": mean, "stddev": stddev, **cut}
+        attrs = {"shape": said(shape), "mean": mean, "stddev": stddev, **cut}
         return draw(op, name=name, dtype=dtype or "float32", **attrs)
 
     def built() -> Var:
@@ -143,6 +143,11 @@ def _normal(
         return given["mean"] + given["stddev"] * noise
 
     return composed(name or what, built)
+
+
+def said(shape: Sizes) -> Shape:
+    """The shape that a user says; that of one number where none is said."""
+    return () if shape is None else sizes_of(shape)
 
 
 def fixed(*parameters: Any) -> bool:

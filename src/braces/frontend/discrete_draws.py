@@ -12,7 +12,7 @@ from braces.dims import Shape, Size
 from braces.dtypes import FLOAT64, INT64
 from braces.errors import ProgramError
 from braces.frontend import functions as ops
-from braces.frontend.continuous_draws import Sizes, fixed, gumbel
+from braces.frontend.continuous_draws import Sizes, fixed, gumbel, said
 from braces.frontend.draws import (
     BELOW_ZERO,
     Parameters,
@@ -54,7 +54,7 @@ def bernoulli(shape: Sizes = None, probability: Operand = 0.5, *, name: str = ""
         ProgramError: `probability` is a number that is not between 0 and 1.
     """
     if fixed(probability):
-        attrs = {"shape": sizes_of(shape), "probability": probability}
+        attrs = {"shape": said(shape), "probability": probability}
         return draw("random_bernoulli", name=name, **attrs)
 
     def built() -> Var:
@@ -75,7 +75,7 @@ def rademacher(shape: Sizes = (), *, dtype: object = "float32", name: str = "") 
     """
 
     def built() -> Var:
-        signs = ops.cast(draw("random_bernoulli", shape=sizes_of(shape)), dtype)
+        signs = ops.cast(draw("random_bernoulli", shape=said(shape)), dtype)
         return signs * 2 - 1
 
     return composed(name or "rademacher", built)

@@ -82,16 +82,12 @@ def draw(op_type: str, *operands: Var, name: str = "", **attrs: Any) -> Var:
     return call(op_type, *given, name=name, salt=salt_of(name), **attrs)
 
 
-def sizes_of(shape: Sequence[Any] | Size | None) -> Shape:
+def sizes_of(shape: Sequence[Any] | Size) -> Shape:
     """The shape that a user means: numbers, `Dim`s, or names of symbolic dimensions.
-
-    `None` is that of one number.
 
     Raises:
         ShapeError: A size is unnamed, a variable, or no size at all.
     """
-    if shape is None:
-        return ()
     given = shape if isinstance(shape, list | tuple) else (shape,)
     for size in given:
         if isinstance(size, Var):

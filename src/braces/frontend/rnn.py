@@ -128,7 +128,7 @@ class StepNet(LoopBlock):
                 ),
                 self.what,
             )
-        if init is None:
+        if shape is not None:
             init = self._filled(sizes_of(shape), batch_like, batch_axis, value, dtype)
         return super().add_memory(init)
 
