@@ -136,6 +136,7 @@ def op(
     picks: tuple[str, ...] = (),
     joins: str = "",
     training_only: tuple[str, ...] = (),
+    counts: bool = False,
     operations: Operations = None,
     stored: bool = False,
     rounds: bool = False,
@@ -191,6 +192,8 @@ def op(
             one another in its output; a product of that is a sum of products of the parts.
         training_only: The optional inputs that are read in training alone. Programs for testing
             leave them away, and what is there for them alone with them.
+        counts: Whether a state that it moves is moved in programs for testing, too, as what a
+            metric counts.
         operations: How many sums, products, comparisons and functions of numbers there are for
             each combination of the entries of its axes: 5 for a softmax, 0 where numbers only
             move. Or `rule(types, attrs)`, which gives how many there are in all, from the
@@ -258,9 +261,9 @@ def op(
             random=random, costly=costly, commutative=commutative, neutral=neutral or {},
             uniform=uniform, changes_only=changes_only, product=product,
             additive=additive or product, adds_to=adds_to,
-            picks=picks, joins=joins, training_only=training_only, operations=operations,
-            stored=stored, rounds=rounds, lists=lists, function=function, examples=examples,
-            version=version,
+            picks=picks, joins=joins, training_only=training_only, counts=counts,
+            operations=operations, stored=stored, rounds=rounds, lists=lists, function=function,
+            examples=examples, version=version,
         )  # fmt: skip
         _check_words(definition)
         OPS.add(definition)

@@ -89,6 +89,7 @@ class OpDef:
         picks: The inputs of which no more is read than is given.
         joins: The attribute that says the axis along which its inputs follow one another.
         training_only: The optional inputs that are read in training alone.
+        counts: Whether a state that it moves is moved in programs for testing, too.
         operations: How many operations it takes for each combination of the entries of its
             axes, or a function of types and attributes that tells how many in all; `None`
             where the axes tell. See `braces.define.counting`.
@@ -140,6 +141,7 @@ class OpDef:
     picks: tuple[str, ...] = ()
     joins: str = ""
     training_only: tuple[str, ...] = ()
+    counts: bool = False
     operations: Operations = None
     stored: bool = False
     rounds: bool = False

@@ -117,6 +117,7 @@ def _mean(right: Any) -> Any:
     axes="..., ... -> ...",
     dtypes=common,
     differentiable=False,
+    counts=True,
     examples=("total=f64[] batch=f64[]", "total=f64[3,b] batch=f64[3,b]"),
 )
 def accumulate(total: Tensor, batch: Tensor) -> Tensor:

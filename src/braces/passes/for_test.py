@@ -28,9 +28,6 @@ from braces.passes.verify import verified
 
 P = TypeVar("P", bound=Builder)
 
-COUNTING = ("accumulate",)
-"""Operators that give what a metric counts, in programs for testing too."""
-
 
 def for_test(program: P, values: Any = None) -> P:
     """A copy of a program for inference.
@@ -64,8 +61,13 @@ def calmed(program: ProgramDef) -> ProgramDef:
 
 def _counts(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
     """The updates of what metrics count."""
-    counted = {name for _, op in all_ops(main) if op.type in COUNTING for name in op.binds()}
+    counted = {name for _, op in all_ops(main) if _is_count(op) for name in op.binds()}
     return {name: value for name, value in updates.items() if value in counted}
+
+
+def _is_count(op: Op) -> bool:
+    definition = OPS.find(op.type)
+    return definition is not None and definition.counts
 
 
 def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
