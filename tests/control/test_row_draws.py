@@ -255,6 +255,34 @@ def test_rows_draw_apart_and_as_they_should(mode: str) -> None:
     assert (first[1][mask] != later[1][mask]).all()
 
 
+KINDS = {
+    "gamma": lambda rows: br.random.gamma(None, br.exp(rows)),
+    "categorical": lambda rows: br.random.categorical(rows),
+    "poisson": lambda rows: br.random.poisson(rate=br.exp(rows)),
+    "dirichlet": lambda rows: br.random.dirichlet(None, br.exp(rows)),
+    "vectors": lambda rows: br.random.multivariate_normal(None, rows, br.eye(2)),
+    "choice": lambda rows: br.random.choice(7, [rows.shape[0], 2]),
+    "a block that is shared": lambda rows: br.shared(br.gaussian_noise)(rows, 0.5),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_that_draws_draws_for_rows(kind: str, mode: str) -> None:
+    with br.Program() as program:
+        x, mask = br.data("x", ["b", 2]), br.data("m", ["b"], "bool")
+        out = in_a_case(mask, x, KINDS[kind])
+    exe, scope, found = br.Executor(mode=mode), br.Scope(), list[Array]()
+    for which in ("all", "some"):
+        exe.init(program, scope, seed=7)
+        feed = {"x": X[0].astype("f4"), "m": CHOSEN[which]}
+        found.append(exe.run(program, scope, feed, out))
+    every, few = found
+    runs = CHOSEN["some"]
+    np.testing.assert_allclose(few[runs], every[runs], 1e-6)
+    assert not few[~runs].any()
+    assert len({*map(bytes, every)}) > 1
+
+
 # ---- files, tests, stops ---------------------------------------------------------------------
 
 
@@ -279,6 +307,29 @@ def test_rows_that_stop_draw_the_same_while_they_run(mode: str) -> None:
     assert (~runs).any()
     np.testing.assert_allclose(soon[runs], never[runs], 1e-6)
     assert not soon[~runs].any()
+
+
+def test_lengths_that_a_loop_gets_later_draw_as_those_that_it_was_built_with(
+    mode: str,
+) -> None:
+    def stepping(at_once: bool) -> tuple[br.Program, br.Var]:
+        with br.Program() as program:
+            x, n = br.data("x", ["t", "b", 2], "float64"), br.data("n", ["b"], "int64")
+            rnn = br.create_rnn(lengths=n if at_once else None)
+            with rnn.stepnet() as net:
+                h = net.add_memory(shape=[2], batch_like=x, batch_axis=1)
+                h.update(br.dropout(net.add_input(x) + h, RATE))
+            return program, rnn.final(h) * 1.0
+
+    exe, found = br.Executor(mode=mode), list[Array]()
+    program, out = stepping(True)
+    later, end = stepping(False)
+    for one, last in ((program, out), (br.passes.lengths("n", "loop_0")(later), end)):
+        scope = br.Scope()
+        exe.init(one, scope, seed=4)
+        found.append(exe.run(one, scope, {"x": X, "n": LENGTHS["some"]}, last.name))
+    np.testing.assert_allclose(*found, 1e-9)
+    assert found[0].any()
 
 
 def test_files_and_programs_for_testing_keep_the_numbers(tmp_path: Path) -> None:
