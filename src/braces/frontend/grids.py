@@ -5,13 +5,13 @@ from __future__ import annotations
 from braces.builder.append import as_var
 from braces.builder.var import Operand, Var
 from braces.dims import Size
-from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
-from braces.frontend.reducing import shown_types
+from braces.frontend.reducing import in_floats, shown_types
 from braces.frontend.sequences import same_size
-from braces.ops.rules import axis_index, float_dtype, promote
+from braces.ops.rules import axis_index
 
 __all__ = ["interp", "isin", "meshgrid", "rot90"]
 
@@ -108,20 +108,17 @@ def interp(
         raise ShapeError("interp needs a number for each point, along one axis.", given=shown)
     if points.shape[0] == 0:
         raise ShapeError("interp needs a point at least.", given=shown)
-    dtype = float_dtype(promote(at.dtype, points.dtype, known.dtype))
-    if dtype.kind == "c":
-        raise DTypeError("interp needs real numbers.", given=shown)
+    at, points, known = in_floats("interp", x=at, xp=points, fp=known)
     if period is not None and not period > 0:
         raise ProgramError(f"interp needs a period above 0, not {period!r:.40}.")
 
     def built() -> Var:
-        x, xp, fp = (ops.cast(one, dtype) for one in (at, points, known))
         if period is not None:
-            return _on_lines(*_repeated(x, xp, fp, period))
-        found = _on_lines(x, xp, fp)
+            return _on_lines(*_repeated(at, points, known, period))
+        found = _on_lines(at, points, known)
         for end, given, beyond in ((0, left, ops.less), (-1, right, ops.greater)):
-            value = fp[end] if given is None else given
-            found = ops.where(beyond(x, xp[end]), value, found)
+            value = known[end] if given is None else given
+            found = ops.where(beyond(at, points[end]), value, found)
         return found
 
     return composed("interp", built)
