@@ -78,13 +78,10 @@ def expected(data: dict[str, np.ndarray]) -> dict[str, Any]:
     logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
     loss = -logs[np.arange(len(logs)), known]
     rank = (logits > logits[np.arange(len(logs)), known][:, None]).sum(1)
-    table = np.zeros((CLASSES, CLASSES))
-    weighted = np.zeros((CLASSES, CLASSES))
-    for row, column in zip(labels, kinds, strict=True):
-        if row >= 0:
-            table[row, column] += 1
+    table, weighted = np.zeros((2, CLASSES, CLASSES))
     for row, column, weight in zip(labels, kinds, w, strict=True):
         if row >= 0:
+            table[row, column] += 1
             weighted[row, column] += weight
     pairs = x[true][:, None] - x[~true][None]
     hits, all_said, all_true = (said & true).sum(), said.sum(), true.sum()

@@ -100,10 +100,8 @@ def svm_regressor(node: Node) -> Var:
 
 def svm_classifier(node: Node) -> tuple[Var, ...]:
     """The class that wins most of the duels of two, and how each duel ended."""
-    labels, counts = (
-        labels_of(node, "classlabels_ints"),
-        list(node.attr("vectors_per_class") or ()),
-    )
+    labels = labels_of(node, "classlabels_ints")
+    counts = list(node.attr("vectors_per_class") or ())
     if not counts or len(node.floats("prob_a")):
         node.refuse("gives probabilities, or weighs features", "Export decision values alone.")
     ends, classes = np.cumsum(counts).tolist(), len(labels)
