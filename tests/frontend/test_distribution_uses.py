@@ -48,6 +48,8 @@ P: dict[str, Law] = {
     "Weibull": (lambda: D.Weibull(*as64(1.5, 2.5)), stats.weibull_min(2.5, scale=1.5)),
     "Pareto": (lambda: D.Pareto(*as64(1.5, 3.5)), stats.pareto(3.5, scale=1.5)),
     "LogNormal": (lambda: D.LogNormal(*as64(0.3, 0.7)), stats.lognorm(0.7, scale=np.exp(0.3))),
+    "InverseGamma": (lambda: D.InverseGamma(*as64(3.5, 2.5)), stats.invgamma(3.5, scale=2.5)),
+    "FisherSnedecor": (lambda: D.FisherSnedecor(*as64(3.5, 9.0)), stats.f(3.5, 9.0)),
     "HalfNormal": (lambda: D.HalfNormal(*as64(0.7)), stats.halfnorm(scale=0.7)),
     "Bernoulli": (lambda: D.Bernoulli(*as64(0.3)), stats.bernoulli(0.3)),
     "Geometric": (lambda: D.Geometric(*as64(0.3)), stats.geom(0.3, loc=-1)),
@@ -70,6 +72,7 @@ Q: dict[str, Law] = {
         lambda: D.LogNormal(*as64(-0.4, 1.2)),
         stats.lognorm(1.2, scale=np.exp(-0.4)),
     ),
+    "InverseGamma": (lambda: D.InverseGamma(*as64(0.8, 1.2)), stats.invgamma(0.8, scale=1.2)),
     "HalfNormal": (lambda: D.HalfNormal(*as64(1.2)), stats.halfnorm(scale=1.2)),
     "Bernoulli": (
         lambda: D.Bernoulli(logits=as64(float(special.logit(0.8)))[0]),
@@ -80,8 +83,11 @@ Q: dict[str, Law] = {
     "Binomial": (lambda: D.Binomial(9, *as64(0.8)), stats.binom(9, 0.8)),
 }
 GAMMAS = ("Gamma", "Exponential", "Chi2")
-POSITIVE = ("Beta", "LogNormal", "Pareto", "Weibull")
-ANY = ("Laplace", "Gumbel", "Logistic", "StudentT", "Uniform", "HalfNormal", *POSITIVE, *GAMMAS)
+POSITIVE = ("Beta", "InverseGamma", "LogNormal", "Pareto", "Weibull")
+ANY = (
+    "FisherSnedecor", "Laplace", "Gumbel", "Logistic", "StudentT", "Uniform", "HalfNormal",
+    *POSITIVE, *GAMMAS,
+)  # fmt: skip
 PAIRS = [
     *((name, name) for name in Q if name not in GAMMAS),
     *((p, q) for p in (*GAMMAS, *POSITIVE) for q in GAMMAS),
@@ -96,7 +102,7 @@ def measured(p: Any, q: Any) -> float:
         k = np.append(k, k[-1] + 1)
         logs = np.where(p.pmf(k) > 0, p.logpmf(k) - q.logpmf(k), 0.0)
         return float(np.sum(p.pmf(k) * logs))
-    z = np.linspace(-9.0, 9.0, 4001)  # whose probabilities are those of draws below
+    z = np.linspace(-8.0, 8.0, 4001)  # whose probabilities are those of draws below
     x = np.where(z < 0, p.ppf(special.ndtr(z)), p.isf(special.ndtr(-z)))
     return float(integrate.simpson(stats.norm.pdf(z) * (p.logpdf(x) - q.logpdf(x)), x=z))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import integrate, special, stats
 
 import braces as br
 from braces.errors import ProgramError
@@ -75,6 +75,13 @@ NUMBERS: dict[str, Law] = {
     ),
     "Pareto": Law(
         lambda v: D.Pareto(v["scale"], v["df"]), stats.pareto(3.2, scale=1.5), outside=[1.4]
+    ),
+    "InverseGamma": Law(
+        lambda v: D.InverseGamma(v["df"], v["scale"]), stats.invgamma(3.2, scale=1.5),
+        outside=[-0.1, 0.0],
+    ),
+    "FisherSnedecor": Law(
+        lambda v: D.FisherSnedecor(v["df"], v["n"]), stats.f(3.2, 12.0), outside=[-0.1]
     ),
     "LogNormal": Law(
         lambda v: D.LogNormal(v["loc"], v["scale"]), stats.lognorm(1.5, scale=np.exp(0.5)),
@@ -180,7 +187,10 @@ def known(d: D.Distribution, what: str) -> bool:
     return getattr(type(d).forms, what, True) is not None
 
 
-COSTLY = {"Beta", "Beta with a hump", "Gamma", "Chi2", "StudentT", *COUNTS} - {"Bernoulli"}
+COSTLY = {
+    "Beta", "Beta with a hump", "Gamma", "Chi2", "FisherSnedecor", "InverseGamma", "StudentT",
+    *COUNTS,
+} - {"Bernoulli"}  # fmt: skip
 """Their distribution functions are sums that are long to compile."""
 
 
@@ -249,6 +259,26 @@ def test_no_value_near_a_mode_is_more_likely() -> None:
     for name, (below, here, above) in found.items():
         assert np.isfinite(here), name
         assert here >= max(below, above) - 1e-12, name
+
+
+def test_kumaraswamy_is_what_its_integrals_say() -> None:
+    a, b = 2.3, 1.7
+    with br.Program() as prog:
+        d = D.Kumaraswamy(br.constant(np.float64(a)), b)
+        made = [d.log_prob([0.3, -0.1, 1.1]), d.mean, d.variance, d.entropy()]
+    logs, *found = run("compile", prog, made, feed={})
+
+    def density(x: Any) -> Any:
+        return a * b * x ** (a - 1) * (1 - x**a) ** (b - 1)
+
+    def mean_of(f: Callable[[Any], Any]) -> float:
+        return integrate.quad(lambda x: density(x) * f(x), 1e-14, 1 - 1e-14)[0]
+
+    mean = mean_of(lambda x: x)
+    variance = mean_of(lambda x: (x - mean) ** 2)
+    np.testing.assert_allclose(logs, [np.log(density(0.3)), -np.inf, -np.inf])
+    wanted = [mean, variance, mean_of(lambda x: -np.log(density(x)))]
+    np.testing.assert_allclose(found, wanted, 1e-8)
 
 
 # ---- gradients -------------------------------------------------------------------------------
@@ -331,7 +361,7 @@ EVEN: dict[str, Callable[[Vars], D.Distribution]] = {
 }
 
 
-OF_TWO = ("Beta", "Beta with a hump", "StudentT")
+OF_TWO = ("Beta", "Beta with a hump", "FisherSnedecor", "StudentT")
 """Made of two numbers that move."""
 
 

@@ -56,16 +56,17 @@ from braces.frontend.distributions.positive import (
     Pareto,
     Weibull,
 )
+from braces.frontend.distributions.quotients import FisherSnedecor, InverseGamma
 from braces.frontend.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
 from braces.frontend.distributions.vectors import Dirichlet, MultivariateNormal
 from braces.frontend.guard import missing_from
 
 __all__ = [
     "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Dirichlet",
-    "Distribution", "Exponential", "Gamma", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal",
-    "Independent", "Kumaraswamy", "Laplace", "LogNormal", "Logistic", "MixtureSameFamily",
-    "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
+    "Distribution", "Exponential", "FisherSnedecor", "Gamma", "Geometric", "Gumbel",
+    "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "Laplace",
+    "LogNormal", "Logistic", "MixtureSameFamily", "Multinomial", "MultivariateNormal",
+    "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
     "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Uniform",
     "Weibull", "kl_divergence",
 ]  # fmt: skip

@@ -48,6 +48,7 @@ from braces.frontend.distributions.positive import (
     Pareto,
     Weibull,
 )
+from braces.frontend.distributions.quotients import FisherSnedecor, InverseGamma
 from braces.frontend.distributions.vectors import (
     Dirichlet,
     MultivariateNormal,
@@ -181,6 +182,7 @@ TABLE: Mapping[tuple[type[Family], type[Family]], Pair] = {
     (Geometric, Geometric): _geometric,
     (Gumbel, Gumbel): _gumbel,
     (HalfNormal, HalfNormal): _half_normal,
+    (InverseGamma, InverseGamma): _gamma,
     (Laplace, Laplace): _laplace,
     (LogNormal, LogNormal): _normal,
     (MultivariateNormal, MultivariateNormal): _multivariate_normal,
@@ -200,14 +202,15 @@ MEAN_LOG: Mapping[type[Family], Callable[[Given], Var]] = {
         ops.digamma(d.concentration1) - ops.digamma(d.concentration1 + d.concentration0)
     ),
     Gamma: lambda d: ops.digamma(d.concentration) - ops.log(d.rate),
+    InverseGamma: lambda d: ops.log(d.rate) - ops.digamma(d.concentration),
     LogNormal: lambda d: d.loc,
     Pareto: lambda d: ops.log(d.scale) + 1.0 / d.alpha,
     Weibull: lambda d: ops.log(d.scale) - EULER / d.concentration,
 }
 """The means of logarithms, of numbers above 0."""
 REAL = (
-    Beta, Gamma, Gumbel, HalfNormal, Laplace, LogNormal, Logistic, Pareto, StudentT, Uniform,
-    Weibull,
+    Beta, FisherSnedecor, Gamma, Gumbel, HalfNormal, InverseGamma, Laplace, LogNormal, Logistic,
+    Pareto, StudentT, Uniform, Weibull,
 )  # fmt: skip
 
 

@@ -217,8 +217,8 @@ PARETO = Forms(
     log_prob=lambda d, x: (
         ops.log(d.alpha) + d.alpha * ops.log(d.scale) - (d.alpha + 1.0) * ops.log(x)
     ),
-    mean=lambda d: _where_above(d.alpha, 1.0, lambda a: a * d.scale / (a - 1.0)),
-    variance=lambda d: _where_above(
+    mean=lambda d: where_above(d.alpha, 1.0, lambda a: a * d.scale / (a - 1.0)),
+    variance=lambda d: where_above(
         d.alpha, 2.0, lambda a: ops.square(d.scale / (a - 1.0)) * a / (a - 2.0)
     ),
     mode=lambda d: d.scale,
@@ -228,10 +228,10 @@ PARETO = Forms(
 )
 
 
-def _where_above(a: Var, least: float, form: Callable[[Var], Var]) -> Var:
-    """A moment that is infinite where a parameter is too small."""
+def where_above(a: Var, least: float, form: Callable[[Var], Var], else_: float = np.inf) -> Var:
+    """A moment that is there where a parameter is large enough."""
     there = a > least
-    return ops.where(there, form(ops.where(there, a, least + 1.0)), np.inf)
+    return ops.where(there, form(ops.where(there, a, least + 1.0)), else_)
 
 
 @distribution
