@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from braces.builder.append import one
 from braces.builder.program import Builder
@@ -35,6 +35,8 @@ from braces.ir.records import Attr, Body, Op
 from braces.ir.walk import all_ops
 from braces.ops.control.row_walk import Places, RowWalk, begun, visible
 from braces.ops.control.tracking import Site, Tracked, Tracker, axes_of
+
+T = TypeVar("T")
 
 
 def row_numbers(program: Builder, table: SymbolTable, rows: Size) -> Var:
@@ -198,6 +200,6 @@ def _attr(spec: AttrSpec, value: Attr, source: int, destination: int, rank: int)
     return value
 
 
-def _moved(given: tuple[Any, ...], source: int, destination: int) -> tuple[Any, ...]:
+def _moved(given: tuple[T, ...], source: int, destination: int) -> tuple[T, ...]:
     others = [*given[:source], *given[source + 1 :]]
     return (*others[:destination], given[source], *others[destination:])

@@ -260,7 +260,7 @@ class Tracker:
             return Tracked(op, AxisMap({}, {}))
         axes = axes_of(op, types.__getitem__)
         if self.numbered and "Salt" in definition.roles:
-            axes = replace(axes, mixed=axes.mixed.difference(*axes.outputs["out"]))
+            axes = replace(axes, mixed=axes.mixed.difference(axes.of_output("out")))
         inputs = tuple(self._occurrences(axes, op.inputs, types, known))
         rows = frozenset(self._indices(op, axes, inputs))
         found = Tracked(op, axes, inputs, rows)
