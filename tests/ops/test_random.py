@@ -286,7 +286,6 @@ def drawing(mode: str, outer: bool, inner: bool) -> Any:
     return run
 
 
-@pytest.mark.thorough  # `passes/test_over_trips.py` has a quicker one, of loops
 def test_all_trips_at_once_draw_the_bits_of_each(mode: str) -> None:
     alone, by_outer, by_inner, whole = (
         drawing(mode, *told)
