@@ -31,6 +31,7 @@ SETTINGS = (
     JAX_FOLDER,
     "jax_persistent_cache_min_compile_time_secs",
     "jax_raise_persistent_cache_errors",
+    "jax_enable_compilation_cache",
 )
 HIT, MISS = "cache_hits", "cache_misses"
 
@@ -43,6 +44,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv(VARIABLE, str(tmp_path / "named"))
     jax.config.update(JAX_FOLDER, None)
+    jax.config.update("jax_enable_compilation_cache", True)  # CI has none
+    compilation_cache.reset_cache()
     the_keeper.cache_clear()
     yield tmp_path / "named" / "xla"
     the_keeper.cache_clear()
