@@ -33,6 +33,9 @@ SHARED_COMPILATIONS = {
 for name, value in SHARED_COMPILATIONS.items():
     os.environ.setdefault(name, value)
 
+# Layouts are tested on one processor that JAX takes for eight.
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
+
 # What tests and JAX keep lives long, and to look at all of it again for cycles after every few
 # hundred objects took a fifteenth of a run. Tests of what is let go collect by themselves.
 gc.set_threshold(20_000, 10, 10)

@@ -19,6 +19,7 @@ from braces.errors import (
     FileFormatError as FileFormatError,
     GradientError as GradientError,
     IndexRangeError as IndexRangeError,
+    LayoutError as LayoutError,
     NaNError as NaNError,
     NoMatchError as NoMatchError,
     OpDefinitionError as OpDefinitionError,
@@ -108,6 +109,7 @@ from braces.frontend.variables import (
 )
 from braces.frontend.while_blocks import create_while as create_while
 from braces.ir import fingerprint as fingerprint
+from braces.layout import Layout as Layout, Mesh as Mesh
 from braces.passes.backward import append_backward as append_backward, gradients as gradients
 from braces.passes.for_test import for_test as for_test
 from braces.passes.forward import jvp as jvp

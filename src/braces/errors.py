@@ -19,6 +19,7 @@
     │   ├── NoMatchError                        a switch without a matching case
     │   └── NaNError           (ArithmeticError) a NaN, where one was looked for
     ├── DeviceError            (ValueError)     a device that is not there
+    ├── LayoutError            (ValueError)     a layout that does not fit mesh or program
     └── FileFormatError        (ValueError)     a file that cannot be read
         └── ParseError         (SyntaxError)    ... in the text form; carries line and column
 
@@ -33,10 +34,10 @@ from collections.abc import Iterable
 
 __all__ = [
     "BracesError", "DTypeError", "DeviceError", "DuplicateNameError", "FeedError",
-    "FileFormatError", "GradientError", "IndexRangeError", "NaNError", "NoMatchError",
-    "OpDefinitionError", "ParseError", "ProgramError", "RunError", "ScopeClosedError",
-    "ShapeError", "SymbolicValueError", "TripLimitError", "UninitializedError",
-    "UnknownNameError", "VerifyError",
+    "FileFormatError", "GradientError", "IndexRangeError", "LayoutError", "NaNError",
+    "NoMatchError", "OpDefinitionError", "ParseError", "ProgramError", "RunError",
+    "ScopeClosedError", "ShapeError", "SymbolicValueError", "TripLimitError",
+    "UninitializedError", "UnknownNameError", "VerifyError",
 ]  # fmt: skip
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -186,6 +187,10 @@ class NaNError(RunError, ArithmeticError):
 
 class DeviceError(BracesError, ValueError):
     """A device that this machine does not have."""
+
+
+class LayoutError(BracesError, ValueError):
+    """A layout does not fit its mesh, or a program."""
 
 
 class FileFormatError(BracesError, ValueError):

@@ -16,7 +16,15 @@ import braces as br
 def test_an_unknown_device_says_what_there_is() -> None:
     with pytest.raises(br.DeviceError, match="cpu:0"):
         br.Executor(device="tpu:7")
-    assert br.Executor(device="cpu:0").device is not None
+
+
+def test_a_device_is_where_values_are(mode: str) -> None:
+    with br.Program() as program:
+        br.parameter("w", [2])
+    scope = br.Scope()
+    br.Executor(mode, device="cpu:3").init(program, scope)
+    (device,) = scope.var("w").raw.devices()
+    assert device == jax.devices("cpu")[3]
 
 
 WHERE = """

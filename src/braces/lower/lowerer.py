@@ -23,6 +23,7 @@ from braces.lower.asking import STOPPED, first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number, sizes_inside
 from braces.lower.committing import Commits
 from braces.lower.many_draws import ManyDraws
+from braces.lower.placement import Placement
 from braces.lower.telling import told_offence, told_sizes
 from braces.ops.control.base import BlockOp
 from braces.ops.lists import Buffer
@@ -117,6 +118,7 @@ class Lowerer:
         loops: Those that ask, by number: where they are, and their operators.
         scope: What each operator is called in the code that XLA makes.
         draws: What is drawn together.
+        placement: Where values lie, if on several devices.
     """
 
     sizes: Sizes
@@ -132,6 +134,7 @@ class Lowerer:
     commits: Commits = field(default_factory=Commits)
     scope: Callable[[str, Op], str] = scope_name
     draws: ManyDraws = field(default_factory=ManyDraws)
+    placement: Placement | None = None
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
@@ -148,6 +151,9 @@ class Lowerer:
                         state = self._whole(op, env, state)
                     results, state = self._plain(definition, op, env, here, state)
                     bind(op, results, env)
+            if self.placement is not None:
+                for name in op.binds():
+                    env[name] = self.placement.pinned(body.vars[name].type, env[name])
             bound = [env[name] for name in op.binds()]
             state = self._measured(bound, state)
             if self.check_nan:

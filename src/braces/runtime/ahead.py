@@ -23,6 +23,7 @@ from braces.dtypes import is_narrow
 from braces.errors import FeedError, ProgramError, suggest
 from braces.ir.records import VarInfo
 from braces.lazy import jax
+from braces.runtime.device import Devices
 from braces.runtime.feeds import convert
 
 Feed: TypeAlias = dict[str, Any]
@@ -169,8 +170,8 @@ def check_ahead(ahead: Any) -> int:
     return ahead
 
 
-def on_device(declared: Mapping[str, VarInfo], device: Any, batch: Any) -> Feed:
-    """A batch as arrays of the declared dtypes on a device, which nobody else changes.
+def on_devices(declared: Mapping[str, VarInfo], devices: Devices, batch: Any) -> Feed:
+    """A batch as arrays of the declared dtypes on devices, which nobody else changes.
 
     Raises:
         FeedError: It is no dict, or has something unknown, or of another type.
@@ -179,12 +180,17 @@ def on_device(declared: Mapping[str, VarInfo], device: Any, batch: Any) -> Feed:
         raise FeedError(f"A batch is {batch!r:.80}, and no dict.", fix="Give {'x': array, …}.")
     feed = {k.name if isinstance(k, Var) else k: v for k, v in batch.items()}
     with jax.enable_x64(True):
-        return {n: _put(_own(declared, n, v), device) for n, v in feed.items()}
+        return {n: _put(declared, n, v, devices) for n, v in feed.items()}
 
 
-def _put(array: Any, device: Any) -> Any:
-    """An array on a device; of less than 8 bits it is brought there by the run."""
-    return array if is_narrow(array.dtype) else jax.device_put(array, device)
+def _put(declared: Mapping[str, VarInfo], name: Any, value: Any, devices: Devices) -> Any:
+    """An array on devices; of less than 8 bits it is brought there by the run."""
+    array = _own(declared, name, value)
+    if is_narrow(array.dtype):
+        return array
+    if devices.placement is not None:
+        return devices.placement.fed(declared[name], array)
+    return jax.device_put(array, devices.one)
 
 
 def _own(declared: Mapping[str, VarInfo], name: Any, value: Any) -> Any:

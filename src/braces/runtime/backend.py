@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from braces.runtime.device import Devices
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import Run
@@ -32,10 +33,10 @@ class Runnable(Protocol):
 
 
 class Backend(Protocol):
-    """Makes a plan ready for a device of JAX, or its default one."""
+    """Makes a plan ready for some devices."""
 
     @staticmethod
-    def open(name: str | None) -> Any:
+    def open(name: str | None) -> Devices:
         """The device that `"cpu:0"` and the like mean, or `None` for the default one.
 
         Raises:
@@ -49,13 +50,13 @@ class Backend(Protocol):
         ...
 
     def __call__(
-        self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
+        self, plan: Plan, devices: Devices, check_nan: bool, recent: Recent, notice: Notice
     ) -> Runnable:
         """A plan that is ready to run.
 
         Args:
             plan: What is to run.
-            device: A device of JAX, or `None` for its default.
+            devices: Where.
             check_nan: Whether a NaN fails the run.
             recent: Keeps the number of executables bounded, over all plans of an executor.
             notice: Says that the program is compiled for other shapes.

@@ -39,20 +39,20 @@ from braces.passes.inline import inline_blocks
 from braces.passes.round_rows import round_rows
 from braces.runtime import interpreted
 from braces.runtime.device import (
+    Devices,
     compute_in_calling_thread,
     mind_forks,
     open_device,
-    platform_of,
 )
 from braces.runtime.executable import Executable, call_first, call_told
 from braces.runtime.feeds import check_shape
 from braces.runtime.form import Form, axes_of
 from braces.runtime.making import Making
+from braces.runtime.placing import Placed, refuse_apart
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.rooms import Known
 from braces.runtime.states import Run, check_states, keep_on_device
-from braces.target import target_of
 
 MOST_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
@@ -63,7 +63,7 @@ class CompiledPlan:
 
     Attributes:
         plan: What is run.
-        device: A device of JAX, or `None` for its default.
+        devices: Where it runs.
         target: What code is made for there.
         check_nan: Whether a NaN fails the run; the interpreter then finds where it came from.
         recent: Keeps the number of executables bounded, over several plans.
@@ -74,15 +74,16 @@ class CompiledPlan:
     def __init__(
         self,
         plan: Plan,
-        device: Any,
+        devices: Devices,
         check_nan: bool,
         recent: Recent,
         notice: Notice,
     ) -> None:
         self.prepare_process()
         self.plan = plan
-        self.device = device
-        self.target = target_of(platform_of(device))
+        self.devices, self.device = devices, devices.one
+        self.placed = Placed.of(devices.placement, plan)
+        self.target = devices.target
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
@@ -106,11 +107,11 @@ class CompiledPlan:
         self.steady = not (self.asks or self.known.rooms or self.known.rows)
 
     @staticmethod
-    def open(name: str | None) -> Any:
+    def open(name: str | None) -> Devices:
         """The device of this name, which is told to compute in the thread that calls."""
         if name is not None:
             compute_in_calling_thread()
-        return open_device(name)
+        return Devices(open_device(name))
 
     @staticmethod
     def prepare_process() -> None:
@@ -132,7 +133,7 @@ class CompiledPlan:
             )
         if run.watch.deadline is not None and not self.target.asks:
             raise DeviceError(
-                "timeout_s ends compiled runs on a CPU only.",
+                "timeout_s ends compiled runs on one CPU only.",
                 fix='Leave it out, or use br.Executor(mode="interpret").',
             )
         wanted, narrow = self.plan.wanted, self.narrow
@@ -150,7 +151,7 @@ class CompiledPlan:
     def compile(self, run: Run) -> None:
         """Make the code that a run with these types needs first, where there is none yet."""
         with run.scope.turn:
-            run.read(self.states, self.narrow)
+            run.read(self.states, self.narrow, self.placed)
             self._executable(self.rounded, run)
 
     def _run(self, run: Run) -> list[Any]:
@@ -161,10 +162,10 @@ class CompiledPlan:
         form, watch = self.rounded, run.watch
         for _ in range(MOST_REPEATS):
             if self.takes_turns or not self.states:
-                run.read(self.states, self.narrow)
+                run.read(self.states, self.narrow, self.placed)
             else:  # as they were at one moment, between two commits
                 with run.scope.turn:
-                    run.read(self.states, self.narrow)
+                    run.read(self.states, self.narrow, self.placed)
             executable = self._executable(form, run)
             if watch.deadline is not None:
                 watch.check()
@@ -192,7 +193,7 @@ class CompiledPlan:
     ) -> BracesError:
         """The error of a run that failed."""
         if self.check_nan and found[-1]:
-            interpreted.find_nan(self.plan, run, self.device)
+            interpreted.find_nan(self.plan, run, self.devices)
         site, code = failures[0]
         failure = site.definition.failure(site.op.attrs, code)
         return failure.located(place(block_path(site.path, site.op), site.op))
@@ -267,6 +268,8 @@ class CompiledPlan:
             with run.scope.turn:
                 taken = any(map(is_deleted, run.states))
             if not taken:
+                if self.placed is None:
+                    refuse_apart(self.states, run.states)
                 raise
             raise _TakenError(
                 "Another thread ran with this scope meanwhile; this run changed nothing.",
@@ -364,6 +367,8 @@ class CompiledPlan:
 
     def _compile(self, form: Form, run: Run, sizes: Sizes) -> Executable:
         plan, sites, making = self.plan, form.sites, run.making
+        if self.placed is None:
+            refuse_apart(self.states, run.states)
         names = (*plan.states, *plan.feeds)
         rooms, told = self.known.capacities(), self.known.sizes(form.rounded)
         lowerer = Lowerer(
@@ -376,9 +381,11 @@ class CompiledPlan:
             timed=run.watch.deadline is not None,
             rounded=frozenset(form.rounded),
             scope=making.scopes(form.body),
+            placement=self.devices.placement,
         )
         kept = {*form.body.results, *form.updates.values()}
-        lowerer.draws = ManyDraws.of(form.body, kept, self.target.drawn)
+        if self.placed is None:  # else each is drawn where it lies
+            lowerer.draws = ManyDraws.of(form.body, kept, self.target.drawn)
         flags = [*sites, NAN] if self.check_nan else list(sites)
         limits = (*(form.limit(site, rooms, told) for site in sites.values()), 0)[: len(flags)]
         early = not self.check_nan and (flags or self.asks)
@@ -401,7 +408,8 @@ class CompiledPlan:
 
         arguments = self._arguments(run)
         wide = any(x.dtype.itemsize >= WIDE_BYTES for x in arguments)
-        code = self._code(function, [*arguments, *lowerer.draws.starts], form, making)
+        options = {} if self.placed is None else self.placed.options(bool(flags))
+        code = self._code(function, [*arguments, *lowerer.draws.starts], form, making, options)
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
         found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
         call = partial(call_told, code, self.device)
@@ -411,15 +419,22 @@ class CompiledPlan:
         return made
 
     def _code(
-        self, function: Callable[..., Any], arguments: list[Any], form: Form, making: Making
+        self,
+        function: Callable[..., Any],
+        arguments: list[Any],
+        form: Form,
+        making: Making,
+        options: Mapping[str, Any],
     ) -> Any:
         """What XLA makes of a function for arguments like these."""
         function.__name__ = making.named(code_name(form.body.ops, arguments))
-        call = jax.jit(function, donate_argnums=tuple(range(len(self.plan.replaced))))
+        donated = tuple(range(len(self.plan.replaced)))
+        call = jax.jit(function, donate_argnums=donated, **options)
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
             settings.enter_context(jax.threefry_partitionable(True))
             if self.device is not None:
+                settings.enter_context(jax.default_device(self.device))
                 arguments = jax.device_put(arguments, self.device)
             with making.phase("trace"):
                 traced = call.trace(*arguments)

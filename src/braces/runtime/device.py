@@ -3,11 +3,67 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from braces.errors import DeviceError
+from braces.layout import Layout
 from braces.lazy import jax
+from braces.lower.placement import Placement
+from braces.target import Target, target_of
+
+
+@dataclass(frozen=True, eq=False)
+class Devices:
+    """Where runs happen.
+
+    Attributes:
+        one: A device of JAX, or `None` for its default.
+        placement: How values lie on several, where a layout says it.
+    """
+
+    one: Any = None
+    placement: Placement | None = None
+
+    @staticmethod
+    def of(layout: Layout) -> Devices:
+        """Those of a mesh.
+
+        Raises:
+            DeviceError: They are not there.
+        """
+        mind_forks()
+        compute_in_calling_thread()
+        return Devices(placement=Placement(layout))
+
+    @property
+    def platform(self) -> str:
+        """What they are."""
+        device = self.one if self.placement is None else self.placement.first
+        return jax.default_backend() if device is None else device.platform
+
+    @property
+    def target(self) -> Target:
+        """What code is made for there; loops that several devices run together never ask."""
+        target = target_of(self.platform)
+        return target if self.placement is None else replace(target, asks=False)
+
+    @property
+    def alone(self) -> Any:
+        """The one on which programs are interpreted.
+
+        Raises:
+            DeviceError: There are several processes, each with a part of the values.
+        """
+        if self.placement is None:
+            return self.one
+        if jax.process_count() > 1:
+            raise DeviceError(
+                "Several processes do not interpret together.",
+                fix='Use br.Executor(layout=...) without mode="interpret".',
+            )
+        return self.placement.first
 
 
 def open_device(name: str | None) -> Any:
@@ -22,11 +78,6 @@ def open_device(name: str | None) -> Any:
     except (RuntimeError, ValueError, IndexError):
         there = ", ".join(f"{d.platform}:{d.id}" for d in jax.devices())
         raise DeviceError(f"There is no device {name!r}.", fix=f"There is {there}.") from None
-
-
-def platform_of(device: Any) -> str:
-    """What this device of JAX, or where it is `None` the default one, is."""
-    return jax.default_backend() if device is None else device.platform
 
 
 @cache

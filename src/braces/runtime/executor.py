@@ -7,15 +7,16 @@ from functools import partial
 from typing import Any
 
 from braces.builder.program import Builder
-from braces.errors import ProgramError
+from braces.errors import LayoutError, ProgramError
 from braces.hints import Hinted
+from braces.layout import Layout
 from braces.lower.interpreter import Listener
 from braces.lower.kernels import forget_kernels
 from braces.lower.watch import Watch
 from braces.passes.catalogue import DEFAULT, ELIMINATE
 from braces.passes.pipeline import Pass, Passes, as_passes
-from braces.runtime.ahead import Feeds, check_ahead, on_device
-from braces.runtime.device import forked, refuse_forked
+from braces.runtime.ahead import Feeds, check_ahead, on_devices
+from braces.runtime.device import Devices, forked, refuse_forked
 from braces.runtime.feeds import check_order, check_program
 from braces.runtime.fetches import read_fetch
 from braces.runtime.plan import declared_data
@@ -53,6 +54,10 @@ class Executor(Hinted):
             dispatched together, with the same bits, where no listener, kept scope or profile
             looks at each. Both give the same results.
         device: `"cpu:0"`, `"gpu:0"`, …; the default device of JAX where it is `None`.
+        layout: How values lie on several devices, which then run each program together; see
+            `br.Layout`. `init` makes values where they lie, and values that a scope has are
+            brought there by the first run. Interpreting, one device computes. In several
+            processes, each feeds the rows of its own devices.
         max_executables: How much compiled code is kept, over all programs: a program is
             compiled for each set of shapes that it is fed, and what was used longest ago is
             let go. The logger `"braces"` says once for each program (INFO) that it is compiled
@@ -65,7 +70,8 @@ class Executor(Hinted):
             makes is verified.
 
     Raises:
-        DeviceError: There is no such device.
+        DeviceError: There is no such device, or not as many as the mesh of the layout has.
+        LayoutError: `layout` is none, or a device is named beside it.
         ProgramError: There is no such mode, `max_executables` is less than 1, or `passes` are
             no passes.
     """
@@ -75,6 +81,7 @@ class Executor(Hinted):
         mode: str = "compile",
         device: str | None = None,
         *,
+        layout: Layout | None = None,
         max_executables: int = MOST_EXECUTABLES,
         passes: Sequence[Pass] | None = None,
     ) -> None:
@@ -84,7 +91,8 @@ class Executor(Hinted):
             )
         self.mode = mode
         self.device_name = device
-        self.device = BACKENDS[mode].open(device)
+        self.layout = _checked_layout(layout, device)
+        self._devices = BACKENDS[mode].open(device) if layout is None else Devices.of(layout)
         self.step_scopes: dict[str, Scope] = {}
         if type(max_executables) is not int or max_executables < 1:
             raise ProgramError(
@@ -92,7 +100,7 @@ class Executor(Hinted):
                 fix="Use an integer from 1.",
             )
         wanted = as_passes(PASSES[mode] if passes is None else passes)
-        self._plans = Plans(mode, self.device, wanted, max_executables)
+        self._plans = Plans(mode, self._devices, wanted, max_executables)
 
     @property
     def passes(self) -> tuple[Pass, ...]:
@@ -276,7 +284,7 @@ class Executor(Hinted):
         check_program(program)
         BACKENDS[self.mode].prepare_process()
         data = declared_data(program.definition.main)
-        return Feeds(batches, partial(on_device, data, self.device), check_ahead(ahead))
+        return Feeds(batches, partial(on_devices, data, self._devices), check_ahead(ahead))
 
     def profile(
         self,
@@ -345,12 +353,14 @@ class Executor(Hinted):
         task = Task(
             mode=self.mode,
             backend=BACKENDS[self.mode],
-            device=self.device,
+            devices=self._devices,
             definition=program.definition,
             names=names,
             passes=self.passes,
             scope=scope,
-            convert=lambda plan: converted(plan, {} if feed is None else feed),
+            convert=lambda plan: converted(
+                plan, {} if feed is None else feed, self._devices.placement
+            ),
             seed=seed,
             check_nan=check_nan,
             timeout_s=timeout_s,
@@ -367,14 +377,35 @@ class Executor(Hinted):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy has the same settings, and compiles anew; so has one from another process."""
-        return _again, (self.mode, self.device_name, self._plans.limit, self.passes)
+        settings = self.mode, self.device_name, self.layout, self._plans.limit, self.passes
+        return _again, settings
 
 
 def _again(
-    mode: str, device: str | None, max_executables: int, passes: tuple[Pass, ...]
+    mode: str,
+    device: str | None,
+    layout: Layout | None,
+    max_executables: int,
+    passes: tuple[Pass, ...],
 ) -> Executor:
     """An executor with these settings."""
-    return Executor(mode, device, max_executables=max_executables, passes=passes)
+    return Executor(mode, device, layout=layout, max_executables=max_executables, passes=passes)
+
+
+def _checked_layout(layout: Any, device: str | None) -> Layout | None:
+    """A layout, or none.
+
+    Raises:
+        LayoutError: It is something else, or a device is named too.
+    """
+    if layout is None:
+        return None
+    if not isinstance(layout, Layout) or device is not None:
+        raise LayoutError(
+            f"layout={layout!r:.80} with device={device!r}: an executor has one of the two.",
+            fix='Write br.Executor(layout=br.Layout(br.Mesh({"data": -1}), ...)).',
+        )
+    return layout
 
 
 def _value(scope: Scope, name: str) -> Any:

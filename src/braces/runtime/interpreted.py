@@ -18,33 +18,33 @@ from braces.lower.interpreter import Interpreter, Script
 from braces.lower.keeping import the_keeper
 from braces.lower.signals import Uninterrupted
 from braces.lower.watch import Watch
-from braces.runtime.device import mind_forks, open_device, platform_of
+from braces.runtime.device import Devices, mind_forks, open_device
 from braces.runtime.feeds import check_shape
+from braces.runtime.placing import Placed, refuse_apart
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import Run, check_states
-from braces.target import target_of
 
 
 class InterpretedPlan:
     """A plan that the interpreter goes through in each run; see `braces.runtime.backend`."""
 
     def __init__(
-        self, plan: Plan, device: Any, check_nan: bool, recent: Recent, notice: Notice
+        self, plan: Plan, devices: Devices, check_nan: bool, recent: Recent, notice: Notice
     ) -> None:
         del recent  # nothing is compiled but kernels, which all plans share
         self.prepare_process()
         self.plan = plan
-        self.device = device
+        self.devices = devices
         self.check_nan = check_nan
         self.notice = notice
         self.used = 0
         self.started = False
 
     @staticmethod
-    def open(name: str | None) -> Any:
-        """The device of this name, as JAX has it."""
-        return open_device(name)
+    def open(name: str | None) -> Devices:
+        """The device of this name."""
+        return Devices(open_device(name))
 
     @staticmethod
     def prepare_process() -> None:
@@ -54,12 +54,12 @@ class InterpretedPlan:
     @cached_property
     def script(self) -> Script:
         """What each run goes through."""
-        return prepared(self.plan, self.device)
+        return prepared(self.plan, self.devices)
 
     def run(self, run: Run) -> list[Any]:
         """Interpret and commit; every run waits for its turn."""
         with run.watch.turn(run.scope.turn), self._keeping():
-            results = interpret(self.plan, self.script, run, self.device, self.check_nan)
+            results = interpret(self.plan, self.script, run, self.devices, self.check_nan)
         self.started = True
         return given_back(self.plan.wanted, results, self.plan.narrow)
 
@@ -73,16 +73,20 @@ class InterpretedPlan:
             begin(self.plan, run)
 
 
-def prepared(plan: Plan, device: Any) -> Script:
+def prepared(plan: Plan, devices: Devices) -> Script:
     """What is gone through in each run of a plan."""
-    target = target_of(platform_of(device))
-    return Script(plan.interpreted, target, wanted=plan.updates.values())
+    return Script(plan.interpreted, devices.target, wanted=plan.updates.values())
 
 
-def interpret(plan: Plan, script: Script, run: Run, device: Any, check_nan: bool) -> list[Any]:
-    """Interpret a plan; the fetched values."""
-    kept = run.kept
+def interpret(
+    plan: Plan, script: Script, run: Run, devices: Devices, check_nan: bool
+) -> list[Any]:
+    """Interpret a plan, on one device; the fetched values."""
+    kept, device = run.kept, devices.alone
+    placed = Placed.of(devices.placement, plan)
     sizes, values = begin(plan, run)
+    if placed is None:
+        refuse_apart(values, values.values())
     for name in plan.learned:  # a case that does not run tells none; the others give no rows
         sizes.setdefault(name, 0)
     if kept is not None:
@@ -97,6 +101,8 @@ def interpret(plan: Plan, script: Script, run: Run, device: Any, check_nan: bool
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}
         committed = _separate(updates.values(), [env[name] for name in plan.states])
+        if placed is not None:
+            committed = placed.committed(updates, committed)
         jax.block_until_ready(committed)
     interpreter.keep("", env)
     with Uninterrupted():
@@ -129,7 +135,7 @@ def begin(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
     return sizes, {**states, **run.feeds}
 
 
-def find_nan(plan: Plan, failed: Run, device: Any) -> None:
+def find_nan(plan: Plan, failed: Run, devices: Devices) -> None:
     """Raise at the first operator that produces a NaN; the scope is only read.
 
     Raises:
@@ -137,5 +143,5 @@ def find_nan(plan: Plan, failed: Run, device: Any) -> None:
     """
     again = Run(failed.scope, failed.feeds, Watch(), failed.given)
     plan = replace(plan, updates={})
-    interpret(plan, prepared(plan, device), again, device, check_nan=True)
+    interpret(plan, prepared(plan, devices), again, devices, check_nan=True)
     raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")

@@ -13,17 +13,18 @@ from braces.builder.var import Var
 from braces.errors import FeedError
 from braces.lower.attributes import Sizes
 from braces.lower.carriers import taken_in
+from braces.lower.placement import Placement
 from braces.passes.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import platform_of
+from braces.runtime.device import Devices
 from braces.runtime.feeds import check_names, convert
 from braces.runtime.fitting import Fitting
 from braces.runtime.interpreted import InterpretedPlan
+from braces.runtime.placing import check_layout
 from braces.runtime.plan import NO_SIZES, Plan
 from braces.runtime.recent import Notice, Recent
 from braces.scope import Scope
-from braces.target import target_of
 
 BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
 """How plans are run, by the mode of an executor."""
@@ -45,7 +46,7 @@ class Plans:
 
     Args:
         mode: How they are run.
-        device: Where.
+        devices: Where.
         passes: What is made of a program first.
         limit: How much compiled code is kept, and how many plans.
 
@@ -55,10 +56,12 @@ class Plans:
         by_program: The version of each program that was run, and its plans by what is fetched.
     """
 
-    def __init__(self, mode: str, device: Any, passes: tuple[Pass, ...], limit: int) -> None:
+    def __init__(
+        self, mode: str, devices: Devices, passes: tuple[Pass, ...], limit: int
+    ) -> None:
         self.limit = limit
         self._backend = BACKENDS[mode]
-        self._device = device
+        self._devices = devices
         self.passes = passes
         self._recent = Recent(limit)
         self._latest = NOTHING_RUN
@@ -82,9 +85,11 @@ class Plans:
         known, latest, plan = self._latest
         first = plan() if known() is program and latest == key else None
         if first is None:  # while the same plan runs again and again, no other is used later
+            if (placement := self._devices.placement) is not None:
+                check_layout(placement, program.definition.main, scope)
             first = self._planned(program, key)
         feed = {} if feed is None else feed
-        feeds = converted(first.plan, feed)
+        feeds = converted(first.plan, feed, self._devices.placement)
         if not first.plan.answers:
             return first, feeds
         return self._fitted(first, program, scope, feed, feeds, key)
@@ -110,7 +115,7 @@ class Plans:
         if found is first:
             return first, feeds
         found.used = self._recent.now()
-        return found, converted(found.plan, feed)
+        return found, converted(found.plan, feed, self._devices.placement)
 
     def _planned(self, program: Builder, key: Any) -> Runnable:
         """The plan of a program as it is, made where there is none yet."""
@@ -131,13 +136,13 @@ class Plans:
         _, names, check_nan, passes = key
         backend = self._backend
         backend.prepare_process()
-        target = target_of(platform_of(self._device))
+        target = self._devices.target
         plan = Plan.of(
             program.definition, names, passes, target=target, sizes=sizes or NO_SIZES
         )
         notice = next((other.notice for other in plans.values()), Notice())
         self._bound()
-        made = backend(plan, self._device, check_nan, self._recent, notice)
+        made = backend(plan, self._devices, check_nan, self._recent, notice)
         plans[key if sizes is None else (key, tuple(plan.answers.items()))] = made
         return made
 
@@ -153,8 +158,8 @@ class Plans:
             plans.pop(key, None)
 
 
-def converted(plan: Plan, feed: Any) -> dict[str, Any]:
-    """What a run is fed, as arrays of the declared dtypes.
+def converted(plan: Plan, feed: Any, placement: Placement | None = None) -> dict[str, Any]:
+    """What a run is fed, as arrays of the declared dtypes, on the devices of a mesh.
 
     Raises:
         FeedError: It is no dict, or has data that is unknown or of another type.
@@ -175,4 +180,7 @@ def converted(plan: Plan, feed: Any) -> dict[str, Any]:
         feeds[name] = value
     if plan.narrow:
         feeds = {n: taken_in(x, dtypes[n]) if n in plan.narrow else x for n, x in feeds.items()}
-    return {**feeds, **more} if more else feeds
+    feeds = {**feeds, **more} if more else feeds
+    if placement is None:
+        return feeds
+    return {name: placement.fed(plan.data[name], value) for name, value in feeds.items()}

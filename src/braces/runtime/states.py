@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,12 +51,18 @@ class Run:
     making: Making = UNHEARD
     states: list[Any] = field(init=False)
 
-    def read(self, infos: Mapping[str, VarInfo], narrow: Mapping[str, DType]) -> None:
+    def read(
+        self,
+        infos: Mapping[str, VarInfo],
+        narrow: Mapping[str, DType],
+        placed: Taker | None = None,
+    ) -> None:
         """Take the values of persistable variables as they are now.
 
         Args:
             infos: The declarations of those that the plan reads.
             narrow: Which of them have less than 8 bits, as the program says.
+            placed: Brings them to where they belong, if on several devices.
         """
         self.states = self.scope.raws(infos)
         if narrow:
@@ -65,6 +71,8 @@ class Run:
         if self.given:
             values = zip(infos, self.states, strict=True)
             self.states = [self.given.get(name, value) for name, value in values]
+        if placed is not None:
+            placed.take(self)
 
     def named(self, infos: Mapping[str, VarInfo]) -> dict[str, Any]:
         """The values of persistable variables that were read, by name.
@@ -73,6 +81,14 @@ class Run:
             UninitializedError: One has no value.
         """
         return _named(infos, self.states, self.scope)
+
+
+class Taker(Protocol):
+    """Brings the values that a run has read to where they belong."""
+
+    def take(self, run: Run) -> None:
+        """Replace those that lie elsewhere."""
+        ...
 
 
 def _taken_in(name: str, value: Any, narrow: Mapping[str, DType]) -> Any:

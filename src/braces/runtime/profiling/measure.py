@@ -15,7 +15,7 @@ from braces.lower.clock import Clock, Placed, Span, Work
 from braces.lower.watch import Watch
 from braces.passes.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
-from braces.runtime.device import platform_of
+from braces.runtime.device import Devices
 from braces.runtime.fitting import sizes_of
 from braces.runtime.plan import NO_SIZES, Plan
 from braces.runtime.profiling.accounting import Account
@@ -26,7 +26,6 @@ from braces.runtime.profiling.tracing import WHOLE, annotated, by_our_clock, tra
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.states import NONE_GIVEN, Run, seeded
 from braces.scope import Scope
-from braces.target import target_of
 
 if sys.platform != "win32":
     import resource
@@ -52,7 +51,7 @@ class Task:
 
     mode: str
     backend: Backend
-    device: Any
+    devices: Devices
     definition: ProgramDef
     names: tuple[str, ...]
     passes: tuple[Pass, ...]
@@ -125,12 +124,12 @@ class Session:
         self.plan = plan
         with self.maker.phase("code"):
             self.runnable: Runnable = task.backend(
-                plan, task.device, task.check_nan, Recent(), Notice()
+                plan, task.devices, task.check_nan, Recent(), Notice()
             )
             self.runnable.compile(self._run(feeds))
 
     def _plan(self, sizes: Mapping[str, int]) -> Plan:
-        task, target = self.task, target_of(platform_of(self.task.device))
+        task, target = self.task, self.task.devices.target
         run_pass = self.maker.run_pass
         return Plan.of(task.definition, task.names, task.passes, run_pass, target, sizes)
 
@@ -184,7 +183,7 @@ def profiled(
     spans = [span for n, times in enumerate(found.times, 1) for span in times.spans(n)]
     return Profile(
         mode=task.mode,
-        device=platform_of(task.device),
+        device=task.devices.platform,
         runs_s=tuple((one.end - one.start) / SECOND for one in found.times),
         parts=_means([one.parts() for one in found.times]),
         phases=tuple(session.maker.phases),

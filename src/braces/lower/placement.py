@@ -1,0 +1,159 @@
+"""A layout on devices: where JAX puts what a run is given, computes and keeps.
+
+One computation is made for all devices of the mesh; XLA's partitioner cuts it up and adds what
+the devices tell each other. Left to itself it moves five times as much as where each value
+whose sizes have names is pinned to where it belongs (figures: docs/scale_out.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from braces.define.axes import shape_of
+from braces.dtypes import ListType, TensorType, Type, is_float
+from braces.errors import DeviceError, FeedError, ShapeError
+from braces.ir.records import DATA, Body, VarInfo
+from braces.layout import Layout, Spec, Stored
+from braces.lazy import jax
+from braces.ops.lists import Buffer
+
+
+class Placement:
+    """A layout on the devices that there are.
+
+    Args:
+        layout: How values lie.
+
+    Attributes:
+        layout: The same, every size of its mesh a number.
+        mesh: The devices, as JAX has them.
+
+    Raises:
+        DeviceError: The mesh does not lie on the devices that there are.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        devices = jax.devices()
+        self.layout = layout.on(len(devices))
+        axes = self.layout.mesh.axes
+        count = self.layout.mesh.size(tuple(axes))
+        if jax.process_count() > 1 and count != len(devices):
+            raise DeviceError(
+                f"{self.layout.mesh!r} leaves {len(devices) - count} of {len(devices)} devices "
+                "out, and each process must use its own.",
+                fix="Write -1 for one of the sizes, which then has what is left.",
+            )
+        kinds = (jax.sharding.AxisType.Auto,) * len(axes)
+        self.mesh = jax.make_mesh(
+            tuple(axes.values()), tuple(axes), axis_types=kinds, devices=devices[:count]
+        )
+
+    @property
+    def first(self) -> Any:
+        """The first device."""
+        return self.mesh.devices.flat[0]
+
+    @cached_property
+    def whole(self) -> Any:
+        """How a value lies that each device has whole."""
+        return self._sharding(())
+
+    def _sharding(self, spec: Spec) -> Any:
+        return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(*spec))
+
+    def of_value(self, type_: Type) -> Any:
+        """How a value of this type lies, by the names of its sizes."""
+        return self._sharding(self.layout.of_value(shape_of(type_)))
+
+    def of_body(self, body: Body) -> dict[str, Any]:
+        """How the variables of the scope and the data lie that a main block declares."""
+        specs = self.layout.of_stored(stored_of(body))
+        found = {name: self._sharding(spec) for name, spec in specs.items()}
+        data = (info for info in body.vars.values() if info.kind == DATA)
+        return found | {info.name: self.of_value(info.type) for info in data}
+
+    def fed(self, info: VarInfo, value: Any) -> Any:
+        """A feed on the devices; each process gives what its own devices have of it.
+
+        Raises:
+            FeedError: An axis does not divide among the devices.
+        """
+        sharding = self.of_value(info.type)
+        if isinstance(value, jax.Array) and value.sharding == sharding:
+            return value
+        if np.ndim(value) != len(shape_of(info.type)):
+            return value  # the run refuses it, in words of shapes
+        try:
+            with jax.enable_x64(True):
+                return jax.make_array_from_process_local_data(sharding, np.asarray(value))
+        except ValueError:
+            raise self._uneven(info, np.shape(value)) from None
+
+    def _uneven(self, info: VarInfo, shape: tuple[int, ...]) -> FeedError:
+        mesh = self.layout.mesh
+        spec = self.layout.of_value(shape_of(info.type))
+        cut = zip(shape_of(info.type), shape, spec, strict=True)
+        shown = (f"{d}={n} on {mesh.size(axes)} devices" for d, n, axes in cut if axes)
+        return FeedError(
+            f"Feed `{info.name}` has no equal parts for all devices: {', '.join(shown)}.",
+            given=f"{info.name}: declared {info.type}, fed {list(shape)}, {mesh!r}",
+            fix="Leave the last incomplete batch out, or fill it up and mask what was added.",
+        )
+
+    def stored(self, name: str, value: Any, sharding: Any) -> Any:
+        """A value of the scope on the devices; each process has the whole of it, or its part.
+
+        Raises:
+            ShapeError: It has no equal parts for all devices.
+        """
+        if isinstance(value, jax.Array) and value.sharding == sharding:
+            return value
+        try:
+            with jax.enable_x64(True):
+                if jax.process_count() > 1 and _is_here(value):
+                    value = np.asarray(value)
+                    return jax.make_array_from_callback(
+                        value.shape, sharding, value.__getitem__
+                    )
+                return jax.device_put(value, sharding, may_alias=False)
+        except ValueError as error:
+            raise ShapeError(
+                f"`{name}` cannot lie as the layout says: {sharding.spec}.",
+                given=f"{name}: {list(value.shape)}, {self.layout.mesh!r}",
+                fix="Use sizes that divide among the devices, or another layout.",
+            ) from error
+
+    def pinned(self, type_: Type | None, value: Any) -> Any:
+        """A value that is being computed, pinned by the names of its sizes.
+
+        Axes without one are left to XLA, and so is what has no equal parts.
+        """
+        if isinstance(type_, ListType) and isinstance(value, Buffer):
+            return replace(value, values=self._pinned(type_.element, value.values, 1))
+        return self._pinned(type_, value, 0) if isinstance(type_, TensorType) else value
+
+    def _pinned(self, type_: Any, value: Any, before: int) -> Any:
+        layout, free = self.layout, jax.sharding.PartitionSpec.UNCONSTRAINED
+        if not isinstance(type_, TensorType) or value.ndim != before + type_.rank:
+            return value
+        spec = ((),) * before + layout.of_value(type_.shape)
+        sizes = zip(value.shape, spec, strict=True)
+        if not any(spec) or not all(layout.divides(size, axes) for size, axes in sizes):
+            return value
+        parts = jax.sharding.PartitionSpec(*(axes or free for axes in spec))
+        sharding = jax.sharding.NamedSharding(self.mesh, parts)
+        return jax.lax.with_sharding_constraint(value, sharding)
+
+
+def stored_of(body: Body) -> dict[str, Stored]:
+    """What a layout needs to know of the variables of the scope that a main block has."""
+    infos = (info for info in body.vars.values() if info.persistable)
+    return {info.name: Stored(info.shape, is_float(info.dtype)) for info in infos}
+
+
+def _is_here(value: Any) -> bool:
+    return not isinstance(value, jax.Array) or value.is_fully_addressable

@@ -1,0 +1,127 @@
+"""What a run does with a layout: values of the scope are brought to where it says they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from braces.define.axes import shape_of
+from braces.errors import DeviceError
+from braces.ir.records import DATA, Body, VarInfo
+from braces.ir.walk import dimensions
+from braces.lazy import jax
+from braces.lower.placement import Placement, stored_of
+from braces.runtime.plan import Plan
+from braces.runtime.states import Run
+from braces.scope import Scope
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A plan under a layout.
+
+    Attributes:
+        placement: How values lie.
+        plan: What is run.
+        lies: How each variable of the scope, and each feed, lies.
+    """
+
+    placement: Placement
+    plan: Plan
+    lies: Mapping[str, Any]
+
+    @staticmethod
+    def of(placement: Placement | None, plan: Plan) -> Placed | None:
+        """A plan under a layout, where there is one.
+
+        Raises:
+            LayoutError: The layout does not fit the program.
+        """
+        if placement is None:
+            return None
+        return Placed(placement, plan, placement.of_body(plan.definition.main))
+
+    def take(self, run: Run) -> None:
+        """Bring the values that a run has read to where they lie; the scope has them then.
+
+        Raises:
+            ShapeError: One has no equal parts for all devices.
+        """
+        for at, name in enumerate(self.plan.states):
+            value = run.states[at]
+            if value is None or getattr(value, "sharding", None) == self.lies[name]:
+                continue
+            placed = run.states[at] = self.placement.stored(name, value, self.lies[name])
+            if name not in run.given:
+                keep(run.scope, name, value, placed)
+
+    def committed(self, names: Iterable[str], values: Iterable[Any]) -> list[Any]:
+        """Next values where they lie."""
+        pairs = zip(names, values, strict=True)
+        return [self.placement.stored(n, v, self.lies[n]) for n, v in pairs]
+
+    def options(self, told: bool) -> dict[str, Any]:
+        """How the code of a run is cut up: what it is given, what it gives, what is `told`."""
+        plan, whole = self.plan, self.placement.whole
+        given = [self.lies[name] for name in (*plan.states, *plan.feeds)]
+        after = [self.lies[name] for name in plan.updates]
+        return {
+            "in_shardings": tuple(given),
+            "out_shardings": (*[whole] * len(plan.fetches), *after, *[whole] * told),
+        }
+
+
+def keep(scope: Scope, name: str, before: Any, after: Any) -> None:
+    """Let a variable hold the same value, elsewhere, where no other run gave it a new one."""
+    with scope.turn:
+        variable = scope.find_var(name)
+        if variable is not None and variable.raw is before:
+            variable.put(after)
+
+
+def check_layout(placement: Placement, body: Body, scope: Scope) -> None:
+    """Refuse a layout with rules that are for nothing.
+
+    Args:
+        placement: The layout.
+        body: The main block of a program.
+        scope: Where it runs.
+
+    Raises:
+        LayoutError: No size of the program is called as a rule says, or no variable of the
+            program or the scope.
+    """
+    stored = stored_of(body)
+    sizes = {name for info in body.vars.values() for name in dimensions(shape_of(info.type))}
+    sizes |= {name for one in stored.values() for name in one.axes if name is not None}
+    fed = any(_is_named(info) for info in body.vars.values())
+    there = {*stored, *(name for one in _chain(scope) for name in one.names())}
+    placement.layout.check_used(sizes if fed else None, there)
+
+
+def _is_named(info: VarInfo) -> bool:
+    return info.kind == DATA and bool(dimensions(shape_of(info.type)))
+
+
+def _chain(scope: Scope | None) -> Iterator[Scope]:
+    while scope is not None:
+        yield scope
+        scope = scope.parent
+
+
+def refuse_apart(infos: Iterable[str], values: Iterable[Any]) -> None:
+    """Refuse values that lie on several devices, where no layout says that they do.
+
+    Raises:
+        DeviceError: It names one.
+    """
+    for name, value in zip(infos, values, strict=True):
+        if isinstance(value, jax.Array) and len(value.sharding.device_set) > 1:
+            raise DeviceError(
+                f"`{name}` lies on {len(value.sharding.device_set)} devices, and this executor "
+                "runs on one.",
+                given=f"{name}: {list(value.shape)}, {value.sharding}",
+                fix="Run it with br.Executor(layout=...), or bring the values to one device: "
+                "scope.update(scope.state_dict()).",
+            )
