@@ -52,6 +52,7 @@ LINKED = (
     "docs/gradients.md",
     "docs/interchange.md",
     "docs/real_models.md",
+    "docs/scale_out.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "examples/README.md",

@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from braces import dtypes as dtypes, errors as errors, passes as passes
+from braces import cluster as cluster, dtypes as dtypes, errors as errors, passes as passes
 from braces.builder.var import Var as Var
 from braces.define.decorator import (
     Indices as Indices,
@@ -12,6 +12,7 @@ from braces.define.decorator import (
 )
 from braces.errors import (
     BracesError as BracesError,
+    ClusterError as ClusterError,
     DeviceError as DeviceError,
     DTypeError as DTypeError,
     DuplicateNameError as DuplicateNameError,

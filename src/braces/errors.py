@@ -18,6 +18,7 @@
     │   ├── TripLimitError                      a loop that exceeded `max_trips`
     │   ├── NoMatchError                        a switch without a matching case
     │   └── NaNError           (ArithmeticError) a NaN, where one was looked for
+    ├── ClusterError           (RuntimeError)   processes of a job that do not come or differ
     ├── DeviceError            (ValueError)     a device that is not there
     ├── LayoutError            (ValueError)     a layout that does not fit mesh or program
     └── FileFormatError        (ValueError)     a file that cannot be read
@@ -33,9 +34,9 @@ import unicodedata
 from collections.abc import Iterable
 
 __all__ = [
-    "BracesError", "DTypeError", "DeviceError", "DuplicateNameError", "FeedError",
-    "FileFormatError", "GradientError", "IndexRangeError", "LayoutError", "NaNError",
-    "NoMatchError", "OpDefinitionError", "ParseError", "ProgramError", "RunError",
+    "BracesError", "ClusterError", "DTypeError", "DeviceError", "DuplicateNameError",
+    "FeedError", "FileFormatError", "GradientError", "IndexRangeError", "LayoutError",
+    "NaNError", "NoMatchError", "OpDefinitionError", "ParseError", "ProgramError", "RunError",
     "ScopeClosedError", "ShapeError", "SymbolicValueError", "TripLimitError",
     "UninitializedError", "UnknownNameError", "VerifyError",
 ]  # fmt: skip
@@ -183,6 +184,10 @@ class NoMatchError(RunError):
 
 class NaNError(RunError, ArithmeticError):
     """A NaN where one was looked for."""
+
+
+class ClusterError(BracesError, RuntimeError):
+    """Processes of one job that do not find each other, or do not have the same."""
 
 
 class DeviceError(BracesError, ValueError):

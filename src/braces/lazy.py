@@ -42,6 +42,7 @@ class LazyModule(ModuleType):
 
 if TYPE_CHECKING:
     import jax
+    import jax._src.distributed as distributed
     import jax.core as tracing
     import jax.custom_derivatives as derivatives
     import jax.extend.core as extend
@@ -64,6 +65,7 @@ else:
     onnxruntime = LazyModule("onnxruntime", extra="onnx")
     optax = LazyModule("optax")
     tracing = LazyModule("jax.core")
+    distributed = LazyModule("jax._src.distributed")
     derivatives = LazyModule("jax.custom_derivatives")
     jax_special = LazyModule("jax.scipy.special")
     extend = LazyModule("jax.extend.core")
@@ -77,7 +79,7 @@ else:
     xla_metadata = LazyModule("jax.experimental.xla_metadata")
 
 __all__ = [
-    "ad", "compilation_cache", "console", "derivatives", "extend", "jax", "jax_special", "jnp",
-    "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "rich_table", "rich_text", "tracing",
-    "xla_metadata",
+    "ad", "compilation_cache", "console", "derivatives", "distributed", "extend", "jax",
+    "jax_special", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "rich_table",
+    "rich_text", "tracing", "xla_metadata",
 ]  # fmt: skip

@@ -150,8 +150,8 @@ complex64, complex128 = SHORT_NAMES["c64"], SHORT_NAMES["c128"]
 # ---- what is there, and what is not ----------------------------------------------------------
 
 MODULES = (
-    "decoding", "distributions", "dtypes", "errors", "init", "layers", "metrics", "optimizer",
-    "passes", "random",
+    "cluster", "decoding", "distributions", "dtypes", "errors", "init", "layers", "metrics",
+    "optimizer", "passes", "random",
 )  # fmt: skip
 """The modules that users see; the others are how it is done."""
 

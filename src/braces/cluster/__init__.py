@@ -1,0 +1,12 @@
+"""The processes of one job: how they find each other, end together, and are started."""
+
+from __future__ import annotations
+
+from braces.cluster.start import Cluster as Cluster, start as start
+from braces.runtime.agreement import agree as agree
+
+__all__ = ["Cluster", "agree", "start"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

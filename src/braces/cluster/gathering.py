@@ -1,0 +1,221 @@
+"""How the processes of a job find each other: all tell process 0, which tells them to go on.
+
+JAX ends a process with an abort where another one never comes. So they meet here first, where
+nobody waits longer than was said, all hear the same words, and versions are compared before
+anything of JAX is spoken. Process 0 listens at the address of the job, where JAX itself listens
+afterwards. The connections stay: by them the processes end together (`braces.cluster.watch`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from collections.abc import Mapping
+
+from braces.cluster.lines import Line, Record, number_in
+from braces.cluster.places import Place, split_address
+from braces.errors import ClusterError
+from braces.runtime.agreement import check_alike, said_processes
+
+Facts = Mapping[str, str]
+"""What all processes must have alike, by its name."""
+
+_GREETING_S, _VERDICT_S, _AGAIN_S = 2.0, 5.0, 0.05
+
+
+def gather(place: Place, facts: Facts, timeout_s: float) -> dict[int, Line]:
+    """Wait until all processes of the job are there.
+
+    Args:
+        place: Where this one stands.
+        facts: What it has.
+        timeout_s: How long it waits.
+
+    Returns:
+        The lines of this process: process 0 has one to each other, which has one to it.
+
+    Raises:
+        ClusterError: A process did not come in time, or they differ; all say the same.
+    """
+    if place.index == 0:
+        return _host(place, facts, timeout_s)
+    return {0: _join(place, facts, time.monotonic() + timeout_s, timeout_s)}
+
+
+def bind_address(address: str) -> str:
+    """Where process 0 listens: on the machine alone, if that is where it is to be met.
+
+    Example:
+        >>> bind_address("127.0.0.1:80"), bind_address("node-1:80")
+        ('127.0.0.1:80', '[::]:80')
+    """
+    host, port = split_address(address)
+    return address if _is_loopback(host) else f"[::]:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+# ---- process 0 -------------------------------------------------------------------------------
+
+
+def _host(place: Place, facts: Facts, timeout_s: float) -> dict[int, Line]:
+    lines = dict[int, Line]()
+    told = {0: facts}
+    try:
+        with _listener(place.address) as listener:
+            _await_all(listener, place, lines, told, timeout_s)
+        for name in facts:
+            check_alike(name, {index: one.get(name, "none") for index, one in told.items()})
+    except ClusterError as error:
+        _refuse(lines, error)
+        raise
+    _tell(lines, {"start": True})
+    return lines
+
+
+def _tell(lines: Mapping[int, Line], record: Record) -> None:
+    for line in lines.values():
+        try:
+            line.send(record)
+        except OSError:
+            continue  # whoever is gone is missed by the watch
+
+
+def _refuse(lines: Mapping[int, Line], error: ClusterError) -> None:
+    """Tell the others why nothing comes of it."""
+    _tell(lines, {"error": [error.what, error.given, error.fix]})
+    for line in lines.values():
+        line.close()
+
+
+def _listener(address: str) -> socket.socket:
+    host, port = split_address(address)
+    try:
+        if _is_loopback(host):
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            return socket.create_server((host, port), family=family, backlog=1024)
+        if socket.has_dualstack_ipv6():
+            both = socket.AF_INET6
+            return socket.create_server(
+                ("", port), family=both, backlog=1024, dualstack_ipv6=True
+            )
+        return socket.create_server(("", port), backlog=1024)
+    except OSError as error:
+        raise ClusterError(
+            f"Process 0 cannot listen at {address}.",
+            given=error.strerror or str(error),
+            fix="Use an address of its own machine, with a port that is free.",
+        ) from None
+
+
+def _await_all(
+    listener: socket.socket,
+    place: Place,
+    lines: dict[int, Line],
+    told: dict[int, Facts],
+    timeout_s: float,
+) -> None:
+    """Take in all other processes; strangers are let go."""
+    deadline = time.monotonic() + timeout_s
+    while len(lines) < place.count - 1:
+        listener.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            connection, _ = listener.accept()
+        except TimeoutError:
+            missing = sorted({*range(1, place.count)} - lines.keys())
+            raise _missing(said_processes(missing), place, timeout_s) from None
+        line = Line(connection)
+        try:
+            greeting = line.receive(_GREETING_S)
+            index = _admit(greeting, place, lines)
+            deadline = min(deadline, time.monotonic() + number_in(greeting, "left_ms") / 1000)
+            told[index] = {str(name): str(value) for name, value in greeting["facts"].items()}
+        except (OSError, ValueError, KeyError, AttributeError):
+            line.close()
+            continue
+        except ClusterError as error:
+            _refuse({0: line}, error)
+            raise
+        if index in lines:  # it was ended, and started again
+            lines[index].close()
+        lines[index] = line
+
+
+def _missing(who: str, place: Place, timeout_s: float) -> ClusterError:
+    return ClusterError(
+        f"{who} of {place.count} did not come to {place.address} within {timeout_s:g} s.",
+        fix="Look at the log of each process, or give them more time: timeout_s=…",
+    )
+
+
+def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
+    """The number of a process that came.
+
+    Raises:
+        ValueError: It is of another job.
+        ClusterError: It is of this one, but not as it should be.
+    """
+    index, count = number_in(greeting, "index"), number_in(greeting, "count")
+    if greeting.get("job") != place.job:
+        raise ValueError("It belongs to another job.")
+    if count != place.count or not 0 < index < count:
+        raise ClusterError(
+            "The processes were told of different jobs.",
+            given=f"process 0 of {place.count}; process {index} of {count}",
+            fix="Start all of them with the same count.",
+        )
+    if index in lines and not lines[index].has_ended():
+        raise ClusterError(
+            f"Two processes say that they are process {index} of {count}.",
+            fix="Give each process a number of its own.",
+        )
+    return index
+
+
+# ---- the others ------------------------------------------------------------------------------
+
+
+def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Line:
+    """Go to process 0, again and again until it is there, and hear what it says."""
+    while (left := deadline - time.monotonic()) > 0:
+        try:
+            line = Line(socket.create_connection(split_address(place.address), min(left, 5.0)))
+        except OSError:
+            time.sleep(_AGAIN_S)
+            continue
+        try:
+            line.send(
+                {
+                    "index": place.index,
+                    "count": place.count,
+                    "job": place.job,
+                    "left_ms": int(left * 1000),
+                    "facts": dict(facts),
+                }
+            )
+            verdict = line.receive(left + _VERDICT_S)
+        except (OSError, ValueError):  # a process 0 of another job, or one that ends
+            line.close()
+            time.sleep(_AGAIN_S)
+            continue
+        return _heard(verdict, line)
+    raise _missing("Process 0", place, timeout_s)
+
+
+def _heard(verdict: Record, line: Line) -> Line:
+    """The line, if process 0 says that all are there."""
+    if verdict.get("start") is True:
+        return line
+    line.close()
+    what, given, fix = (*verdict.get("error", ()), None, None, None)[:3]
+    raise ClusterError(
+        str(what or "Process 0 refused this one."),
+        given=given and str(given),
+        fix=fix and str(fix),
+    )

@@ -1,0 +1,90 @@
+"""Connections between process 0 of a job and the others, as records of JSON, one a line."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from typing import Any, cast
+
+LONGEST = 1 << 16
+"""Bytes of a record; more is no record of ours."""
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
+"""After so many seconds without a sign, ask so often: a machine that is gone never hangs up."""
+
+Record = dict[str, Any]
+
+
+class Line:
+    """One connection.
+
+    Raises:
+        OSError: From all methods: the other end is gone, or time is up.
+        ValueError: What came is no record.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self._read = b""
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for name, value in _KEEPALIVE.items():
+            option = getattr(socket, name, None)  # not every system has them
+            if option is not None:
+                connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+    def fileno(self) -> int:
+        """The number by which the system knows the connection."""
+        return self.connection.fileno()
+
+    def send(self, record: Record) -> None:
+        """Send a record."""
+        self.connection.settimeout(5.0)
+        self.connection.sendall(json.dumps(record).encode() + b"\n")
+
+    def receive(self, timeout_s: float) -> Record:
+        """The next record."""
+        deadline = time.monotonic() + timeout_s
+        while b"\n" not in self._read:
+            self.connection.settimeout(max(deadline - time.monotonic(), 0.001))
+            more = self.connection.recv(LONGEST)
+            if not more:
+                raise ConnectionResetError("The other end hung up.")
+            self._read += more
+            if len(self._read) > LONGEST:
+                raise ValueError("The record is too long.")
+        text, _, self._read = self._read.partition(b"\n")
+        try:
+            record = json.loads(text)
+        except RecursionError:
+            raise ValueError("The record is too deep.") from None
+        if not isinstance(record, dict):
+            raise ValueError("It is no record.")
+        return cast("Record", record)
+
+    def has_ended(self) -> bool:
+        """Whether the other end hung up, with nothing left to read."""
+        self.connection.setblocking(False)
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        """Hang up."""
+        self.connection.close()
+
+
+def number_in(record: Record, name: str) -> int:
+    """A number of a record.
+
+    Raises:
+        ValueError: There is none.
+    """
+    value = record.get(name)
+    if type(value) is not int:
+        raise ValueError(f"{name} is no number.")
+    return value

@@ -1,0 +1,193 @@
+"""How processes meet: threads stand for them here, for nothing of JAX is needed."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from braces.cluster.gathering import gather
+from braces.cluster.lines import LONGEST, Line
+from braces.cluster.places import Place
+from braces.errors import ClusterError
+
+FACTS = {"version of jax": "0.10.2", "setting x64": "False"}
+Gathered = dict[int, Line]
+
+
+@pytest.fixture
+def address() -> str:
+    """A port that is free."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def go() -> Iterator[Callable[..., Future[Gathered]]]:
+    """Let a thread be a process."""
+    with ThreadPoolExecutor(8) as pool:
+        made = list[Future[Gathered]]()
+
+        def start(
+            place: Place, facts: Any = FACTS, timeout_s: float = 20.0
+        ) -> Future[Gathered]:
+            made.append(pool.submit(gather, place, facts, timeout_s))
+            return made[-1]
+
+        yield start
+    for one in made:
+        for line in {} if one.exception() else one.result():
+            one.result()[line].close()
+
+
+def places(count: int, address: str) -> list[Place]:
+    return [Place(index, count, address, "job") for index in range(count)]
+
+
+def refused(futures: list[Future[Gathered]]) -> str:
+    """The words with which all refuse, which are the same."""
+    said = set[str]()
+    for future in futures:
+        with pytest.raises(ClusterError) as error:
+            future.result(30)
+        said.add(str(error.value))
+    assert len(said) == 1
+    return said.pop()
+
+
+def test_all_that_meet_have_lines_that_carry_records(address: str, go: Any) -> None:
+    first, *others = [go(place) for place in places(3, address)]
+    lines = first.result(30)
+    assert sorted(lines) == [1, 2]
+    for index, other in enumerate(others, start=1):
+        other.result(30)[0].send({"said": index})
+        assert lines[index].receive(5.0) == {"said": index}
+
+
+def test_processes_with_other_versions_are_refused_in_all_with_the_same_words(
+    address: str, go: Any
+) -> None:
+    one, two, three = places(3, address)
+    others = {**FACTS, "version of jax": "0.10.1"}
+    said = refused([go(one), go(two, others), go(three)])
+    assert "do not have the same version of jax" in said
+    assert "processes 0 and 2: 0.10.2; process 1: 0.10.1" in said
+
+
+def test_a_peer_that_never_comes_is_named_in_all_in_time(address: str, go: Any) -> None:
+    one, two, _ = places(3, address)
+    began = time.monotonic()
+    said = refused([go(one, timeout_s=0.6), go(two, timeout_s=0.6)])
+    assert time.monotonic() - began < 3
+    assert said.startswith("Process 2 of 3 did not come to 127.0.0.1")
+
+
+def test_who_has_waited_longest_decides_when_time_is_up(address: str, go: Any) -> None:
+    one, two, _ = places(3, address)
+    began = time.monotonic()
+    assert "Process 2 of 3" in refused([go(one, timeout_s=60.0), go(two, timeout_s=0.6)])
+    assert time.monotonic() - began < 3
+
+
+def test_a_process_0_that_never_comes_is_named(address: str, go: Any) -> None:
+    assert "Process 0 of 2 did not come" in refused([go(places(2, address)[1], timeout_s=0.4)])
+
+
+def test_two_processes_with_one_number_are_refused(address: str, go: Any) -> None:
+    one, two, _ = places(3, address)
+    said = refused([go(one), go(two), go(two)])
+    assert said.startswith("Two processes say that they are process 1 of 3.")
+
+
+def test_counts_that_differ_are_refused(address: str, go: Any) -> None:
+    one, two = places(2, address)
+    assert "process 0 of 2; process 1 of 5" in refused([go(one), go(replace(two, count=5))])
+
+
+def test_a_process_that_came_back_takes_its_place_again(address: str, go: Any) -> None:
+    one, two, three = places(3, address)
+    first = go(one)
+    host, _, port = address.partition(":")
+    with connected(host, int(port)) as early:
+        early.sendall(json.dumps(greeting()).encode() + b"\n")
+        time.sleep(0.2)
+    others = [go(two), go(three)]
+    assert sorted(first.result(30)) == [1, 2]
+    assert [sorted(one.result(30)) for one in others] == [[0], [0]]
+
+
+def connected(host: str, port: int) -> socket.socket:
+    """A connection to one that may begin to listen only now."""
+    until = time.monotonic() + 5
+    while True:
+        try:
+            return socket.create_connection((host, port))
+        except OSError:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+
+def greeting(**changes: Any) -> dict[str, Any]:
+    known = {"index": 1, "count": 3, "job": "job", "left_ms": 20000, "facts": FACTS}
+    return {**known, **changes}
+
+
+STRANGERS = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\xff\xfe\n",
+    b"[" * 60_000 + b"\n",
+    b"x" * (2 * LONGEST),
+    b"[1]\n",
+    b"{}\n",
+    *(
+        json.dumps(greeting(**change)).encode() + b"\n"
+        for change in ({"job": "other"}, {"left_ms": "soon"}, {"facts": 3}, {"index": None})
+    ),
+    b"",
+]
+
+
+def test_strangers_are_let_go_and_the_job_meets(address: str, go: Any) -> None:
+    one, two = places(2, address)
+    first = go(replace(one, count=2))
+    host, _, port = address.partition(":")
+    for said in STRANGERS:
+        with connected(host, int(port)) as stranger:
+            stranger.sendall(said.replace(b'"count": 3', b'"count": 2'))
+            stranger.shutdown(socket.SHUT_WR)
+            stranger.settimeout(5)
+            try:
+                assert stranger.recv(10) == b""
+            except ConnectionResetError:
+                assert said  # what was not read to its end
+    second = go(two)
+    assert sorted(first.result(30)) == [1]
+    assert sorted(second.result(30)) == [0]
+
+
+def test_an_address_that_is_taken_is_told(address: str) -> None:
+    host, _, port = address.partition(":")
+    taken = socket.create_server((host, int(port)))
+    with taken, pytest.raises(ClusterError, match="Process 0 cannot listen at"):
+        gather(places(2, address)[0], FACTS, 5.0)
+
+
+def test_a_line_that_ended_is_known_to_have(address: str) -> None:
+    host, _, port = address.partition(":")
+    with socket.create_server((host, int(port))) as listener:
+        near = socket.create_connection((host, int(port)))
+        far, _ = listener.accept()
+    line = Line(near)
+    assert not line.has_ended()
+    threading.Timer(0.1, far.close).start()
+    with pytest.raises(ConnectionResetError):
+        line.receive(5.0)
+    assert line.has_ended()
+    line.close()

@@ -1,0 +1,225 @@
+"""`braces launch`: what it starts, and how that ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from braces.cli.main import main
+from braces.cluster.launch import Job, launch
+from braces.errors import ClusterError
+
+TOLD = """
+import os, sys
+print(*(os.environ["BRACES_" + name] for name in sys.argv[1:]), flush=True)
+"""
+FAILING = """
+import os, sys, time
+if os.environ["BRACES_ATTEMPT"] == "2": sys.exit()
+if os.environ["BRACES_PROCESS_INDEX"] == "1":
+    print("why it failed")
+    sys.exit(7)
+time.sleep(60)
+"""
+PARENT = """
+import os, signal, subprocess, sys, time
+if sys.argv[1:] == ["deaf"]: signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
+print(os.getpid(), child.pid, flush=True)
+if os.environ["BRACES_PROCESS_INDEX"] == "1":
+    time.sleep(0.3)
+    os._exit(3)
+time.sleep(60)
+"""
+STARTED = """
+import sys, time
+import braces as br
+job = br.cluster.start()
+assert br.cluster.start() == job
+assert len(job.local_devices) == 2
+import jax
+assert (jax.process_count(), jax.device_count()) == (2, 4)
+br.cluster.agree("data", "same")
+for name, value in (("data", f"of {job.process_index}"), ("late", "")):
+    try:
+        if name != "late" or job.process_index:
+            br.cluster.agree(name, value, timeout_s=0.5)
+    except br.ClusterError as error:
+        print(error)
+br.cluster.agree("end", "same")
+print(job.process_index, job.process_count, job.found_by, job.attempt)
+if job.process_index:
+    raise KeyError("no such thing")
+time.sleep(60)
+"""
+
+
+def file(folder: Path, text: str) -> str:
+    path = folder / "program.py"
+    path.write_text(text)
+    return str(path)
+
+
+def log(folder: Path, process: int, attempt: int = 0) -> str:
+    return (folder / f"attempt-{attempt}" / f"process-{process}.log").read_text()
+
+
+def alive(pids: list[int]) -> list[int]:
+    """Those that run; one that only waits to be read of does not."""
+    states = {pid: Path(f"/proc/{pid}/stat") for pid in pids}
+    running = []
+    for pid, path in states.items():
+        try:
+            if path.read_text().rpartition(")")[2].split()[0] != "Z":
+                running.append(pid)
+        except OSError:
+            continue
+    return running
+
+
+def gone(pids: list[int]) -> bool:
+    """Whether all are gone soon."""
+    until = time.monotonic() + 2
+    while alive(pids) and time.monotonic() < until:
+        time.sleep(0.02)
+    return bool(pids) and not alive(pids)
+
+
+def test_each_process_is_told_its_place_and_has_a_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["PROCESS_INDEX", "PROCESS_COUNT", "LOCAL_INDEX", "ATTEMPT", "TIMEOUT_S"]
+    options = ["-n", "2", "--log-dir", str(tmp_path), "--timeout", "9"]
+    assert main(["launch", *options, file(tmp_path, TOLD), *names]) == 0
+    assert capsys.readouterr().out == "0 2 0 0 9.0\n"
+    assert [log(tmp_path, index) for index in (0, 1)] == ["0 2 0 0 9.0\n", "1 2 1 0 9.0\n"]
+
+
+def test_processes_of_the_second_host_count_on(tmp_path: Path) -> None:
+    hosts = ["--hosts", "2", "--host-index", "1", "--address", "node-0:9000"]
+    options = ["-n", "2", *hosts, "--log-dir", str(tmp_path)]
+    names = ["PROCESS_INDEX", "PROCESS_COUNT", "ADDRESS"]
+    assert main(["launch", *options, file(tmp_path, TOLD), *names]) == 0
+    assert [log(tmp_path, index) for index in (2, 3)] == [
+        "2 4 node-0:9000\n",
+        "3 4 node-0:9000\n",
+    ]
+
+
+def test_a_module_runs_with_devices_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "told.py").write_text(
+        "import os; print(os.environ['JAX_NUM_CPU_DEVICES'], os.environ['JAX_PLATFORMS'])"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert main(["launch", "--devices", "3", "-m", "told", "-x"]) == 0
+    assert capsys.readouterr().out == "3 cpu\n"
+
+
+def test_a_job_that_fails_is_started_again_until_it_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = Job((file(tmp_path, FAILING),), 2, restarts=3, log_dir=tmp_path)
+    assert launch(job) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("Process 1 failed with status 7 (attempt 0), ")
+    assert said.count("  | why it failed") == 2
+    assert "Starting again: attempt 2 of 3." in said
+    assert sorted(path.name for path in tmp_path.glob("attempt-*")) == [
+        "attempt-0", "attempt-1", "attempt-2",
+    ]  # fmt: skip
+
+
+def test_the_status_is_that_of_the_process_that_failed(tmp_path: Path) -> None:
+    program = file(tmp_path, FAILING)
+    assert launch(Job((program,), 2, restarts=1, log_dir=tmp_path)) == 7
+
+
+@pytest.mark.parametrize("how", ["", "deaf"])
+def test_all_are_ended_within_two_seconds_with_what_they_started(
+    tmp_path: Path, how: str
+) -> None:
+    began = time.monotonic()
+    assert launch(Job((file(tmp_path, PARENT), how), 2, log_dir=tmp_path)) == 3
+    assert time.monotonic() - began < 3.5
+    assert gone([int(pid) for index in (0, 1) for pid in log(tmp_path, index).split()])
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGKILL, -9),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.thorough),
+    ],
+)
+def test_nothing_is_left_of_a_launcher_that_is_ended(
+    tmp_path: Path, number: int, status: int
+) -> None:
+    program = file(tmp_path, PARENT.replace('"1"', '"-"'))
+    code = "import sys; from braces.cluster.launch import Job, launch; "
+    code += f"sys.exit(launch(Job(({program!r},), 2, log_dir=__import__('pathlib').Path('.'))))"
+    supervisor = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    until = time.monotonic() + 20
+    logs = [tmp_path / "attempt-0" / f"process-{index}.log" for index in (0, 1)]
+    while not all(path.exists() and path.read_text().endswith("\n") for path in logs):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    supervisor.send_signal(number)
+    assert supervisor.wait(5) == status
+    assert gone([int(pid) for path in logs for pid in path.read_text().split()])
+
+
+def test_processes_meet_compare_and_end_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    job = Job((file(tmp_path, STARTED),), 2, devices=2, log_dir=tmp_path)
+    began = time.monotonic()
+    assert launch(job) == 1
+    assert time.monotonic() - began < 60
+    first, second = log(tmp_path, 0), log(tmp_path, 1)
+    differ = (
+        "The processes do not have the same data.\n  given: process 0: of 0; process 1: of 1\n"
+    )
+    assert differ in first
+    assert differ in second
+    assert "Process 0 did not come to compare the late within 0.5 s." in second
+    assert "0 2 environment 0\n" in first
+    assert "1 2 environment 0\n" in second
+    assert "KeyError: 'no such thing'" in second
+    assert "Process 1 failed: KeyError: 'no such thing'\n  Process 0 ends with it." in first
+    assert "KeyError: 'no such thing'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-n", "0", "x.py"], "processes=0 must be 1 or more"),
+        (["-n", "2"], "There is no program to run"),
+        (["-m"], "There is no program to run"),
+        (["--restarts", "-1", "x.py"], "restarts=-1 must be 0 or more"),
+        (["--devices", "0", "x.py"], "devices=0 must be 1 or more"),
+        (["--timeout", "nan", "x.py"], "timeout_s=nan is no time to wait"),
+        (["--hosts", "2", "x.py"], "Several hosts need an address"),
+        (["--host-index", "1", "x.py"], "There is no host 1 of 1"),
+        (["--address", "here", "x.py"], "'here' is no address"),
+    ],
+)
+def test_bad_usage_is_refused(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["launch", *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_job_that_cannot_be_run_is_refused() -> None:
+    with pytest.raises(ClusterError, match="There is no program"):
+        launch(Job((), 1))
