@@ -99,6 +99,7 @@ from braces.frontend.shared import shared as shared
 from braces.frontend.signals import *  # noqa: F403 - windows, and transforms of signals
 from braces.frontend.spelling import *  # noqa: F403 - arrays from nothing, constants, dtypes
 from braces.frontend.spelling import listed as _listed, missing as _missing
+from braces.frontend.stages import pipeline as pipeline
 from braces.frontend.statistics import *  # noqa: F403 - covariances, and reductions without NaN
 from braces.frontend.variables import (
     Variable as Variable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from braces.builder.journal import Journal, Moment
@@ -41,6 +41,21 @@ class RowNumbers:
     found: Callable[[], Any]
 
 
+@dataclass(frozen=True)
+class Owning:
+    """A block that runs several times, each time with parameters of its own.
+
+    Attributes:
+        count: How many times.
+        cut: Gives the variable in the block for one that has a first axis of so many.
+        parts: Those variables, by the names of the ones that they are cut from.
+    """
+
+    count: int
+    cut: Callable[[Any], Any]
+    parts: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
 class SymbolTable:
     """Variables and operators of one block, with a link to the enclosing block's table.
 
@@ -60,6 +75,7 @@ class SymbolTable:
         journal: How to undo what did not simply append, in the whole program.
         trip_index: The variable that counts trips, where it is the body of a loop.
         numbers: Those of its rows, where it is built for some rows.
+        owning: What parameters become that are made in it, where each run has its own.
 
     Example:
         >>> from braces.dtypes import parse_type
@@ -90,6 +106,7 @@ class SymbolTable:
         self.handles: dict[str, Any] = {}
         self.trip_index: str | None = None
         self.numbers: RowNumbers | None = None
+        self.owning: Owning | None = None
 
     def touch(self) -> None:
         """Say that something changed, so that frozen copies are made anew."""
@@ -297,6 +314,15 @@ class SymbolTable:
         while table is not None and name not in table.vars:
             table = table.parent
         return table
+
+    def own_part(self, name: str) -> Any:
+        """The part of a parameter that each run of a block here has for itself, if any has."""
+        part = None
+        for block in reversed([*self.chain()]):  # each cuts what the one around it has
+            if block.owning is not None and name in block.owning.parts:
+                part = block.owning.parts[name]
+                name = part.name
+        return part
 
     def chain(self) -> Iterator[SymbolTable]:
         """This table and all that enclose it, innermost first."""

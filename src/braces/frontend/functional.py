@@ -144,6 +144,7 @@ def scan(
     length: Any = None,
     *,
     reverse: bool = False,
+    own_parameters: bool = False,
 ) -> tuple[Any, Any]:
     """Run `step_fn` for each step of `xs`.
 
@@ -158,6 +159,9 @@ def scan(
         xs: What is cut into steps along axis 0: likewise.
         length: The number of steps; needed where there are no `xs`.
         reverse: Go from the last step to the first; results keep their positions.
+        own_parameters: Parameters that `step_fn` makes are one for each step, stacked along a
+            first axis; `length` is a number then. Twelve layers that compile as one:
+            `h, _ = br.scan(lambda h, _: (layer(h), None), h, length=12, own_parameters=True)`.
 
     Returns:
         The last carry, and the results, stacked along axis 0.
@@ -178,7 +182,7 @@ def scan(
         raise ProgramError(
             "scan has nothing that tells the number of steps.", fix="Pass xs, or length=10."
         )
-    rnn = create_rnn(reverse=reverse, steps=length)
+    rnn = create_rnn(reverse=reverse, steps=length, own_parameters=own_parameters)
     with rnn.stepnet() as net:
         memories = _memories(net, init)
         slices = rebuild(xs, [net.add_input(x) for x in values(xs)])

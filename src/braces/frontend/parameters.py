@@ -114,7 +114,8 @@ class Parameters:
         table = program.current.table_of(name)
         if table is None:
             return None
-        found = var_of(program, table, name)
+        own = program.current.own_part(name)
+        found = var_of(program, table, name) if own is None else own
         if role not in self.shared:
             raise DuplicateNameError(
                 f"There is a parameter `{name}` already.",

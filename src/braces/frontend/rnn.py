@@ -7,7 +7,7 @@ from typing import Any
 
 from braces.builder.append import as_var, one
 from braces.builder.source import says_where
-from braces.builder.table import RowNumbers
+from braces.builder.table import Owning, RowNumbers
 from braces.builder.var import Var, shown, tensor_type
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, is_integer
@@ -40,6 +40,22 @@ class StepNet(LoopBlock):
         self.number: Var | None = None
         if rnn.lengths is not None:
             self.table.numbers = RowNumbers(rnn.lengths.shape[0], self.numbers)
+        if rnn.own_parameters is not None:
+            self.table.owning = Owning(rnn.own_parameters, self._own)
+
+    def _own(self, whole: Var) -> Var:
+        """The part of a parameter that a step has for itself."""
+        with self.program.building(self.table):
+            own = self.add_input(whole)
+        assert self.table.owning is not None
+        parts = self.table.owning.parts
+        parts[whole.name] = own
+
+        def undo() -> None:
+            del parts[whole.name], self.inputs[-1]
+
+        self.table.journal.note(undo)
+        return own
 
     def numbers(self) -> Var:
         """What tells the number of each row; made outside where a block of the step asks."""
@@ -181,6 +197,8 @@ class StepNet(LoopBlock):
                 ),
                 self.what,
             )
+        if var.ndim and self.rnn.own_parameters is not None:
+            raise located(_no_rows("stop_when"), self.what)
         if self.stop is not None:
             raise located(
                 ProgramError("stop_when is called twice.", fix="Combine both with `|`."),
@@ -239,7 +257,9 @@ class Rnn:
         steps: Size | None = None,
         lengths: Var | None = None,
         checkpoint_every: int | None = None,
+        own_parameters: int | None = None,
     ) -> None:
+        self.own_parameters = own_parameters
         self.checkpoint_every = check_trips(checkpoint_every, "checkpoint_every")
         self.reverse = reverse
         self.steps = steps
@@ -308,6 +328,7 @@ def create_rnn(
     lengths: Any = None,
     steps: Any = None,
     checkpoint_every: int | None = None,
+    own_parameters: bool = False,
 ) -> Rnn:
     """A recurrent net whose step is written in a `with` block.
 
@@ -326,6 +347,8 @@ def create_rnn(
         checkpoint_every: Keep memories at every so many steps only, and run the steps between
             them again for the gradient: less memory for one more forward computation. A
             memory that is a list is kept as it is there, value by value.
+        own_parameters: Parameters that are made in the step are one for each step, stacked
+            along a first axis: a stack of layers, say. `steps` is a number then.
 
     Example:
         >>> import braces as br
@@ -342,7 +365,31 @@ def create_rnn(
     if steps is not None:
         steps = as_steps(steps)
     rows = None if lengths is None else check_lengths(lengths)
-    return Rnn(reverse, steps, rows, checkpoint_every)
+    own = _owned(steps, rows) if own_parameters else None
+    return Rnn(reverse, steps, rows, checkpoint_every, own)
+
+
+def _no_rows(what: str) -> ProgramError:
+    return ProgramError(
+        f"{what} of rows goes with parameters that all steps share.",
+        fix="Use br.where(done, before, after) in the step.",
+    )
+
+
+def _owned(steps: Size | None, lengths: Var | None) -> int:
+    """How many steps have parameters of their own."""
+    if lengths is not None:
+        raise located(_no_rows("lengths="), "rnn")
+    if not isinstance(steps, int) or not steps:
+        raise located(
+            ProgramError(
+                "Steps with parameters of their own need a number of steps, from 1.",
+                given=f"steps={steps}",
+                fix="Write steps=12, say; shapes of parameters are numbers.",
+            ),
+            "rnn",
+        )
+    return steps
 
 
 def check_lengths(given: Any) -> Var:

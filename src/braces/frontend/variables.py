@@ -9,6 +9,7 @@ from braces.builder.append import one
 from braces.builder.program import Builder, current_program
 from braces.builder.scalars import as_array, literal
 from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
 from braces.builder.var import Operand, Var, named_var, var_of
 from braces.dims import Size
 from braces.dtypes import DType, TensorType, dtype_of, size_of
@@ -108,11 +109,12 @@ def persistable(
     sizes = _fixed_sizes(name, _sizes(program, shape))
     here = program.current
     called = here.prefixed(name) if name else here.names.unique(kind)
-    return _define(program, called, sizes, kept, init, kind, trainable)
+    return _define(program, here, called, sizes, kept, init, kind, trainable)
 
 
 def _define(
     program: Builder,
+    here: SymbolTable,
     name: str,
     sizes: tuple[int, ...],
     kept: DType,
@@ -120,7 +122,14 @@ def _define(
     kind: str,
     trainable: bool,
 ) -> Var:
+    """The variable, or its part in a block of which each run has its own."""
     table = program.table
+    for block in here.chain():
+        if block.owning is not None and block.parent is not None:
+            count, outer = block.owning.count, block.parent
+            init, sizes = of_each(init, count), (count, *sizes)
+            whole = _define(program, outer, name, sizes, kept, init, kind, trainable)
+            return block.owning.cut(whole)
     if table.find_var(name) is not None:
         raise DuplicateNameError(
             f"There is a variable `{name}` already.",
@@ -130,6 +139,23 @@ def _define(
     table.new_var(name, TensorType(kept, sizes), kind, trainable=trainable)
     _initialize(program, name, sizes, kept, init)
     return var_of(program, table, name)
+
+
+def of_each(init: Any, count: int) -> Initializer:
+    """First values of several, each drawn as it is for itself, stacked along a first axis."""
+
+    def stacked(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+        names = [f"{name}@{at}" for at in range(count)]
+        return one("stack", *(_made(init, shape[1:], dtype, each) for each in names), axis=0)
+
+    return stacked
+
+
+def _made(init: Any, shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+    """A first value as an initializer makes it, or as it is given."""
+    init = initializers.default(shape) if init is None else init
+    made: Any = init(shape, dtype, name) if callable(init) else init
+    return made if isinstance(made, Var) else _first_value(made, shape, dtype)
 
 
 def _fixed_sizes(name: str | None, sizes: tuple[Size, ...]) -> tuple[int, ...]:
@@ -149,10 +175,7 @@ def _initialize(
     startup = program.startup
     with startup.building(startup.table):
         startup.table.new_var(name, TensorType(dtype, shape), STATE)
-        if init is None:
-            init = initializers.default(shape)
-        made: Any = init(shape, dtype, name) if callable(init) else init
-        value = made if isinstance(made, Var) else _first_value(made, shape, dtype)
+        value = _made(init, shape, dtype, name)
         if value.type != TensorType(dtype, shape):
             raise ShapeError(
                 f"The initial value of `{name}` has another type.",
@@ -212,7 +235,9 @@ def get_variable(name: str) -> Var:
         UnknownNameError: There is none; near misses are suggested.
     """
     program = current_program()
-    return named_var(program, program.current.look_up(name) or name)
+    known = program.current.look_up(name) or name
+    own = program.current.own_part(known)
+    return named_var(program, known) if own is None else own
 
 
 @says_where

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -19,6 +20,7 @@ from braces.dtypes import is_float
 from braces.errors import BracesError, RunError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
+from braces.lower.all_trips import is_for_all_trips
 from braces.lower.asking import STOPPED, first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number, sizes_inside
 from braces.lower.committing import Commits
@@ -343,10 +345,22 @@ class OpLowering:
     def scan(
         self, step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
     ) -> Any:
-        """A `lax.scan`, which asks whether to go on where the run has a limit of time."""
+        """A `lax.scan`, which asks whether to go on where the run has a limit of time.
+
+        On several devices, trips of which none needs another are one computation.
+        """
+        if self.lowerer.placement is not None and self._are_alone(carry, length):
+            with suppress(BracesError):  # a kernel of the user's that JAX does not vectorise
+                return carry, jax.vmap(lambda x: step(carry, x)[1])(xs)
         if self.lowerer.ticket is None or not self.lowerer.timed or not length:
             return lax.scan(step, carry, xs, length=length, reverse=reverse)
         return scan(step, carry, xs, length, reverse, partial(self.repeat, endless=False))
+
+    def _are_alone(self, carry: Any, length: int) -> bool:
+        """Whether trips carry nothing, tell nothing, and can be computed together."""
+        values, state = carry
+        most, told = self.lowerer.target.stacked_bytes, state.sites.keys() - {STOP}
+        return not (values or told) and is_for_all_trips(self.op, length, self.size, most)
 
     def state(self, *labels: str) -> State:
         """The state that enters these sub-blocks."""

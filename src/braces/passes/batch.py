@@ -70,7 +70,12 @@ def able(trips: Trips) -> dict[str, ForTrips]:
 
 
 def _worth_it(trips: Trips, could: Collection[str]) -> list[Op]:
-    """Those of the operators that move: the costly ones, and what comes before and after."""
+    """Those of the operators that move: the costly ones, and what comes before and after.
+
+    Where no trip needs another and all operators can, all do: there is no loop then.
+    """
+    if not trips.view.memories and all(op.name in could for op in trips.body.ops):
+        return [*trips.body.ops]
     moved, needed = set[str](), set[str]()
     summed = Sums(trips).added if could else set[str]()
     for op in reversed(trips.body.ops):

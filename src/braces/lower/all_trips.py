@@ -1,0 +1,40 @@
+"""Loops of which no trip needs another: computed for all trips at once.
+
+What operators say of their axes lets passes take most of such a loop out of it
+(`braces.passes.batch`). What is left, as a norm with weights of its own in each trip, takes as
+long trip by trip on one device. On several, where trips may lie apart, JAX vectorises it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from braces.define.decorator import OPS
+from braces.dims import Size
+from braces.dtypes import bytes_of
+from braces.ir.records import BLOCK, Op
+from braces.ir.walk import all_bodies
+from braces.ops.control.base import BlockOp
+
+
+def is_for_all_trips(
+    loop: Op, length: int, size: Callable[[Size], int], most_bytes: int
+) -> bool:
+    """Whether all trips of a loop without memories can be one computation.
+
+    Args:
+        loop: The loop.
+        length: How many trips it has.
+        size: Gives a size as a number.
+        most_bytes: What all trips together may make.
+    """
+    bodies = [body for own in loop.bodies().values() for body, _ in all_bodies(own)]
+    if not all(_is_plain(op) for body in bodies for op in body.ops):
+        return False
+    each = (bytes_of(info.type) for body in bodies for info in body.vars.values())
+    return length * sum(map(size, each)) <= most_bytes
+
+
+def _is_plain(op: Op) -> bool:
+    definition = OPS.get(op.type)
+    return op.type == BLOCK or not (definition.lists or isinstance(definition, BlockOp))
