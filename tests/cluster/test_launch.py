@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import kill_processes
+import numpy as np
 import pytest
+from tests.cluster import processes
 
+import braces as br
 from braces.cli.main import main
 from braces.cluster.launch import Job, launch
 from braces.errors import ClusterError
@@ -35,27 +40,6 @@ print(os.getpid(), child.pid, flush=True)
 if os.environ["BRACES_PROCESS_INDEX"] == "1":
     time.sleep(0.3)
     os._exit(3)
-time.sleep(60)
-"""
-STARTED = """
-import sys, time
-import braces as br
-job = br.cluster.start()
-assert br.cluster.start() == job
-assert len(job.local_devices) == 2
-import jax
-assert (jax.process_count(), jax.device_count()) == (2, 4)
-br.cluster.agree("data", "same")
-for name, value in (("data", f"of {job.process_index}"), ("late", "")):
-    try:
-        if name != "late" or job.process_index:
-            br.cluster.agree(name, value, timeout_s=0.5)
-    except br.ClusterError as error:
-        print(error)
-br.cluster.agree("end", "same")
-print(job.process_index, job.process_count, job.found_by, job.attempt)
-if job.process_index:
-    raise KeyError("no such thing")
 time.sleep(60)
 """
 
@@ -177,26 +161,76 @@ def test_nothing_is_left_of_a_launcher_that_is_ended(
     assert gone([int(pid) for path in logs for pid in path.read_text().split()])
 
 
-def test_processes_meet_compare_and_end_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def losses(text: str) -> list[str]:
+    return re.findall(r"^loss (.*)$", text, re.MULTILINE)
+
+
+def refusals(text: str) -> list[str]:
+    """What runs were refused with, less where that is."""
+    return re.findall(r"^(\w+Error: .*?)\nas before$", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.thorough)])
+def test_processes_compare_train_together_and_end_together(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    count: int,
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    job = Job((file(tmp_path, STARTED),), 2, devices=2, log_dir=tmp_path)
     began = time.monotonic()
-    assert launch(job) == 1
-    assert time.monotonic() - began < 60
-    first, second = log(tmp_path, 0), log(tmp_path, 1)
-    differ = (
-        "The processes do not have the same data.\n  given: process 0: of 0; process 1: of 1\n"
-    )
-    assert differ in first
-    assert differ in second
-    assert "Process 0 did not come to compare the late within 0.5 s." in second
-    assert "0 2 environment 0\n" in first
-    assert "1 2 environment 0\n" in second
-    assert "KeyError: 'no such thing'" in second
-    assert "Process 1 failed: KeyError: 'no such thing'\n  Process 0 ends with it." in first
+    assert launch(Job((processes.__file__,), count, devices=2, log_dir=tmp_path)) == 1
+    assert time.monotonic() - began < 90
+    logs = [log(tmp_path, index) for index in range(count)]
+    check_compared(logs)
+    check_trained(logs)
+    last = count - 1
+    assert all(f"\n{index} {count} environment 0\n" in text for index, text in enumerate(logs))
+    ended = f"Process {last} failed: KeyError: 'no such thing'\n  Process 0 ends with it."
+    assert ended in logs[0]
+    assert "KeyError: 'no such thing'" in logs[last]
     assert "KeyError: 'no such thing'" in capsys.readouterr().err
+
+
+def check_compared(logs: list[str]) -> None:
+    """All say the same of what differs, and who came say who did not."""
+    differ = (
+        "The processes do not have the same data.\n  given: process 0: of 0; process 1: of 1"
+    )
+    assert all(differ in text for text in logs)
+    late = "Process 0 did not come to compare the late within 0.5 s."
+    assert [late in text for text in logs] == [False] + [True] * (len(logs) - 1)
+
+
+def check_trained(logs: list[str]) -> None:
+    """Losses are the same bits in all, and those of one process; so are errors."""
+    assert len({tuple(losses(text)) for text in logs}) == 1
+    found = [float.fromhex(one) for one in losses(logs[0])]
+    np.testing.assert_allclose(found, alone(), rtol=1e-6)
+    assert len({tuple(refusals(text)) for text in logs}) == 1
+    bad, other, rows = refusals(logs[0])
+    assert bad.startswith("IndexRangeError: An id of an embedding is out of range.")
+    for error, told in ((other, ("program", 16)), (rows, ("program", 32))):
+        assert error.startswith(f"ClusterError: The processes do not have the same {told[0]}.")
+        assert re.search(
+            rf"process(es)? 0.*: .* of .*x: f32\[{told[1]},16\].*; process 1", error
+        )
+
+
+def alone() -> list[float]:
+    """The losses of one process, on one device."""
+    program, loss = processes.learning()
+    executor, scope, feeds = br.Executor(), br.Scope(), processes.batches()
+    executor.init(program, scope)
+    steps = sum(processes.STEPS)
+    return [float(executor.run(program, scope, next(feeds), fetch=loss)) for _ in range(steps)]
+
+
+@pytest.mark.thorough
+def test_a_job_of_which_processes_are_killed_computes_the_same_bits(tmp_path: Path) -> None:
+    found = kill_processes.attack(tmp_path, processes=2, steps=20, kills=3, seed=3)
+    assert len(found) == 3
+    assert max(kill.seconds for kill in found) < 2
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,12 @@ from typing import Any, NoReturn
 
 from braces.cluster.lines import Line, Record, number_in
 from braces.errors import visible, visible_lines
-from braces.lazy import jax
 
 ENDED_WITH_ANOTHER = 75
 """The exit status of a process that ended because another one of its job failed."""
 
 _FAILED, _INTERRUPTED = 1, 130
-_LAST_WORDS_S, _REACTION_S, _PATIENCE_S = 0.5, 1.5, 10.0
+_LAST_WORDS_S, _REACTION_S, _PATIENCE_S = 0.5, 0.3, 10.0
 _LONGEST_REASON = 400
 
 
@@ -43,6 +42,7 @@ class Watch:
         self._lines = lines
         self._left = set[int]()
         self._others_left = threading.Event()
+        self._other_failed = threading.Event()
         self._turn = threading.Lock()
         self._status = 0
         self._selector = selectors.DefaultSelector()
@@ -89,6 +89,7 @@ class Watch:
         """End, for another process failed; process 0 tells those that only know it."""
         if self.index == 0:
             self._send({"failed": who, "why": reason})
+        self._other_failed.set()
         time.sleep(_LAST_WORDS_S)  # this one may have an error of its own to tell
         said = f"Process {who} failed: {reason}\n  Process {self.index} ends with it."
         print(visible_lines(said), file=sys.stderr)
@@ -136,8 +137,8 @@ class Watch:
     def _failed(self, error: BaseException) -> None:
         if not self._lines:
             return
-        if _is_of_jax(error):
-            time.sleep(_REACTION_S)  # where another failed, the watch hears of it meanwhile
+        if self._other_failed.wait(_REACTION_S):  # which this may come of; the watch tells
+            time.sleep(_PATIENCE_S)
         said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         self.fail(said, _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED)
 
@@ -152,15 +153,6 @@ class Watch:
         lines, self._lines = self._lines, dict[int, Line]()
         for line in lines.values():
             line.close()
-
-
-def _is_of_jax(error: BaseException | None) -> bool:
-    """Whether this came of an error of a computation, or of JAX's own service."""
-    while error is not None:
-        if isinstance(error, jax.errors.JaxRuntimeError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _end_now(status: int) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from braces.errors import ClusterError
 from braces.lazy import distributed
 
 _TIMEOUT_S = 300.0
-_LONGEST = 4096
+_LONGEST, _SHORT = 4096, 1024
 
 
 def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = "") -> None:
@@ -58,6 +59,18 @@ def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = ""
             fix="Let every process run the same programs in the same order.",
         )
     check_alike(name, brought, fix)
+
+
+def shortened(value: str) -> str:
+    """A text that is short enough to be compared, and tells the same from other.
+
+    Example:
+        >>> shortened("a"), len(shortened("a" * 5000))
+        ('a', 1066)
+    """
+    if len(value) <= _SHORT:
+        return value
+    return f"{value[:_SHORT]}… {hashlib.sha256(value.encode()).hexdigest()[:40]}"
 
 
 def _met(client: Any, place: str, timeout_s: float) -> bool:

@@ -35,7 +35,6 @@ from braces.lower.many_draws import ManyDraws
 from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
 from braces.lower.watch import Watch
-from braces.ops.einsum import axes_apart
 from braces.passes.inline import inline_blocks
 from braces.passes.round_rows import round_rows
 from braces.runtime import interpreted
@@ -49,7 +48,7 @@ from braces.runtime.executable import Executable, call_first, call_told
 from braces.runtime.feeds import check_shape
 from braces.runtime.form import Form, axes_of
 from braces.runtime.making import Making
-from braces.runtime.placing import Placed, refuse_apart
+from braces.runtime.placing import Placed, lost, refuse_apart
 from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.rooms import Known
@@ -266,6 +265,8 @@ class CompiledPlan:
         except (ValueError, RuntimeError) as error:
             if exhausted(error):
                 raise out_of_memory(str(error)) from None
+            if self.placed is not None and jax.process_count() > 1:
+                raise lost(error) from error
             with run.scope.turn:
                 taken = any(map(is_deleted, run.states))
             if not taken:
@@ -313,6 +314,8 @@ class CompiledPlan:
         """The code for what a run has: that of the run before, where all is alike."""
         latest, now = self.latest, self._likeness(form, run)
         if latest is None or now is None or latest[0] != now:
+            if self.placed is not None:
+                self.placed.compare(run.feeds, self.check_nan)
             try:
                 key, found = self._found(form, run)
             except RunError:
@@ -434,8 +437,6 @@ class CompiledPlan:
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
             settings.enter_context(jax.threefry_partitionable(True))
-            if self.placed is not None:
-                settings.enter_context(axes_apart())
             if self.device is not None:
                 settings.enter_context(jax.default_device(self.device))
                 arguments = jax.device_put(arguments, self.device)

@@ -47,9 +47,7 @@ class Devices:
     def target(self) -> Target:
         """What code is made for there; loops that several devices run together never ask."""
         target = target_of(self.platform)
-        if self.placement is None:
-            return target
-        return replace(target, asks=False, together=True)
+        return target if self.placement is None else replace(target, asks=False)
 
     @property
     def alone(self) -> Any:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.define.axes import shape_of
-from braces.errors import DeviceError
+from braces.errors import ClusterError, DeviceError
+from braces.ir.fingerprint import fingerprint
 from braces.ir.records import DATA, Body, VarInfo
 from braces.ir.walk import dimensions
 from braces.lazy import jax
 from braces.lower.placement import Placement, stored_of
+from braces.runtime.agreement import agree, shortened
+from braces.runtime.feeds import describe
 from braces.runtime.plan import Plan
 from braces.runtime.states import Run
 from braces.scope import Scope
@@ -41,6 +44,23 @@ class Placed:
         if placement is None:
             return None
         return Placed(placement, plan, placement.of_body(plan.definition.main))
+
+    def compare(self, feeds: Mapping[str, Any], check_nan: bool) -> None:
+        """Go on only if all processes run the same: else they would wait for each other.
+
+        Raises:
+            ClusterError: They do not, or one did not come.
+        """
+        if jax.process_count() == 1:
+            return
+        types = ", ".join(f"{name}: {describe(value)}" for name, value in feeds.items())
+        fetches = ", ".join(self.plan.wanted) or "nothing"
+        said = f"{fingerprint(self.plan.definition)[:16]} for {fetches} of {types or 'nothing'}"
+        agree(
+            "program",
+            shortened(f"{said}, checked for NaN" if check_nan else said),
+            fix="Build the same program in every process, and feed each as many rows.",
+        )
 
     def take(self, run: Run) -> None:
         """Bring the values that a run has read to where they lie; the scope has them then.
@@ -78,6 +98,16 @@ def keep(scope: Scope, name: str, before: Any, after: Any) -> None:
         variable = scope.find_var(name)
         if variable is not None and variable.raw is before:
             variable.put(after)
+
+
+def lost(error: Exception) -> ClusterError:
+    """The error of a run that several processes began, and not all ended."""
+    return ClusterError(
+        "A run of several processes failed: another process may have ended.",
+        given=str(error).partition("\n")[0],
+        fix="Look at the other processes, and start them again from the last checkpoint: what "
+        "this run was to replace is lost.",
+    )
 
 
 def check_layout(placement: Placement, body: Body, scope: Scope) -> None:
