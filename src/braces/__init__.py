@@ -2,7 +2,13 @@
 
 import typing as _typing
 
-from braces import cluster as cluster, dtypes as dtypes, errors as errors, passes as passes
+from braces import (
+    cluster as cluster,
+    dtypes as dtypes,
+    errors as errors,
+    passes as passes,
+    remote as remote,
+)
 from braces.builder.var import Var as Var
 from braces.define.decorator import (
     Indices as Indices,
@@ -26,6 +32,7 @@ from braces.errors import (
     OpDefinitionError as OpDefinitionError,
     ParseError as ParseError,
     ProgramError as ProgramError,
+    RemoteError as RemoteError,
     RunError as RunError,
     ScopeClosedError as ScopeClosedError,
     ShapeError as ShapeError,

@@ -21,6 +21,7 @@
     ├── ClusterError           (RuntimeError)   processes of a job that do not come or differ
     ├── DeviceError            (ValueError)     a device that is not there
     ├── LayoutError            (ValueError)     a layout that does not fit mesh or program
+    ├── RemoteError            (RuntimeError)   a worker that cannot be reached, refuses, or died
     └── FileFormatError        (ValueError)     a file that cannot be read
         └── ParseError         (SyntaxError)    ... in the text form; carries line and column
 
@@ -36,9 +37,9 @@ from collections.abc import Iterable
 __all__ = [
     "BracesError", "ClusterError", "DTypeError", "DeviceError", "DuplicateNameError",
     "FeedError", "FileFormatError", "GradientError", "IndexRangeError", "LayoutError",
-    "NaNError", "NoMatchError", "OpDefinitionError", "ParseError", "ProgramError", "RunError",
-    "ScopeClosedError", "ShapeError", "SymbolicValueError", "TripLimitError",
-    "UninitializedError", "UnknownNameError", "VerifyError",
+    "NaNError", "NoMatchError", "OpDefinitionError", "ParseError", "ProgramError",
+    "RemoteError", "RunError", "ScopeClosedError", "ShapeError", "SymbolicValueError",
+    "TripLimitError", "UninitializedError", "UnknownNameError", "VerifyError",
 ]  # fmt: skip
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -196,6 +197,10 @@ class DeviceError(BracesError, ValueError):
 
 class LayoutError(BracesError, ValueError):
     """A layout does not fit its mesh, or a program."""
+
+
+class RemoteError(BracesError, RuntimeError):
+    """A worker that cannot be reached, refuses, or died."""
 
 
 class FileFormatError(BracesError, ValueError):

@@ -25,6 +25,7 @@ from braces.cli import (
     prune,
     run,
     show,
+    worker,
 )
 from braces.cli.command import BAD_USAGE, NO, Command
 from braces.cli.terminal import Style
@@ -44,6 +45,7 @@ _COMMANDS: tuple[Command, ...] = (
     convert.COMMAND,
     ops.COMMAND,
     cache.COMMAND,
+    worker.COMMAND,
 )
 COMMANDS = (*_COMMANDS, completion.completing(_COMMANDS))
 """All commands, in the order of the help."""

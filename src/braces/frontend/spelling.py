@@ -151,7 +151,7 @@ complex64, complex128 = SHORT_NAMES["c64"], SHORT_NAMES["c128"]
 
 MODULES = (
     "cluster", "decoding", "distributions", "dtypes", "errors", "init", "layers", "metrics",
-    "optimizer", "passes", "random",
+    "optimizer", "passes", "random", "remote",
 )  # fmt: skip
 """The modules that users see; the others are how it is done."""
 

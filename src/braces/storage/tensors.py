@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeGuard
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError, deserialize, safe_open
 
 from braces.dtypes import (
     COMPUTED,
@@ -73,6 +73,18 @@ def write_tensors(
     Raises:
         OSError: The folder is missing, full, or must not be written to.
     """
+    with replacing(path) as file:
+        for piece in tensor_pieces(arrays, kind, **record):
+            file.write(piece)
+
+
+def tensor_pieces(
+    arrays: Mapping[str, Array], kind: str, **record: Any
+) -> Iterator[bytes | memoryview]:
+    """What a file of these arrays holds, piece by piece: its header, then each array.
+
+    Nothing is copied but an array whose entries do not follow each other, when it comes.
+    """
     wide = sorted(name for name, array in arrays.items() if array.dtype == _COMPLEX)
     whole = {"format": kind, "version": VERSION, **record}
     if wide:
@@ -82,11 +94,8 @@ def write_tensors(
         whole["stored"] = dict(sorted(bytes_.items()))
     order = sorted(arrays, key=lambda name: (_ORDER.index(_form(arrays[name])[0]), name))
     sorted_arrays = {name: arrays[name] for name in order}
-    header = _header(sorted_arrays, json.dumps(whole, allow_nan=False))
-    with replacing(path) as file:
-        file.write(header)
-        for array in sorted_arrays.values():
-            file.write(_in_order(array))
+    yield _header(sorted_arrays, json.dumps(whole, allow_nan=False))
+    yield from map(_in_order, sorted_arrays.values())
 
 
 def _form(array: Array) -> tuple[str, tuple[int, ...]]:
@@ -197,6 +206,61 @@ def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
     except FileFormatError as error:
         error.located(os.fspath(path))
         raise
+
+
+def read_tensors(data: bytes, source: str) -> TensorFile:
+    """What a file would hold, from memory; `source` says in errors where it came from.
+
+    Raises:
+        FileFormatError: It is damaged, cut short, or of a newer format.
+    """
+    try:
+        return _opened(source, _InMemory(data))
+    except SafetensorError as error:
+        raise FileFormatError(
+            "This is not in the format of safetensors.", given=str(error)[:200], at=source
+        ) from None
+
+
+class _InMemory:
+    """The library's view of a file, of bytes that are in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        found: Any = deserialize(data)  # which checks them
+        self._found: dict[str, Any] = {name: array for name, array in found}
+        header = json.loads(data[_ALIGNMENT : _ALIGNMENT + int.from_bytes(data[:8], "little")])
+        self._metadata: Mapping[str, str] | None = header.get("__metadata__")
+
+    def metadata(self) -> Mapping[str, str] | None:
+        """The texts in the header."""
+        return self._metadata
+
+    def offset_keys(self) -> Iterable[str]:
+        """The names of the arrays."""
+        return self._found
+
+    def get_slice(self, name: str) -> _Declared:
+        """What the header says of an array."""
+        return _Declared(self._found[name])
+
+    def get_tensor(self, name: str) -> Array:
+        """The bytes of an array."""
+        return np.frombuffer(self._found[name]["data"], np.uint8)
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """What a header says of an array."""
+
+    found: Mapping[str, Any]
+
+    def get_shape(self) -> Sequence[int]:
+        """Its sizes."""
+        return self.found["shape"]
+
+    def get_dtype(self) -> str:
+        """Its dtype, as the format calls it."""
+        return self.found["dtype"]
 
 
 def _opened(path: str, handle: Any) -> TensorFile:

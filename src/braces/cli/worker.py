@@ -1,0 +1,75 @@
+"""`braces worker --listen HOST:PORT --token-file FILE`: run what clients send."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+from argparse import ArgumentParser, Namespace
+
+from braces.cli.command import YES, Command
+from braces.errors import ProgramError
+from braces.ir.files import read_bounded
+from braces.remote.addresses import is_loopback, parse_address
+from braces.remote.process import LOOPBACK
+from braces.remote.server import Server
+
+LONGEST_TOKEN = 4096
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen",
+        default=LOOPBACK,
+        metavar="HOST:PORT",
+        help="where; only this machine reaches it unless said, at a port that is free",
+    )
+    parser.add_argument(
+        "--token-file",
+        required=True,
+        metavar="FILE",
+        help="the key that clients must hold; made where there is no such file",
+    )
+
+
+def _run(options: Namespace) -> int:
+    host, _ = parse_address(options.listen)
+    with Server(options.listen, read_token(options.token_file)) as server:
+        print(server.address, flush=True)
+        if not is_loopback(host):
+            print("What is sent is not encrypted: tunnel it, as by ssh -L.", file=sys.stderr)
+        server.serve()
+    return YES
+
+
+def read_token(path: str) -> str:
+    """The token in a file that nobody else can read; a new one where there is no file.
+
+    Raises:
+        ProgramError: Others can read it.
+        FileFormatError: It is too large, or no regular file.
+        OSError: It must not be read, or made.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        if os.name == "posix" and os.stat(path).st_mode & _OTHERS:
+            raise ProgramError(
+                f"Others can read {path}, which holds a key.", fix=f"Run: chmod 600 {path}"
+            ) from None
+        return read_bounded(path, LONGEST_TOKEN).decode(errors="replace")
+    with open(descriptor, "w", encoding="ascii") as file:
+        token = secrets.token_urlsafe(32)
+        file.write(f"{token}\n")
+    return token
+
+
+COMMAND = Command(
+    "worker",
+    "run what clients with the token send, as br.remote.worker",
+    "braces worker --listen 127.0.0.1:7000 --token-file worker.token",
+    _arguments,
+    _run,
+)

@@ -1,0 +1,52 @@
+"""Where workers listen: `HOST:PORT`, with an address of IPv6 in brackets."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from braces.errors import ProgramError
+
+LARGEST_PORT = 0xFFFF
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Host and port.
+
+    Raises:
+        ProgramError: It is none.
+
+    Example:
+        >>> parse_address("[::1]:7000")
+        ('::1', 7000)
+    """
+    host, colon, port = address.strip().rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    good = port.isascii() and port.isdigit() and int(port) <= LARGEST_PORT
+    if not colon or not bare or not good or (":" in bare and bare == host):
+        raise ProgramError(
+            f"{address!r:.80} is no address.", fix="Write HOST:PORT, as 127.0.0.1:7000."
+        )
+    return bare, int(port)
+
+
+def shown_address(host: str, port: int) -> str:
+    """An address as it is written.
+
+    Example:
+        >>> shown_address("::1", 7000)
+        '[::1]:7000'
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only processes of this machine reach it.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+        (True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
