@@ -52,6 +52,13 @@ def all_of(connection: socket.socket) -> bytes:
     return data
 
 
+def last_words(connection: socket.socket, sent: bytes) -> None:
+    """Send this and no more, as far as the other side listens."""
+    with suppress(OSError):
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+
+
 def serves(server: br.remote.Server) -> None:
     """The worker runs what others send, as before."""
     program, y, scope = linear()
@@ -78,8 +85,7 @@ def test_a_stranger_hears_the_greeting_and_no_more(
     server: br.remote.Server, sent: bytes
 ) -> None:
     with stranger(server) as connection:
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
+        last_words(connection, sent)
         heard = all_of(connection)
     assert heard in (b"", GREETING + heard[len(GREETING) :])
     assert len(heard) in (0, len(GREETING) + NONCE_BYTES)
@@ -190,8 +196,7 @@ def test_nobody_answers_where_nothing_listens() -> None:
 )
 def test_what_is_no_message_ends_the_connection(server: br.remote.Server, sent: bytes) -> None:
     with guest(server) as connection:
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
+        last_words(connection, sent)
         assert all_of(connection) == b""
     serves(server)
 

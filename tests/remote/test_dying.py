@@ -189,12 +189,13 @@ def test_a_run_that_ends_every_worker_is_given_up(
     several: Several, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, y, scope = linear()
-    with br.remote.worker(several.addresses[0], TOKEN) as one:
+    with monkeypatch.context() as patched:
+        patched.setattr("braces.remote.session.Session.answer", ending)
+        one = br.remote.worker(several.addresses[0], TOKEN)
         one.load(program, scope)
-        with monkeypatch.context() as patched:
-            patched.setattr("braces.remote.session.Session.answer", ending)
-            with pytest.raises(br.RemoteError, match="3 times in this run"):
-                one.run({"x": [[1.0, 10.0]]}, y)
+        with pytest.raises(br.RemoteError, match="3 times in this run"):
+            one.run({"x": [[1.0, 10.0]]}, y)
+    with one:
         assert one.run({"x": [[1.0, 10.0]]}, y) == 32.0
 
 
