@@ -60,8 +60,8 @@ def named(text: str) -> Iterator[str]:
 def options() -> frozenset[str]:
     """All that is passed by name to anything public."""
     found = {spec.name for d in OPS.definitions.values() for spec in (*d.attrs, *d.inputs)}
-    modules = [br, br.layers, br.optimizer, br.init, br.random, br.metrics, br.distributions]
-    modules += [branches, decorator, profile, records, rnn, while_blocks]
+    modules = [br, br.layers, br.optimizer, br.init, br.random, br.metrics, br.remote]
+    modules += [br.distributions, branches, decorator, profile, records, rnn, while_blocks]
     for thing in (thing for module in modules for thing in vars(module).values()):
         found.update(_parameters(thing))
         if inspect.isclass(thing):

@@ -21,7 +21,7 @@
     ├── ClusterError           (RuntimeError)   processes of a job that do not come or differ
     ├── DeviceError            (ValueError)     a device that is not there
     ├── LayoutError            (ValueError)     a layout that does not fit mesh or program
-    ├── RemoteError            (RuntimeError)   a worker that cannot be reached, refuses, or died
+    ├── RemoteError            (RuntimeError)   a worker that is not reached, refuses, or died
     └── FileFormatError        (ValueError)     a file that cannot be read
         └── ParseError         (SyntaxError)    ... in the text form; carries line and column
 
