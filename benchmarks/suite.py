@@ -13,6 +13,7 @@ from benchmarks import (
     loop,
     memory,
     overhead,
+    remote,
     rows,
     scaling,
 )
@@ -48,6 +49,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "rows": rows,
     "scaling": scaling,
     "memory": memory,
+    "remote": remote,
     "training": training,
     "compiling": compiling,
     "language": language,

@@ -29,7 +29,7 @@ from benchmarks.suite import BENCHMARKS
 pytestmark = pytest.mark.unoptimized
 
 
-LONG = ("growth", "compiling", "scaling", "language", "unrolled")
+LONG = ("growth", "compiling", "scaling", "language", "unrolled", "remote")
 """Benchmarks that measure otherwise, or at other sizes, what others do."""
 
 

@@ -47,11 +47,21 @@ def test_the_code_of_the_page_of_gradients_runs_and_prints_what_it_says(
     assert shown == [*said, "[2. 2. 2.]", "layer"]
 
 
+@pytest.mark.thorough  # it starts three processes
+def test_the_code_of_the_page_of_workers_runs_and_prints_what_it_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = "docs/remote.md"
+    exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})
+    assert capsys.readouterr().out.splitlines() == ["True", "(3, 8)", "100"]
+
+
 LINKED = (
     *PAGES,
     "docs/gradients.md",
     "docs/interchange.md",
     "docs/real_models.md",
+    "docs/remote.md",
     "docs/scale_out.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
