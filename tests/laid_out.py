@@ -21,8 +21,8 @@ class Trained(NamedTuple):
     scope: br.Scope
 
 
-def _features(*shape: str | int) -> br.Var:
-    return br.data("x", ["batch", *shape])
+def _features(dtype: str, *shape: str | int) -> br.Var:
+    return br.data("x", ["batch", *shape], dtype=dtype)
 
 
 def _ids() -> br.Var:
@@ -33,19 +33,19 @@ def _up(x: br.Var, act: str | None = "relu") -> br.Var:
     return br.fc(x, 32, act=act, name="up")
 
 
-def perceptron() -> br.Var:
+def perceptron(dtype: str) -> br.Var:
     """One hidden layer."""
-    return _up(_features(WIDTH))
+    return _up(_features(dtype, WIDTH))
 
 
-def dropout() -> br.Var:
+def dropout(dtype: str) -> br.Var:
     """Draws."""
-    return br.dropout(_up(_features(WIDTH)), 0.5)
+    return br.dropout(_up(_features(dtype, WIDTH)), 0.5)
 
 
-def recurrent(lengths: bool = False) -> br.Var:
+def recurrent(dtype: str, lengths: bool = False) -> br.Var:
     """Steps, of rows that may end."""
-    x = _features("time", WIDTH)
+    x = _features(dtype, "time", WIDTH)
     ends = br.data("lengths", ["batch"], dtype="int32") if lengths else None
     rnn = br.create_rnn(lengths=ends)
     with rnn.stepnet() as net:
@@ -55,14 +55,14 @@ def recurrent(lengths: bool = False) -> br.Var:
     return rnn.final(h)
 
 
-def with_lengths() -> br.Var:
+def with_lengths(dtype: str) -> br.Var:
     """Steps of rows that end one by one."""
-    return recurrent(lengths=True)
+    return recurrent(dtype, lengths=True)
 
 
-def looping() -> br.Var:
+def looping(dtype: str) -> br.Var:
     """A loop that all rows end, and whose gradient keeps more than it has room for."""
-    start = _up(_features(WIDTH))
+    start = _up(_features(dtype, WIDTH))
     loop = br.create_while()
     with loop.block() as body:
         i = body.add_memory(init=br.constant(0, dtype="int32"))
@@ -73,9 +73,9 @@ def looping() -> br.Var:
     return loop.final(s)
 
 
-def branching(rows: bool = True) -> br.Var:
+def branching(dtype: str, rows: bool = True) -> br.Var:
     """A branch, of rows or of all."""
-    h = _up(_features(WIDTH))
+    h = _up(_features(dtype, WIDTH))
     choice = br.create_if_else(br.mean(h, axis=1 if rows else None) > 0.3)
     with choice.true_block() as t:
         t.add_output(br.tanh(br.fc(t.add_input(h), 32, name="one")))
@@ -84,29 +84,29 @@ def branching(rows: bool = True) -> br.Var:
     return choice()
 
 
-def branching_whole() -> br.Var:
+def branching_whole(dtype: str) -> br.Var:
     """A branch of all rows."""
-    return branching(rows=False)
+    return branching(dtype, rows=False)
 
 
-def embedded() -> br.Var:
+def embedded(dtype: str) -> br.Var:
     """Rows of a table."""
-    return br.mean(_table(_ids()), axis=1)
+    return br.mean(_table(dtype), axis=1)
 
 
-def _table(ids: br.Var) -> br.Var:
-    return br.embedding(ids, (IDS, 32), name="table")
+def _table(dtype: str) -> br.Var:
+    return br.embedding(_ids(), (IDS, 32), name="table", dtype=dtype)
 
 
-def attending() -> br.Var:
+def attending(dtype: str) -> br.Var:
     """Two layers of a transformer."""
-    h = _table(_ids())
+    h = _table(dtype)
     for at in range(2):
         h = br.transformer_encoder_layer(h, 4, 64, name=f"layer{at}")
     return br.mean(h, axis=1)
 
 
-MODELS: dict[str, Callable[[], br.Var]] = {
+MODELS: dict[str, Callable[[str], br.Var]] = {
     made.__name__: made
     for made in (
         perceptron, dropout, recurrent, with_lengths, looping, branching, branching_whole,
@@ -115,7 +115,7 @@ MODELS: dict[str, Callable[[], br.Var]] = {
 }  # fmt: skip
 
 
-def classifier(model: str) -> tuple[br.Program, br.Var]:
+def classifier(model: str, dtype: str = "float32") -> tuple[br.Program, br.Var]:
     """A model that learns classes with Adam, and its loss.
 
     What is divided by does not come near zero: else the step of a parameter on which nothing
@@ -123,7 +123,7 @@ def classifier(model: str) -> tuple[br.Program, br.Var]:
     """
     with br.Program() as program:
         labels = br.data("y", ["batch"], dtype="int32")
-        scores = br.fc(MODELS[model](), CLASSES, name="down")
+        scores = br.fc(MODELS[model](dtype), CLASSES, name="down")
         loss = br.softmax_cross_entropy(scores, labels, reduction="mean")
         br.optimizer.adam(1e-2, eps=1e-3).minimize(loss)
     return program, loss
@@ -172,7 +172,7 @@ def train(
 def code_of(exe: br.Executor, program: br.Program) -> Any:
     """What XLA made of the latest run of a program."""
     plan = next(reversed(exe._plans.by_program[program][1].values()))
-    (made,) = plan.executables.values()
+    *_, made = plan.executables.values()
     return made.code
 
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, TypeAlias, cast, final
 
-from braces.dims import Dim, Shape
+from braces.dims import Dim, Shape, Size
+from braces.dims.size import terms_of
 from braces.errors import DeviceError, LayoutError, suggest
 
 Axes: TypeAlias = tuple[str, ...]
@@ -192,8 +193,18 @@ class Layout:
         return replace(self, dims=dims, params=params)
 
     def of_value(self, shape: Shape) -> Spec:
-        """How a value lies that has these sizes, by their names."""
-        return self._named([one.name if isinstance(one, Dim) else None for one in shape])
+        """How a value lies that has these sizes, by their names.
+
+        A product, as the rows of all steps, `batch*time`, lies as its first factor that has a
+        rule does.
+        """
+        return self._named(map(self.name_of, shape))
+
+    def name_of(self, size: Size) -> str | None:
+        """The name by which devices have parts of what has this size; `None` for none."""
+        terms = terms_of(size)
+        factors = terms[0][0] if len(terms) == 1 else ()
+        return next((name for name in self.dims if name in factors), None)
 
     def _named(self, names: Iterable[str | None]) -> Spec:
         """The axes of the mesh by names; each is used once, where it comes first."""

@@ -24,6 +24,8 @@ class Target:
             is a loop of one trip or none: a jump on a CPU, elsewhere a number that has to be
             waited for.
         asks: Whether loops can ask in between whether to go on; see `braces.lower.asking`.
+        together: Whether several devices compute one run, each what it has of some axes. An
+            axis of which devices have parts can lead those that become one with it, not follow.
         host_memory: Whether what a run takes is memory of the host, which tells what it has.
         small: Kernels that read up to so many numbers are compiled quickly to be interpreted.
         quickly: What XLA is told then.
@@ -48,6 +50,7 @@ class Target:
     shares: tuple[int, ...]
     asks: bool
     host_memory: bool
+    together: bool = False
     small: int = 0
     quickly: XlaOptions = ()
     hot: int = 0

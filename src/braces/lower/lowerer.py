@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from braces.define.axes import shape_of
 from braces.define.calling import refuse_inputs
 from braces.define.decorator import OPS, OpDef
 from braces.define.definition import Values
 from braces.define.offence import max_code
 from braces.dims import Dim
-from braces.dtypes import is_float
+from braces.dtypes import Type, is_float
 from braces.errors import BracesError, RunError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
@@ -25,9 +26,10 @@ from braces.lower.asking import STOPPED, first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number, sizes_inside
 from braces.lower.committing import Commits
 from braces.lower.many_draws import ManyDraws
+from braces.lower.parts import Parts
 from braces.lower.placement import Placement
 from braces.lower.telling import told_offence, told_sizes
-from braces.ops.control.base import BlockOp
+from braces.ops.control.base import BlockOp, Lowering
 from braces.ops.lists import Buffer
 from braces.target import OTHER, Target
 
@@ -164,6 +166,15 @@ class Lowerer:
                 self.commits.choose(here, env, state.sites)
         return state
 
+    def inside(self, body: Body, sizes: Mapping[str, int]) -> Lowerer:
+        """What lowers a sub-block; `sizes` are dimensions that belong to this run of it."""
+        more = dict[str, Any]()
+        if sizes:
+            more["sizes"] = sizes_inside(self.sizes, sizes)
+        if self.placement is not None:
+            more["infos"] = {**self.infos, **body.vars}
+        return replace(self, **more) if more else self
+
     def _plain(
         self, definition: OpDef, op: Op, env: dict[str, Any], here: str, state: State
     ) -> tuple[dict[str, Any], State]:
@@ -298,13 +309,44 @@ class OpLowering:
         """Lower a sub-block; `sizes` are dimensions that belong to this run of it."""
         env = {name: self.env[name] for name in self.op.captures()}
         env.update(zip(body.params, arguments, strict=True))
-        lowerer = (
-            replace(self.lowerer, sizes=sizes_inside(self.lowerer.sizes, sizes))
-            if sizes
-            else self.lowerer
-        )
+        lowerer = self.lowerer.inside(body, sizes or {})
         state = lowerer.run(body, env, f"{self.path}/{label}", state)
         return [env[name] for name in body.results], state
+
+    def type_of(self, name: str) -> Type:
+        """The type of a visible variable."""
+        return self.lowerer.infos[name].type
+
+    def cut_by(self, name: str) -> str | None:
+        """The size by which devices have parts of the rows of a variable; `None` for none."""
+        placement = self.lowerer.placement
+        if placement is None:
+            return None
+        return placement.cut(shape_of(self.type_of(name))[0], self.lowerer.sizes)
+
+    def in_parts(
+        self,
+        cut: str,
+        rows: Collection[str],
+        outs: int,
+        run: Callable[[Lowering], list[Any]],
+    ) -> list[Any]:
+        """Let each device run something for the rows that it has."""
+        lowerer, placement = self.lowerer, self.lowerer.placement
+        assert placement is not None
+        inside = [path for path in self.outer.sites if path.startswith(f"{self.path}/")]
+        told = [*inside, NAN] if lowerer.check_nan else inside
+        parts = Parts(placement.mesh, placement.layout.dims[cut], rows, outs, told)
+        sizes = {**lowerer.sizes, cut: placement.part(cut, lowerer.sizes)}
+        alone = replace(lowerer, placement=None, sizes=sizes)
+
+        def part(env: dict[str, Any], state: State) -> tuple[list[Any], State]:
+            one = replace(self, lowerer=alone, env=env, outer=state)
+            return run(one), one.outer
+
+        given = {name: self.env[name] for name in self.op.reads()}
+        results, self.outer = parts.run(part, given, self.outer)
+        return results
 
     def capacities(self, rows: int) -> list[int]:
         """Numbers of rows below all that the target has what runs on some compiled for."""

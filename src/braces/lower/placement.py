@@ -7,6 +7,7 @@ whose sizes have names is pinned to where it belongs (figures: docs/scale_out.md
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from braces.define.axes import shape_of
+from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type, is_float
 from braces.errors import DeviceError, FeedError, ShapeError
 from braces.ir.records import DATA, Body, VarInfo
@@ -126,6 +128,21 @@ class Placement:
                 given=f"{name}: {list(value.shape)}, {self.layout.mesh!r}",
                 fix="Use sizes that divide among the devices, or another layout.",
             ) from error
+
+    def cut(self, size: Size, sizes: Mapping[str, int]) -> str | None:
+        """The name by which devices have equal parts of what is so long; `None` for none."""
+        name = self.layout.name_of(size)
+        if name is None or name not in sizes:
+            return None
+        count = self._count(name)
+        return name if count > 1 and sizes[name] % count == 0 else None
+
+    def part(self, name: str, sizes: Mapping[str, int]) -> int:
+        """How much of a size each device has."""
+        return sizes[name] // self._count(name)
+
+    def _count(self, name: str) -> int:
+        return self.layout.mesh.size(self.layout.dims[name])
 
     def pinned(self, type_: Type | None, value: Any) -> Any:
         """A value that is being computed, pinned by the names of its sizes.

@@ -7,7 +7,9 @@ operand  := letter* ("..." letter*)?
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Generator, Iterator, Sequence, Set
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -177,11 +179,24 @@ def by_runs(terms: Sequence[str], out: str, xs: Sequence[Tensor]) -> Tensor:
     for letter, size in pairs(terms, shapes):
         sizes[letter] = size if sizes.get(letter, 1) == 1 else sizes[letter]
     alone = {letter for letter, size in pairs(terms, shapes) if size != sizes[letter]}
-    joined = joining([*terms, out], alone)
+    joined = set() if _APART.get() else joining([*terms, out], alone)
     given = [x.reshape(flat(t, x.shape, joined)) for t, x in zip(terms, xs, strict=True)]
     *spelled, end = ("".join(c for c in term if c not in joined) for term in (*terms, out))
     made = jnp.einsum(f"{','.join(spelled)}->{end}", *given)
     return made.reshape([sizes[letter] for letter in out])
+
+
+_APART = ContextVar("axes_apart", default=False)
+
+
+@contextmanager
+def axes_apart() -> Generator[None]:
+    """Let no axes become one: where several devices compute together, one may be cut."""
+    token = _APART.set(True)
+    try:
+        yield
+    finally:
+        _APART.reset(token)
 
 
 def pairs(terms: Sequence[str], shapes: Sequence[Sequence[int]]) -> Iterator[tuple[str, int]]:

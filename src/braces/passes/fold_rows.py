@@ -26,6 +26,7 @@ from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op
 from braces.ir.views import PartitionView
 from braces.ir.walk import producers
+from braces.ops.control.adding import adds
 from braces.ops.control.tracking import Known, Site, Tracked, Tracker, led_by_rows
 from braces.ops.rules import gives_zeros
 from braces.passes.draws import is_random
@@ -127,22 +128,10 @@ class Folding:
         if any(len(self._rows_of(name)) > 1 for name in names):
             return None
         if found.reduced() or not self.totals.isdisjoint(op.reads()):
-            if not self._adds(found):
+            if not adds(op, self.totals, self.types.keys(), self._makers):
                 return None
             self.totals.update(op.binds())
         return self._longer_op(op)
-
-    def _adds(self, found: Tracked) -> bool:
-        """Whether the sum of what an operator gives is what it gives for all rows."""
-        op, definition = found.op, OPS.get(found.op.type)
-        read, own = self.totals.intersection(op.reads()), {*op.reads()} & self.types.keys()
-        if not read:
-            sums = [name for slot in definition.adds_to for name in op.inputs[slot]]
-            zeros = all(gives_zeros(self._makers.get(name)) for name in sums)
-            return definition.additive or (bool(sums) and zeros)
-        picks = definition.operations == 0 and definition.picks == tuple(op.inputs)
-        moves = picks or definition.changes_only in ("shape", "axes")
-        return read == own and (moves or {*definition.adds_to} == {*op.inputs})
 
     def _longer_op(self, op: Op) -> Op | None:
         """The operator for all trips, where it gives what is wanted of it then."""

@@ -13,6 +13,9 @@ Rows that are not its own are stood in for by one that is, of whatever trip; whe
 one, nothing runs. So what holds of the branch in a trip holds of this one: nothing of the
 padding reaches a value, and nothing fails there. What adds up rows gives the sum of all trips.
 
+Where several devices compute together, all trips of a row lie one behind the other instead, for
+then a device that has some of the rows has them in one piece.
+
 A row that is fed may be NaN in the padding, and so would be what only moves it: there it is
 zero before it is moved.
 """
@@ -33,6 +36,7 @@ from braces.ops.control.building import append_construct
 from braces.ops.control.tracking import TypeOf
 from braces.passes.fold_rows import Folding
 from braces.passes.rewrite import Place
+from braces.passes.setting import setting
 from braces.passes.stretch import Values
 
 
@@ -82,8 +86,7 @@ class StretchedRows:
         made, var = append_construct(self.place.program, op)
         found = [var[out.name] for out in PartitionView.of(made).outputs]
         outs, sums = found[: len(view.outs)], found[len(view.outs) :]
-        whole = (one("reshape", x, shape=(self.trips, case.count, *x.shape[1:])) for x in outs)
-        return view.bound([*whole, *sums])
+        return view.bound([*(_apart(x, self.trips, case.count) for x in outs), *sums])
 
     def _outside(self, values: Values) -> PartitionView:
         """The branch with what its case reads from outside as it is called around the loop."""
@@ -140,5 +143,14 @@ def in_place(view: PartitionView) -> bool:
 
 
 def _flat(x: Var, rows: Size) -> Var:
-    """The rows of all trips, one trip behind the other."""
+    """The rows of all trips, one trip behind the other; on several devices one row."""
+    x = one("moveaxis", x, source=0, destination=1) if setting().target.together else x
     return one("reshape", x, shape=(rows, *x.shape[2:]))
+
+
+def _apart(x: Var, trips: Size, rows: Size) -> Var:
+    """The same with a first axis of trips again."""
+    if not setting().target.together:
+        return one("reshape", x, shape=(trips, rows, *x.shape[1:]))
+    made = one("reshape", x, shape=(rows, trips, *x.shape[1:]))
+    return one("moveaxis", made, source=0, destination=1)

@@ -35,6 +35,7 @@ from braces.lower.many_draws import ManyDraws
 from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
 from braces.lower.watch import Watch
+from braces.ops.einsum import axes_apart
 from braces.passes.inline import inline_blocks
 from braces.passes.round_rows import round_rows
 from braces.runtime import interpreted
@@ -437,6 +438,8 @@ class CompiledPlan:
         with ExitStack() as settings:
             settings.enter_context(jax.enable_x64(True))
             settings.enter_context(jax.threefry_partitionable(True))
+            if self.placed is not None:
+                settings.enter_context(axes_apart())
             if self.device is not None:
                 settings.enter_context(jax.default_device(self.device))
                 arguments = jax.device_put(arguments, self.device)

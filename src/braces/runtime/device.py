@@ -47,7 +47,9 @@ class Devices:
     def target(self) -> Target:
         """What code is made for there; loops that several devices run together never ask."""
         target = target_of(self.platform)
-        return target if self.placement is None else replace(target, asks=False)
+        if self.placement is None:
+            return target
+        return replace(target, asks=False, together=True)
 
     @property
     def alone(self) -> Any:

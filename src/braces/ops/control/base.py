@@ -9,7 +9,7 @@ executor and the passes hand in what belongs to them (`Frame`, `Lowering`; `Diff
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -96,6 +96,31 @@ class Lowering(Protocol):
         """Lower a sub-block: its results, and the state of the run after it.
 
         `sizes` are dimensions that belong to this run of the block.
+        """
+        ...
+
+    def type_of(self, name: str) -> Type:
+        """The type of a visible variable."""
+        ...
+
+    def cut_by(self, name: str) -> str | None:
+        """The size by which devices have parts of the rows of a variable; `None` for none."""
+        ...
+
+    def in_parts(
+        self,
+        cut: str,
+        rows: Collection[str],
+        outs: int,
+        run: Callable[[Lowering], list[Value]],
+    ) -> list[Value]:
+        """Let each device run something for the rows that it has.
+
+        Args:
+            cut: The size by which they have parts.
+            rows: What of the inputs of the operator is rows; each device has the others whole.
+            outs: How many of the results are rows; the others are added up.
+            run: What each runs, in the operator as it is there.
         """
         ...
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from zlib import crc32
 
@@ -31,6 +31,7 @@ from braces.ir.views import PartitionView
 from braces.ir.walk import producers
 from braces.lazy import extend, jax, jnp, lax
 from braces.ops.control.base import Lowering, State, Value
+from braces.ops.control.row_parts import runs_in_parts
 from braces.ops.control.tracking import is_by_row
 from braces.ops.control.work import work_of
 from braces.ops.rules import gives_zeros
@@ -135,12 +136,22 @@ class LoweredCase:
 
 
 def lower_cases(lowering: Lowering, view: PartitionView) -> dict[str, Value]:
-    """The outputs of a row-wise branch, by name."""
+    """The outputs of a row-wise branch, by name; devices that have parts run each its own."""
+    rows = {*(case.mask for case in view.cases), *(row.source for row in view.rows)}
+    cut = lowering.cut_by(view.cases[0].mask)
+    if cut is None or not runs_in_parts(view, lowering.type_of, cut):
+        return view.bound(_lower_cases(lowering, view))
+    run = partial(_lower_cases, view=view)
+    return view.bound(lowering.in_parts(cut, rows, len(view.outs), run))
+
+
+def _lower_cases(lowering: Lowering, view: PartitionView) -> list[Value]:
+    """The results of all cases."""
     results: list[Value] = []
     for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
         lowered = LoweredCase(lowering, view, k, body, lowering.read(case.mask))
         results = _lower_case(lowered, results)
-    return view.bound(results)
+    return results
 
 
 def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
