@@ -40,6 +40,8 @@ class LazyModule(ModuleType):
         return value
 
 
+ray: Any = LazyModule("ray", extra="ray")
+
 if TYPE_CHECKING:
     import jax
     import jax._src.distributed as distributed
@@ -80,6 +82,6 @@ else:
 
 __all__ = [
     "ad", "compilation_cache", "console", "derivatives", "distributed", "extend", "jax",
-    "jax_special", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "rich_table",
-    "rich_text", "tracing", "xla_metadata",
+    "jax_special", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "ray",
+    "rich_table", "rich_text", "tracing", "xla_metadata",
 ]  # fmt: skip

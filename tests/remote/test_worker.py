@@ -60,6 +60,8 @@ def test_draws_are_those_of_runs_in_the_scope(one: br.remote.Worker) -> None:
     for _ in range(3):
         same(one.run(feed, drawn), exe.run(program, scope, feed, drawn))
     same(one.run(feed, drawn, seed=5), exe.run(program, scope, feed, drawn, seed=5))
+    with pytest.raises(br.FeedError):
+        one.run({"x": [[1.0]]}, drawn)  # which does not count
     same(one.run(feed, drawn), exe.run(program, scope, feed, drawn))
     same(one.values().values(), scope.state_dict().values())
 

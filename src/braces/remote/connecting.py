@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
 from braces.builder.program import Builder
@@ -14,6 +14,7 @@ from braces.program import Block
 from braces.remote.failures import as_error
 from braces.remote.messages import ERROR, VALUES, Message
 from braces.remote.places import Asked, Listening, Place, Started
+from braces.remote.ray_actor import RAY, RayPlace
 from braces.remote.session import fetch_name
 from braces.remote.shipment import Shipment
 from braces.runtime.fetches import read_fetch
@@ -44,7 +45,8 @@ def worker(
     there. What is sent is bytes of a program and arrays: no code, and nothing pickled.
 
     Args:
-        address: `HOST:PORT` of a worker that listens.
+        address: `HOST:PORT` of a worker that listens; `"ray"` or `"ray://HOST:PORT"` for an
+            actor of Ray, which asks for no token.
         token: Its key, as its file has it.
         mode: How it runs programs: `"compile"` or `"interpret"`.
         device: Where: `"cpu:0"`, `"gpu:0"`, … of its machine.
@@ -81,6 +83,8 @@ def place_of(
     """
     if address is None:
         return Started(env, timeout_s)
+    if address == RAY or address.startswith(f"{RAY}://"):
+        return RayPlace(address, env, timeout_s)
     if token is None:
         raise ProgramError(
             f"The worker at {address} asks for a token.",
@@ -114,7 +118,6 @@ class Worker:
         self._pool = ThreadPoolExecutor(1, "braces-remote")
         self._asked: Asked | None = None
         self._shipment: Shipment | None = None
-        self._counting = Lock()
         self._ran = 0
         self.lost = False
         self._soon(self._ready).result()
@@ -181,8 +184,11 @@ class Worker:
         """As `run`, at once: a future has the result. The feeds are copied."""
         shipment = self._loaded()
         names, shape_up = read_fetch(fetch)
-        request = shipment.request(feed, names, self._state(shipment, seed), timeout_s)
-        return self._soon(lambda: shape_up(self._fetched(request)))
+        request = shipment.request(feed, names, timeout_s)
+        if seed is not None:
+            request = shipment.drawing(request, 0, seed)
+            return self._soon(lambda: shape_up(self._fetched(request)))
+        return self._soon(lambda: shape_up(self._drawn(shipment, request)))
 
     def ask(self, request: Message) -> list[Array]:
         """The answer to a run of what was loaded, as `Shipment.request` makes it."""
@@ -194,10 +200,7 @@ class Worker:
         Raises:
             RemoteError: The worker is not there any more.
         """
-        shipment = self._loaded()
-        state = shipment.state(self._ran)
-        found = self._soon(self._call, Message(VALUES)).result().arrays
-        return {**found, **({} if state is None else {RANDOM_STATE: state})}
+        return self._soon(self._read, self._loaded()).result()
 
     def close(self) -> None:
         """End the connection, and a process that was started; again is fine.
@@ -228,14 +231,6 @@ class Worker:
             raise _closed()
         return self._pool.submit(do, *arguments)
 
-    def _state(self, shipment: Shipment, seed: int | None) -> Array | None:
-        """The random state of the next run."""
-        if seed is not None:
-            return shipment.state(0, seed)
-        with self._counting:
-            self._ran += 1
-            return shipment.state(self._ran - 1)
-
     def _loaded(self) -> Shipment:
         if self._shipment is None:
             raise ProgramError(
@@ -247,6 +242,16 @@ class Worker:
         self._shipment = None
         self._call(shipment.message)
         self._shipment, self._ran = shipment, 0
+
+    def _drawn(self, shipment: Shipment, request: Message) -> list[Array]:
+        """The answer to the next run; one that fails does not count."""
+        found = self._fetched(shipment.drawing(request, self._ran))
+        self._ran += 1
+        return found
+
+    def _read(self, shipment: Shipment) -> dict[str, Array]:
+        found, state = self._call(Message(VALUES)).arrays, shipment.state(self._ran)
+        return {**found, **({} if state is None else {RANDOM_STATE: state})}
 
     def _fetched(self, request: Message) -> list[Array]:
         arrays = self._call(request, request.record["timeout_s"]).arrays

@@ -121,8 +121,8 @@ class Workers:
         first = self._ran if seed is None else 0
 
         def request(number: int, batch: Any) -> Message:
-            state = shipment.state(first + number, seed)
-            return shipment.request(batch, names, state, timeout_s)
+            asked = shipment.request(batch, names, timeout_s)
+            return shipment.drawing(asked, first + number, seed)
 
         return self._mapped(batches, request, shape_up, most, seed is None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,9 @@ class Shipment:
         whole = _definition(program, scope)
         values = _values(whole, scope)
         self._runs = _runs_counted(whole)
-        self._state = values.get(RANDOM_STATE) if self._runs is not None else None
-        self.moves = sorted(whole.updates.keys() - ({RANDOM_STATE} if self._runs else ()))
+        self._state = values.get(RANDOM_STATE)
+        counted = set[str]() if self._runs is None else {RANDOM_STATE}
+        self.moves = sorted(whole.updates.keys() - counted)
         self._main = whole.main
         self._data = declared_data(whole.main)
         stored = np.frombuffer(Program(whole).to_bytes(), np.uint8)
@@ -71,27 +73,33 @@ class Shipment:
             run: How many runs were before it.
             seed: As if `Executor.init` had been given it; what the scope had unless said.
         """
-        first = self._state if seed is None else seeded([RANDOM_STATE], seed)[RANDOM_STATE]
+        first = self._state
         if first is None or self._runs is None:
             return None
+        if seed is not None:
+            first = seeded([RANDOM_STATE], seed)[RANDOM_STATE]
         return first + np.array([0, run * self._runs % 2**32], first.dtype)
 
     def request(
         self,
         feed: Mapping[Any, Any] | None,
         names: Sequence[str],
-        state: Array | None,
         timeout_s: float | None,
     ) -> Message:
-        """A run, as it is sent; the feeds are copied.
+        """A run, as it is sent but for what it draws from; the feeds are copied.
 
         Raises:
             FeedError: The feed is no dict, or has data that is unknown or of another type.
         """
         arrays = self._fed({} if feed is None else feed)
-        if state is not None:
-            arrays[DRAWN_FROM] = state
         return Message(RUN, {"fetch": list(names), "timeout_s": timeout_s}, arrays)
+
+    def drawing(self, request: Message, run: int, seed: int | None = None) -> Message:
+        """A run that draws what one draws in the scope of an executor; see `state`."""
+        state = self.state(run, seed)
+        if state is None:
+            return request
+        return replace(request, arrays={**request.arrays, DRAWN_FROM: state})
 
     def placed(self, error: BracesError) -> BracesError:
         """An error of a worker, with the path of the user's file as it is here."""
@@ -134,7 +142,9 @@ def _values(whole: ProgramDef, scope: Scope) -> dict[str, Array]:
 
 def _runs_counted(whole: ProgramDef) -> int | None:
     """By how much a run raises the counter of the random state, if that is all it does."""
-    maker = producers(whole.main.ops).get(whole.updates.get(RANDOM_STATE, ""))
+    if RANDOM_STATE not in whole.updates:
+        return 0
+    maker = producers(whole.main.ops).get(whole.updates[RANDOM_STATE])
     if maker is None or maker.type != _NEXT or [*maker.reads()] != [RANDOM_STATE]:
         return None
     runs = maker.attrs.get("runs", 1)
