@@ -20,19 +20,21 @@ HEADER = """\
 # Exact versions for development and the demo, for Python {python} on Linux.
 # Written by `make lock`, which takes the newest versions that pyproject.toml allows.
 """
+LEFT_OUT = ("examples", "ray")
+"""Extras that development does without; what tests them is skipped there."""
 
 
 def wanted(pyproject: dict[str, Any]) -> list[str]:
     """Every requirement that `pyproject.toml` names, sorted.
 
-    But for the data of examples and what benchmarks are measured beside.
+    But for the data of examples, Ray, and what benchmarks are measured beside.
     """
     project = pyproject["project"]
     extras = project["optional-dependencies"].items()
     groups = [
         pyproject["build-system"]["requires"],
         project["dependencies"],
-        *(requirements for name, requirements in extras if name != "examples"),
+        *(requirements for name, requirements in extras if name not in LEFT_OUT),
         pyproject["dependency-groups"]["dev"],
     ]
     return sorted({requirement for group in groups for requirement in group})
