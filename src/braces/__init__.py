@@ -124,6 +124,7 @@ from braces.passes.for_test import for_test as for_test
 from braces.passes.forward import jvp as jvp
 from braces.passes.prune import prune as prune
 from braces.passes.verify import verify as verify
+from braces.planning.planner import plan as plan
 from braces.program import (
     Block as Block,
     Program as Program,

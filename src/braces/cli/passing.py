@@ -38,7 +38,7 @@ def add_passes(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--size",
         action="append",
-        type=_size,
+        type=size,
         metavar="NAME=N",
         help="a number in place of a symbol, as batch=32 or loop_0.trips=10; with --passes",
     )
@@ -80,7 +80,8 @@ def _of_default(text: str) -> str:
     return text
 
 
-def _size(text: str) -> tuple[str, int]:
+def size(text: str) -> tuple[str, int]:
+    """A size that an option says, as `batch=32`."""
     name, _, number = text.partition("=")
     if not name or not number.isdecimal():
         raise ArgumentTypeError(f"{text!r} is no size; write batch=32")

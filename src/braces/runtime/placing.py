@@ -11,6 +11,7 @@ from braces.errors import ClusterError, DeviceError
 from braces.ir.fingerprint import fingerprint
 from braces.ir.records import DATA, Body, VarInfo
 from braces.ir.walk import dimensions
+from braces.layout import Layout
 from braces.lazy import jax
 from braces.lower.placement import Placement, stored_of
 from braces.runtime.agreement import agree, shortened
@@ -110,11 +111,11 @@ def lost(error: Exception) -> ClusterError:
     )
 
 
-def check_layout(placement: Placement, body: Body, scope: Scope) -> None:
+def check_layout(layout: Layout, body: Body, scope: Scope) -> None:
     """Refuse a layout with rules that are for nothing.
 
     Args:
-        placement: The layout.
+        layout: The layout.
         body: The main block of a program.
         scope: Where it runs.
 
@@ -127,7 +128,7 @@ def check_layout(placement: Placement, body: Body, scope: Scope) -> None:
     sizes |= {name for one in stored.values() for name in one.axes if name is not None}
     fed = any(_is_named(info) for info in body.vars.values())
     there = {*stored, *(name for one in _chain(scope) for name in one.names())}
-    placement.layout.check_used(sizes if fed else None, there)
+    layout.check_used(sizes if fed else None, there)
 
 
 def _is_named(info: VarInfo) -> bool:

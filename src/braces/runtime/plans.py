@@ -86,7 +86,7 @@ class Plans:
         first = plan() if known() is program and latest == key else None
         if first is None:  # while the same plan runs again and again, no other is used later
             if (placement := self._devices.placement) is not None:
-                check_layout(placement, program.definition.main, scope)
+                check_layout(placement.layout, program.definition.main, scope)
             first = self._planned(program, key)
         feed = {} if feed is None else feed
         feeds = converted(first.plan, feed, self._devices.placement)

@@ -71,8 +71,13 @@ def program_html(
     return fragment(program) if embed else page(payload(program, title), curve, values)
 
 
-def page(content: dict[str, Any], curve: Curve | None = None, values: Groups = NOTHING) -> str:
-    """The whole page around what it shows."""
+def page(
+    content: dict[str, Any],
+    curve: Curve | None = None,
+    values: Groups = NOTHING,
+    above: str = "",
+) -> str:
+    """The whole page around what it shows; `above` is HTML that stands before all of it."""
     style = "".join(map(asset, STYLES))
     script = "".join(map(asset, SCRIPTS))
     policy = (
@@ -83,6 +88,7 @@ def page(content: dict[str, Any], curve: Curve | None = None, values: Groups = N
         "{{title}}": html.escape(content["title"]),
         "{{policy}}": policy,
         "{{style}}": style,
+        "{{above}}": above,
         "{{curves}}": curve_figures(curve),
         "{{values}}": "".join(histogram_figures(*group) for group in values.items()),
         "{{content}}": inert_json({**content, "hint": HINT}),

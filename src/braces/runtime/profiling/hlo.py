@@ -28,6 +28,7 @@ _NAMES = re.compile(r"%([\w.\-]+)")
 _RUNS = re.compile(r" (?:while|conditional|call)\(")
 _SCOPES = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r"#(\d+)(?=/|$)")
+_JOINED = re.compile(r"(?:(.*)/)?\((.*)\)")
 
 
 class Numbering:
@@ -138,8 +139,19 @@ def _called(told: str) -> tuple[str, ...]:
 
 
 def _numbers(line: str) -> tuple[int, ...]:
-    """The innermost operator of each path that an instruction keeps."""
+    """The innermost operator of each path that an instruction keeps.
+
+    One of several that XLA made one has `around/(one/add:other/dot)`.
+    """
     found = _SCOPES.search(line)
     paths = found[1].split(";") if found else []
+    several = (_JOINED.fullmatch(path) for path in paths)
+    paths = [
+        part
+        for path, joined in zip(paths, several, strict=True)
+        for part in (
+            [f"{joined[1]}/{one}" for one in joined[2].split(":")] if joined else [path]
+        )
+    ]
     numbers = (_NUMBER.findall(path) for path in paths)
     return tuple(dict.fromkeys(int(one[-1]) for one in numbers if one))

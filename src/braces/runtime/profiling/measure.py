@@ -262,7 +262,7 @@ def _told(session: Session, account: Account, times: list[Times]) -> Measured:
     notes.append(
         "Instructions are traced while they run, which small ones feel; a warm-up run is not."
     )
-    memory = _memory(maker.codes[-1])
+    memory = memory_of(maker.codes[-1])
     return Measured(times, Works(works, ops), account.spans, memory, notes)
 
 
@@ -295,7 +295,7 @@ def _beside(account: Account, works: Mapping[Key, Work], times: list[Times]) -> 
     ]
 
 
-def _memory(code: Any) -> dict[str, int]:
+def memory_of(code: Any) -> dict[str, int]:
     """What compiled code says that it takes."""
     found = code.memory_analysis()
     if found is None:

@@ -1,0 +1,153 @@
+"""A run compiled for the devices of this process, with shapes in place of values, and read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from braces.define.axes import shape_of
+from braces.define.decorator import OPS
+from braces.dtypes import TensorType, bytes_of
+from braces.ir.records import Body, ProgramDef, VarInfo
+from braces.ir.walk import all_bodies
+from braces.layout import Layout
+from braces.lazy import jax
+from braces.lower.attributes import size_number
+from braces.lower.watch import Watch
+from braces.ops.precision import is_narrow
+from braces.passes.catalogue import DEFAULT
+from braces.planning.collectives import Collective, collectives_of
+from braces.planning.held import Held
+from braces.planning.report import PlanReport
+from braces.runtime.compiled import CompiledPlan
+from braces.runtime.device import Devices
+from braces.runtime.placing import Placed
+from braces.runtime.plan import Plan
+from braces.runtime.profiling.made import Maker
+from braces.runtime.profiling.measure import memory_of
+from braces.runtime.recent import Notice, Recent
+from braces.runtime.states import Run
+from braces.scope import Scope
+
+
+def planned(
+    definition: ProgramDef, layout: Layout, names: Iterable[str], sizes: Mapping[str, int]
+) -> PlanReport:
+    """What a run takes on the devices of a mesh, of which this process has enough.
+
+    It is compiled as a run is, from the types of values alone: none of them is made.
+
+    Args:
+        definition: The program.
+        layout: How values lie.
+        names: What is fetched.
+        sizes: Numbers for the names of sizes.
+
+    Raises:
+        BracesError: A run of it would be refused, too.
+    """
+    devices, maker = Devices.of(layout), Maker()
+    with maker.phase("passes"):
+        plan = Plan.of(
+            definition, names, DEFAULT, maker.run_pass, target=devices.target, sizes=sizes
+        )
+    made = CompiledPlan(plan, devices, False, Recent(1), Notice())
+    assert made.placed is not None, "there is a layout"
+    feeds, given = (_like(made.placed, infos, sizes) for infos in (plan.feeds, plan.states))
+    made.compile(Run(Scope(), feeds, Watch(), given, making=maker))
+    return _report(plan, layout, sizes, maker, _held(made.placed, given, feeds))
+
+
+def _like(
+    placed: Placed, infos: Mapping[str, VarInfo], sizes: Mapping[str, int]
+) -> dict[str, Any]:
+    """What has the shapes and dtypes of variables, and lies where they do."""
+    found = dict[str, Any]()
+    with jax.enable_x64(True):
+        for name, info in infos.items():
+            shape = tuple(size_number(size, sizes) for size in shape_of(info.type))
+            lies = placed.lies[name]
+            found[name] = jax.ShapeDtypeStruct(shape, info.dtype, sharding=lies)
+    return found
+
+
+def _held(placed: Placed, *several: Mapping[str, Any]) -> tuple[Held, ...]:
+    infos = placed.plan.definition.main.vars
+    return tuple(
+        Held(
+            name=name,
+            kind=infos[name].kind,
+            type=str(infos[name].type),
+            lies=_spec(one),
+            bytes=_bytes(one.dtype, one.shape),
+            device_bytes=_bytes(one.dtype, one.sharding.shard_shape(one.shape)),
+        )
+        for given in several
+        for name, one in given.items()
+    )
+
+
+def _bytes(dtype: Any, shape: tuple[int, ...]) -> int:
+    count = bytes_of(TensorType(dtype, shape))
+    assert isinstance(count, int), "sizes are numbers"
+    return count
+
+
+def _spec(one: Any) -> str:
+    axes: list[Any] = [*one.sharding.spec, *[None] * len(one.shape)][: len(one.shape)]
+    told = (a or "-" if a is None or isinstance(a, str) else "+".join(a) for a in axes)
+    return ", ".join(told) if any(axes) else "whole"
+
+
+def _report(
+    plan: Plan, layout: Layout, sizes: Mapping[str, int], maker: Maker, values: tuple[Held, ...]
+) -> PlanReport:
+    (compiled,), (code,) = maker.compiled.values(), maker.codes
+    mesh, text = layout.mesh.axes, code.as_text()
+    costs: Mapping[str, float] = code.cost_analysis() or {}
+    found = collectives_of(text, compiled.code, compiled.numbering, mesh)
+    return PlanReport(
+        mesh=dict(mesh),
+        sizes=dict(sizes),
+        values=values,
+        memory=memory_of(code),
+        flops=costs.get("flops", 0.0),
+        moved_bytes=costs.get("bytes accessed", 0.0),
+        narrow=_is_narrow(plan.body),
+        collectives=tuple(found),
+        phases={one.name: one.seconds for one in maker.phases},
+        notes=tuple(_notes(found, " conditional(" in text)),
+    )
+
+
+def _is_narrow(body: Body) -> bool:
+    """Whether most costly operators read 16-bit floats."""
+    counts = Counter[bool]()
+    for one, _ in all_bodies(body):
+        for op in one.ops:
+            read = (one.vars.get(name) or body.vars.get(name) for name in op.reads())
+            types = [info.type for info in read if info is not None]
+            if OPS.get(op.type).costly and not op.bodies():
+                dtypes = [t.dtype for t in types if isinstance(t, TensorType)]
+                counts[bool(dtypes) and all(map(is_narrow, dtypes))] += 1
+    return counts[True] > counts[False]
+
+
+def _notes(found: Iterable[Collective], branches: bool) -> list[str]:
+    kinds, trips = {one.kind for one in found}, {one.trips for one in found}
+    notes = [
+        "An estimate: compiled for virtual CPUs. Values, collectives and their operators are "
+        "those of a run there; memory meanwhile, operations and times are not those of another "
+        "device."
+    ]
+    if "all-reduce" in kinds and "reduce-scatter" not in kinds:
+        notes.append(
+            "A CPU adds up by all-reduce and keeps a part of the sum; other devices "
+            "reduce-scatter there, which sends half as much."
+        )
+    if None in trips:
+        notes.append("What stands in a loop whose trips only a run knows counts for one trip.")
+    if branches:
+        notes.append("Of a branch all cases count.")
+    return notes

@@ -1,0 +1,85 @@
+"""What devices can do, as their makers say: the table that estimates come from.
+
+Memory and rates are those of data sheets, in bytes of powers of ten, dense (without sparsity),
+and of one direction where a link has two. Nothing reaches them in practice.
+
+Sources: cloud.google.com/tpu/docs/v4, /v5e, /v5p, /v6e; NVIDIA's data sheets of A100 80GB SXM,
+H100 SXM, H200 SXM and HGX B200. Networks between hosts are those of NVIDIA's DGX of the same
+name (a card of 200 or 400 Gbit/s for each GPU), and for TPUs a chip's share of what a pod has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from braces.errors import DeviceError, suggest
+
+GB, TERA = 10**9, 10**12
+
+
+@dataclass(frozen=True)
+class DeviceFigures:
+    """What one device of a kind has and does at most.
+
+    Attributes:
+        name: The kind.
+        memory_bytes: Its memory.
+        bf16_flops_per_s: Operations a second on 16-bit floats, in products.
+        f32_flops_per_s: The same on float32 as JAX multiplies it there where nothing else is
+            said: in TF32 on GPUs, in one pass of bfloat16 on TPUs.
+        memory_bytes_per_s: What it reads and writes of its memory.
+        link_bytes_per_s: What it sends to the devices near it, over all links.
+        near: How many devices such links join: a host of GPUs, a pod of TPUs.
+        network_bytes_per_s: What it sends beyond them.
+    """
+
+    name: str
+    memory_bytes: int
+    bf16_flops_per_s: float
+    f32_flops_per_s: float
+    memory_bytes_per_s: float
+    link_bytes_per_s: float
+    near: int
+    network_bytes_per_s: float
+
+
+def _figures(
+    name: str, memory: float, flops: tuple[float, float], rates: tuple[float, float, float],
+    near: int,
+) -> DeviceFigures:  # fmt: skip
+    bf16, f32 = (one * TERA for one in flops)
+    reads, link, network = (one * GB for one in rates)
+    return DeviceFigures(name, int(memory * GB), bf16, f32, reads, link, near, network)
+
+
+# name, GB, TFLOP/s (bf16, f32), GB/s (memory, links, network), devices that links join
+DEVICES: Mapping[str, DeviceFigures] = {
+    one.name: one
+    for one in (
+        _figures("v4", 32, (275, 275), (1200, 300, 3.1), 4096),
+        _figures("v5e", 16, (197, 197), (819, 200, 3.1), 256),
+        _figures("v5p", 95, (459, 459), (2765, 600, 6.2), 8960),
+        _figures("v6e", 32, (918, 918), (1600, 400, 12.5), 256),
+        _figures("a100", 80, (312, 156), (2039, 300, 25), 8),
+        _figures("h100", 80, (989, 494), (3350, 450, 50), 8),
+        _figures("h200", 141, (989, 494), (4800, 450, 50), 8),
+        _figures("b200", 180, (2250, 1100), (8000, 900, 50), 8),
+    )
+}
+"""Kinds of devices, by name."""
+
+
+def figures_of(name: str) -> DeviceFigures:
+    """The figures of a kind of device.
+
+    Raises:
+        DeviceError: The table has none of this name.
+    """
+    if name not in DEVICES:
+        raise DeviceError(
+            f"There are no figures of the device {name!r:.40}.",
+            given=f"known: {', '.join(DEVICES)}",
+            fix=suggest(str(name), DEVICES),
+        )
+    return DEVICES[name]

@@ -1,0 +1,230 @@
+"""`br.plan`: what a program takes on devices that are not there."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from threading import TIMEOUT_MAX
+from typing import Any
+
+from braces.define.axes import shape_of
+from braces.errors import DeviceError, LayoutError, ProgramError, RunError, ShapeError
+from braces.ir.records import ProgramDef, VarInfo
+from braces.ir.walk import dimensions
+from braces.layout import Layout
+from braces.lower.attributes import size_number
+from braces.lower.placement import stored_of
+from braces.passes.count import checked_sizes
+from braces.passes.eliminate import ELIMINATE
+from braces.planning.figures import DEVICES, figures_of
+from braces.planning.question import Question, read_answer
+from braces.planning.report import PlanReport
+from braces.program import Program
+from braces.runtime.fetches import read_fetch
+from braces.runtime.placing import check_layout
+from braces.runtime.plan import Plan
+from braces.scope import Scope
+
+MOST_DEVICES, TIMEOUT_S, LAST_LINES = 4096, 900.0, 5
+_VIRTUAL = re.compile(r"--xla_force_host_platform_device_count=\d+")
+
+
+def plan(
+    program: Program,
+    layout: Layout,
+    sizes: Mapping[str, int] | None = None,
+    fetch: Any = (),
+    *,
+    device: str | Sequence[str] = (),
+    timeout_s: float = TIMEOUT_S,
+) -> PlanReport:
+    """What a run of a program takes on each device of a mesh, none of which need be there.
+
+    The run is compiled as `Executor(layout=...)` compiles it, in a process of its own that has
+    as many virtual CPUs as the mesh has devices, and from the types of values alone: no value
+    is made, however large the model. What each device holds is exact, and so are collectives
+    on CPUs; memory meanwhile, operations and times are estimates (`braces.planning.estimate`
+    says what they leave out).
+
+    Args:
+        program: What would run.
+        layout: How values would lie; each size of its mesh a number.
+        sizes: Numbers for the names of sizes of data, as `{"batch": 128}`: those of all
+            devices together.
+        fetch: As for `Executor.run`; all updates are planned anyway.
+        device: The kinds of devices that times are estimated for; all of the table
+            (`braces.planning.figures`) where none is named.
+        timeout_s: How long it may take, in seconds.
+
+    Returns:
+        A value that prints as tables, has them as fields, and is saved as a page.
+
+    Raises:
+        LayoutError: The layout does not fit the program, or its mesh has -1 or too many
+            devices.
+        ShapeError: A size is missing, no number, or does not divide among the devices.
+        UnknownNameError: There is no such size or fetch.
+        DeviceError: The table has no such device.
+        RunError: It took too long, or its process ended.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["batch", 64])
+        ...     loss = br.mean(br.fc(x, 64, name="up"))
+        ...     _ = br.optimizer.sgd(0.1).minimize(loss)
+        >>> layout = br.Layout(br.Mesh({"data": 4}), {"batch": "data"})
+        >>> found = br.plan(prog, layout, {"batch": 32})
+        >>> found.counts
+        {'all-reduce': 1}
+        >>> next(one.device_bytes for one in found.values if one.name == "x")
+        2048
+    """
+    kinds = tuple(map(_known, [device] if isinstance(device, str) else device)) or (*DEVICES,)
+    names, told = check(program, layout, sizes, fetch)
+    asked = Question(program.to_bytes(), layout, names, told)
+    found = read_answer(_asked(asked, checked_timeout(timeout_s)))
+    return replace(found, kinds=kinds, _program=program)
+
+
+def _known(name: str) -> str:
+    return figures_of(name).name
+
+
+def checked_timeout(timeout_s: Any) -> float:
+    """A number of seconds.
+
+    Raises:
+        ProgramError: It is none.
+    """
+    if type(timeout_s) not in (int, float) or not 0 < timeout_s <= TIMEOUT_MAX:
+        raise ProgramError(f"timeout_s={timeout_s!r:.40} is no time.", fix="Use seconds.")
+    return float(timeout_s)
+
+
+# ---- what is refused before anything is compiled ---------------------------------------------
+
+
+def check(
+    program: Any, layout: Any, sizes: Any, fetch: Any
+) -> tuple[tuple[str, ...], Mapping[str, int]]:
+    """The names of what is fetched, and the sizes; see `plan` for what is refused."""
+    if not isinstance(program, Program) or not isinstance(layout, Layout):
+        raise ProgramError(
+            "A plan takes a program, then a layout.",
+            given=f"{type(program).__name__}, {type(layout).__name__}",
+            fix='Write br.plan(prog, br.Layout(br.Mesh({"data": 8}), {"batch": "data"})).',
+        )
+    _check_mesh(layout)
+    definition, (names, _) = program.definition, read_fetch(fetch)
+    check_layout(layout, definition.main, Scope())
+    layout.of_stored(stored_of(definition.main))
+    told = checked_sizes(definition, sizes)
+    _check_values(definition, layout, names, told)
+    return names, told
+
+
+def _check_mesh(layout: Layout) -> None:
+    count = prod(layout.mesh.axes.values())
+    if -1 in layout.mesh.axes.values() or count > MOST_DEVICES:
+        raise LayoutError(
+            f"{layout.mesh!r} cannot be planned.",
+            given=f"-1, or more than {MOST_DEVICES:,} devices",
+            fix="Write how many devices each axis has; plan fewer of an axis that only cuts "
+            "the batch, with a batch as much smaller: each device does the same.",
+        )
+
+
+def _check_values(
+    definition: ProgramDef, layout: Layout, names: Sequence[str], sizes: Mapping[str, int]
+) -> None:
+    found = Plan.of(definition, names, (ELIMINATE,))
+    if not found.fetches and not found.updates:
+        raise ProgramError("Nothing is fetched or updated.", fix="Say what is fetched.")
+    for info in (*found.feeds.values(), *found.states.values()):
+        _check_value(info, layout, sizes)
+
+
+def _check_value(info: VarInfo, layout: Layout, sizes: Mapping[str, int]) -> None:
+    shape = shape_of(info.type)
+    missing = sorted(dimensions(shape) - sizes.keys())
+    if missing:
+        raise ShapeError(
+            f"The size `{missing[0]}` of `{info.name}` is not known.",
+            given=f"{info.name}: {info.type}",
+            fix=f"Say it: sizes={{{missing[0]!r}: 32}}, or --size {missing[0]}=32.",
+        )
+    if info.persistable:
+        return
+    for size, axes in zip(shape, layout.of_value(shape), strict=True):
+        number = size_number(size, sizes)
+        if not layout.divides(number, axes):
+            raise ShapeError(
+                f"`{info.name}` has no equal parts: {size}={number} on "
+                f"{layout.mesh.size(axes)} devices.",
+                given=f"{info.name}: {info.type}, {layout.mesh!r}",
+                fix="Use a size that divides; it is that of all devices together.",
+            )
+
+
+# ---- the process that compiles ---------------------------------------------------------------
+
+
+def _asked(question: Question, timeout_s: float) -> str:
+    """What a process of its own answers.
+
+    Raises:
+        RunError: It took too long, or ended without an answer.
+        DeviceError: It cannot be started.
+    """
+    devices = prod(question.layout.mesh.axes.values())
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "braces.planning.worker"],
+            input=question.to_json(),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            env=_environment(devices),
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(
+            f"Planning for {devices} devices took longer than {timeout_s:g} s.",
+            fix="Give it more time (timeout_s, --timeout), or plan fewer devices.",
+        ) from None
+    except OSError as error:
+        raise DeviceError(f"No process can be started to plan in: {error.strerror}.") from None
+    if done.returncode or not done.stdout.strip():
+        raise _ended(done.returncode, done.stderr, devices)
+    return done.stdout.splitlines()[-1]
+
+
+def _environment(devices: int) -> dict[str, str]:
+    """That of this process, with so many virtual CPUs and nothing else."""
+    paths = [path for path in sys.path if path]
+    return os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "JAX_NUM_CPU_DEVICES": str(devices),
+        "XLA_FLAGS": _VIRTUAL.sub("", os.environ.get("XLA_FLAGS", "")),
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+def _ended(status: int, said: str, devices: int) -> RunError:
+    how = f"with status {status}"
+    if status < 0:
+        how = f"by {signal.Signals(-status).name}"
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    killed = status == -signal.SIGKILL
+    return RunError(
+        f"The process that plans for {devices} devices was ended {how}.",
+        given=" | ".join(lines[-LAST_LINES:]) or None,
+        fix="Mostly memory was too little: plan fewer devices." if killed else None,
+    )

@@ -1,0 +1,121 @@
+"""Lines and tables for people: as text, in the colours of a terminal, and in HTML."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from braces.errors import visible
+from braces.ir.tables import columns
+from braces.lazy import console, rich_table, rich_text
+
+ROWS = 20
+LONG = 56
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows below a head.
+
+    Attributes:
+        title: What stands above.
+        head: The names of the columns.
+        rows: Their cells.
+        numbers: The columns that are set to the right.
+        more: What is said of rows that are left out.
+    """
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Sequence[int] = ()
+    more: str = ""
+
+    def cut(self, limit: int | None) -> Table:
+        """The first rows; what is left out is said."""
+        most = ROWS if limit is None else max(0, limit)
+        left = len(self.rows) - most
+        rows = [[_short(visible(cell)) for cell in row] for row in self.rows[:most]]
+        more = f"and {left} more" if left > 0 else ""
+        return Table(self.title, self.head, rows, self.numbers, more)
+
+    def text(self) -> Iterator[str]:
+        """The table as lines."""
+        yield f"{self.title}:"
+        yield from (f"  {line}" for line in columns([self.head, *self.rows], self.numbers))
+        if self.more:
+            yield f"  {self.more}"
+
+    def drawn(self) -> Any:
+        """The table as rich draws it."""
+        table = rich_table.Table(
+            title=self.title, title_justify="left", box=None, header_style="bold",
+            pad_edge=False, caption=self.more or None, caption_justify="left",
+        )  # fmt: skip
+        for at, name in enumerate(self.head):
+            number = at in self.numbers
+            table.add_column(name, justify="right" if number else "left", no_wrap=number)
+        for row in self.rows:
+            cells = (rich_text.Text(c, no_wrap=True, overflow="ellipsis") for c in row)
+            table.add_row(*cells)
+        return table
+
+    def html(self) -> str:
+        """The table as a page has it."""
+        lines = "".join(
+            "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            for tag, cells in (("th", self.head), *(("td", row) for row in self.rows))
+        )
+        caption = f"<h3>{html.escape(self.title)}</h3>"
+        return f"{caption}<table>{lines}</table><p>{html.escape(self.more)}</p>"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What is shown: lines, tables, and what must be known of both.
+
+    Attributes:
+        lines: What stands above.
+        tables: The tables.
+        notes: What stands below.
+    """
+
+    lines: Sequence[str]
+    tables: Sequence[Table]
+    notes: Sequence[str]
+
+    def text(self) -> str:
+        """All of it as lines."""
+        tables = (line for table in self.tables for line in ("", *table.text()))
+        return "\n".join([*map(visible, self.lines), *tables, "", *self._after()])
+
+    def print(self, file: TextIO) -> None:
+        """All of it on a stream."""
+        if file.isatty():
+            console.Console(file=file, highlight=False).print(self.drawn())
+        else:
+            print(self.text(), file=file)
+
+    def drawn(self) -> Any:
+        """All of it as rich draws it."""
+        parts = [piece for table in self.tables for piece in (rich_text.Text(), table.drawn())]
+        before = rich_text.Text("\n".join(map(visible, self.lines)))
+        after = rich_text.Text("\n" + "\n".join(self._after()), style="dim")
+        return console.Group(before, *parts, after)
+
+    def html(self) -> str:
+        """All of it for a page or a notebook."""
+        before, after = (
+            html.escape("\n".join(x)) for x in (map(visible, self.lines), self._after())
+        )
+        tables = "".join(table.html() for table in self.tables)
+        return f"<pre>{before}</pre>{tables}<pre>{after}</pre>"
+
+    def _after(self) -> Iterator[str]:
+        yield from (f"note: {one}" for one in map(visible, self.notes))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONG else f"{text[: LONG - 1]}…"
