@@ -256,6 +256,26 @@ def test_an_error_of_a_worker_becomes_none_but_our_own(server: br.remote.Server)
         assert str(error) == "w"
 
 
+def test_a_connection_that_cannot_be_accepted_does_not_end_a_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failures = [ConnectionAbortedError(), OSError(24, "Too many open files")]
+
+    class Failing(socket.socket):
+        def accept(self) -> Any:
+            if failures:
+                raise failures.pop()
+            return super().accept()
+
+    create = socket.create_server
+    monkeypatch.setattr(
+        socket, "create_server", lambda *a, **k: Failing(fileno=create(*a, **k).detach())
+    )
+    with listening() as server:
+        serves(server)
+    assert failures == []
+
+
 def test_a_client_that_leaves_in_a_run_takes_nobody_along(server: br.remote.Server) -> None:
     program, y, scope = linear()
     with connected(server) as one:

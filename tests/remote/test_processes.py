@@ -88,6 +88,14 @@ def test_a_worker_ends_with_its_parent() -> None:
 
 
 @pytest.mark.thorough
+def test_a_program_that_closes_nothing_ends_and_so_does_its_worker() -> None:
+    code = PARENT.replace("sys.stdin.read()", "")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert gone(int(done.stdout))
+
+
+@pytest.mark.thorough
 def test_a_process_that_cannot_start_is_told() -> None:
     with pytest.raises(br.RemoteError, match=r"did not start: it ended with status \d+"):
         br.remote.worker(env={"PYTHONHOME": "/nowhere"})

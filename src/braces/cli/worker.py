@@ -37,9 +37,9 @@ def _arguments(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> int:
     host, _ = parse_address(options.listen)
     with Server(options.listen, read_token(options.token_file)) as server:
-        print(server.address, flush=True)
         if not is_loopback(host):
             print("What is sent is not encrypted: tunnel it, as by ssh -L.", file=sys.stderr)
+        print(server.address, flush=True)
         server.serve()
     return YES
 

@@ -120,7 +120,11 @@ class Worker:
         self._shipment: Shipment | None = None
         self._ran = 0
         self.lost = False
-        self._soon(self._ready).result()
+        try:
+            self._soon(self._ready).result()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def address(self) -> str:

@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from threading import Thread, Timer
 from typing import Any
 
@@ -95,7 +96,8 @@ class Process:
         """End it, and wait until it has ended."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(OSError):  # of what it was told, something was not read
+                    pipe.close()
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:

@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 
 from braces.errors import ProgramError, RemoteError
 from braces.remote.addresses import parse_address, shown_address
@@ -20,6 +20,7 @@ from braces.remote.session import Session
 MOST_CLIENTS = 64
 MOST_STRANGERS = 16
 """Connections that have not shown the key yet; one more ends the oldest of them."""
+_PAUSE_S = 0.05
 
 LOGGER = logging.getLogger("braces")
 
@@ -54,6 +55,7 @@ class Server:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family)
         self.address = shown_address(host, self._listener.getsockname()[1])
+        self._closed = Event()
         self._lock = Lock()
         self._strangers = deque[socket.socket]()
         self._clients = set[socket.socket]()
@@ -63,8 +65,10 @@ class Server:
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:  # closed
-                return
+            except OSError:  # who came has left again, say, or there are no more descriptors
+                if self._closed.wait(_PAUSE_S):
+                    return
+                continue
             with self._lock:
                 self._strangers.append(connection)
                 if len(self._strangers) > MOST_STRANGERS:
@@ -104,6 +108,7 @@ class Server:
 
     def close(self) -> None:
         """Stop listening, and end all connections."""
+        self._closed.set()
         end(self._listener)
         with self._lock:
             for connection in (*self._strangers, *self._clients):
