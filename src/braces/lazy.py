@@ -41,6 +41,7 @@ class LazyModule(ModuleType):
 
 
 ray: Any = LazyModule("ray", extra="ray")
+ray_strategies: Any = LazyModule("ray.util.scheduling_strategies", extra="ray")
 
 if TYPE_CHECKING:
     import jax
@@ -83,5 +84,5 @@ else:
 __all__ = [
     "ad", "compilation_cache", "console", "derivatives", "distributed", "extend", "jax",
     "jax_special", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "ray",
-    "rich_table", "rich_text", "tracing", "xla_metadata",
+    "ray_strategies", "rich_table", "rich_text", "tracing", "xla_metadata",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from braces.cli.command import BAD_USAGE, Command
 from braces.cluster.launch import Job, launch
+from braces.cluster.ray_launch import launch_on_ray
 from braces.errors import ClusterError
 
 
@@ -34,6 +35,10 @@ def _arguments(parser: ArgumentParser) -> None:
         "--host-index", type=int, default=0, metavar="I", help="which one this is, from 0"
     )
     parser.add_argument("--address", metavar="HOST:PORT", help="where process 0 is met")
+    parser.add_argument("--ray", action="store_true", help="on the machines of Ray")
+    parser.add_argument(
+        "--gpus", type=int, default=0, metavar="K", help="with --ray: GPUs of each process"
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="a module, not a file")
     parser.add_argument("program", nargs=REMAINDER, metavar="PROGRAM", help="and its arguments")
 
@@ -56,7 +61,7 @@ def _run(options: Namespace) -> int:
     except ClusterError as error:
         print(f"braces launch: {error}", file=sys.stderr)
         return BAD_USAGE
-    return launch(job)
+    return launch_on_ray(job, options.gpus) if options.ray else launch(job)
 
 
 COMMAND = Command(

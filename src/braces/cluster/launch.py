@@ -41,6 +41,7 @@ class Job:
         hosts: How many machines run this command.
         host_index: Which one this is.
         address: Where process 0 is met; `None` for this machine alone, a fresh port each time.
+        attempt: The number of the first attempt.
     """
 
     program: tuple[str, ...]
@@ -52,6 +53,7 @@ class Job:
     hosts: int = 1
     host_index: int = 0
     address: str | None = None
+    attempt: int = 0
 
     def check(self) -> None:
         """Refuse what cannot be run.
@@ -142,12 +144,13 @@ def launch(job: Job) -> int:
     status = 0
     folder = job.log_dir or Path(tempfile.mkdtemp(prefix="braces-launch-"))
     name = secrets.token_hex(8) if job.hosts == 1 else ""
-    for attempt in range(job.restarts + 1):
+    last = job.attempt + job.restarts
+    for attempt in range(job.attempt, last + 1):
         status = _attempt(job, attempt, folder / f"attempt-{attempt}", name)
         if status == 0:
             break
-        if attempt < job.restarts:
-            _say(f"Starting again: attempt {attempt + 1} of {job.restarts}.")
+        if attempt < last:
+            say(f"Starting again: attempt {attempt + 1} of {last}.")
     if status == 0 and job.log_dir is None:
         shutil.rmtree(folder, ignore_errors=True)
     return status
@@ -204,7 +207,7 @@ def _look_after(children: Sequence[Child], asked: Sequence[int]) -> Child | None
                 sys.stdout.write(decode(more))
             sys.stdout.flush()
             if asked:
-                _say("Stopped.")
+                say("Stopped.")
                 raise SystemExit(128 + asked[0])
             if any(statuses):
                 return _first_failed(children)
@@ -218,13 +221,13 @@ def _first_failed(children: Sequence[Child]) -> Child:
     until = time.monotonic() + _REACTION_S
     while True:
         failed = [child for child in children if child.status]
-        own = [child for child in failed if not _is_reaction(child.status)]
+        own = [child for child in failed if not is_reaction(child.status)]
         if own or time.monotonic() > until:
             return (own or failed)[0]
         time.sleep(_POLL_S)
 
 
-def _is_reaction(status: int | None) -> bool:
+def is_reaction(status: int | None) -> bool:
     """Whether a process ended so because another one did: told by the watch, or by JAX."""
     return status in (ENDED_WITH_ANOTHER, 128 + signal.SIGABRT)
 
@@ -244,14 +247,19 @@ def _end(children: Sequence[Child]) -> None:
 # ---- where this process is ended itself ------------------------------------------------------
 
 _GUARD = """
-groups=
-while read -r line; do
-    [ "$line" = done ] && exit
-    groups="$groups -$line"
-done
-kill -s KILL -- $groups
+exec 3<&0
+{
+    groups=
+    while read -r line; do
+        [ "$line" = done ] && exit
+        groups="$groups -$line"
+    done
+    kill -s KILL -- $groups
+} <&3 &
 """
-"""Ends all groups that it was told of, once nobody can tell it anything any more."""
+"""Ends all groups that it was told of, once nobody can tell it anything any more.
+
+It is nobody's child, for whoever kills a process may kill its children too."""
 
 
 @contextmanager
@@ -265,6 +273,7 @@ def _guarded(children: Sequence[Child]) -> Generator[IO[bytes]]:
         start_new_session=True,
     )
     told = cast("IO[bytes]", guard.stdin)
+    guard.wait()
     try:
         yield told
     finally:
@@ -273,7 +282,6 @@ def _guarded(children: Sequence[Child]) -> Generator[IO[bytes]]:
             told.write(b"done\n")
         finally:  # an end that is cut short is left to the guard
             told.close()
-            guard.wait()
 
 
 @contextmanager
@@ -294,13 +302,13 @@ def _asked_to_end() -> Generator[list[int]]:
 
 def _tell(failed: Child, children: Sequence[Child], attempt: int, took_s: float) -> None:
     """The last lines of the process that failed, and how the others ended."""
-    _say(f"Process {failed.index} failed {_ending(failed)} (attempt {attempt}), {failed.log}:")
+    say(f"Process {failed.index} failed {_ending(failed)} (attempt {attempt}), {failed.log}:")
     for line in _last_lines(failed.log):
-        _say(f"  | {line}")
+        say(f"  | {line}")
     others = [child for child in children if child is not failed]
     for child in others:
-        _say(f"Process {child.index} ended {_ending(child)}, {child.log}")
-    _say(f"All were ended in {took_s:.1f} s.")
+        say(f"Process {child.index} ended {_ending(child)}, {child.log}")
+    say(f"All were ended in {took_s:.1f} s.")
 
 
 def _ending(child: Child) -> str:
@@ -316,5 +324,6 @@ def _last_lines(path: Path) -> list[str]:
         return log.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Say something of the job, beside what its processes print."""
     print(visible_lines(text), file=sys.stderr, flush=True)

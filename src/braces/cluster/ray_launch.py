@@ -1,0 +1,125 @@
+"""`braces launch --ray`: Ray finds the machines, and each of its actors runs one process."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from braces.cluster.launch import Job, is_reaction, launch, say
+from braces.errors import ClusterError
+from braces.lazy import ray, ray_strategies
+
+_REACTION_S, _LOST = 2.0, 137
+
+
+def launch_on_ray(job: Job, gpus: int = 0) -> int:
+    """Run a job on the machines of Ray, again where it fails; its exit status.
+
+    Ray is that of `RAY_ADDRESS`, the one that runs on this machine, or a new one for this
+    machine alone. Braces and the program must be there on all machines, at the same place, as
+    with `ray job submit --working-dir`. Each process is the only one that its actor runs, with
+    one CPU; what it prints goes through Ray to this process.
+
+    Args:
+        job: What is to run; `processes` of it on all machines together.
+        gpus: How many GPUs Ray gives each process.
+
+    Raises:
+        ClusterError: The job cannot be run so, or Ray has no room for it.
+        ProgramError: Ray is not installed.
+    """
+    job.check()
+    if job.hosts > 1 or job.address is not None:
+        raise ClusterError(
+            "Ray finds hosts and addresses.", fix="Leave --hosts and --address out."
+        )
+    if not ray.is_initialized():
+        ray.init()
+    status = 0
+    for attempt in range(job.restarts + 1):
+        status = _attempt(job, attempt, gpus)
+        if status == 0:
+            break
+        if attempt < job.restarts:
+            say(f"Starting again: attempt {attempt + 1} of {job.restarts}.")
+    return status
+
+
+class Worker:
+    """What an actor of Ray does: it runs one process, as `braces launch` does on a host."""
+
+    def address(self) -> str:
+        """A port of this machine that is free."""
+        with socket.create_server(("", 0)) as listener:
+            return f"{ray.util.get_node_ip_address()}:{listener.getsockname()[1]}"
+
+    def run(self, job: Job) -> int:
+        """Run one process to its end."""
+        return launch(job)
+
+
+def _attempt(job: Job, attempt: int, gpus: int) -> int:
+    """Run all processes once; the status of the one that failed, or 0."""
+    needs = {"CPU": 1, "GPU": gpus} if gpus else {"CPU": 1}
+    group = ray.util.placement_group([needs] * job.processes)
+    workers = list[Any]()
+    try:
+        if not group.wait(job.timeout_s):
+            raise ClusterError(
+                f"Ray has no room for {job.processes} processes within {job.timeout_s:g} s.",
+                given=f"each needs {needs}; there is {_there()}",
+                fix="Use fewer processes, or more machines.",
+            )
+        workers.extend(_worker(group, index, gpus) for index in range(job.processes))
+        alone = replace(
+            job,
+            processes=1,
+            hosts=job.processes,
+            address=ray.get(workers[0].address.remote(), timeout=job.timeout_s),
+            restarts=0,
+            attempt=attempt,
+        )
+        runs = [w.run.remote(replace(alone, host_index=i)) for i, w in enumerate(workers)]
+        return _first_failure(runs)
+    finally:
+        for worker in workers:
+            ray.kill(worker)
+        ray.util.remove_placement_group(group)
+
+
+def _there() -> str:
+    found = ray.cluster_resources()
+    return ", ".join(f"{name}: {found[name]:g}" for name in ("CPU", "GPU") if name in found)
+
+
+def _worker(group: Any, index: int, gpus: int) -> Any:
+    strategy = ray_strategies.PlacementGroupSchedulingStrategy(
+        group, placement_group_bundle_index=index
+    )
+    made = ray.remote(Worker)
+    return made.options(num_cpus=1, num_gpus=gpus, scheduling_strategy=strategy).remote()
+
+
+def _first_failure(runs: Sequence[Any]) -> int:
+    """The status of the process that failed by itself; 0 where none did."""
+    pending, failed = list(runs), list[int]()
+    while pending:
+        done, pending = ray.wait(pending, timeout=_REACTION_S if failed else None)
+        if not done:
+            break
+        status = _status(done[0])
+        failed += [status] if status else []
+        if status and not is_reaction(status):
+            break
+    own = [status for status in failed if not is_reaction(status)]
+    return next(iter(own or failed), 0)
+
+
+def _status(run: Any) -> int:
+    try:
+        return int(ray.get(run))
+    except ray.exceptions.RayActorError:
+        say("A process was lost, with the actor of Ray that ran it.")
+        return _LOST
