@@ -207,7 +207,7 @@ def ending(_: Any, request: Message) -> Message:
 
 
 def sleeping(*_: Any) -> dict[str, Any]:
-    time.sleep(1.0)
+    time.sleep(2.0)
     return {}
 
 
@@ -236,7 +236,7 @@ def test_a_worker_closed_in_a_run_raises_there(
     time.sleep(0.1)
     begun = time.monotonic()
     one.close()
-    assert time.monotonic() - begun < 0.9
+    assert time.monotonic() - begun < 1.5
     with pytest.raises(br.RemoteError, match="closed"):
         waiting[0].result()
     assert all(future.cancelled() for future in waiting[1:])
