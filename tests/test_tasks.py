@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
 from pathlib import Path
 
@@ -31,9 +33,32 @@ def begun(program: br.Program) -> tuple[br.Executor, br.Scope]:
     return exe, scope
 
 
-def test_a_state_is_carried_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language_model, "UNITS", 8)
-    prog, bits = language_model.build(5)
+TASKS = Path(trees.__file__).parent
+"""Where the tasks are."""
+
+
+def lines_of(path: Path) -> int:
+    """Lines that are not empty, documentation, comments or imports."""
+    text = path.read_text(encoding="utf-8")
+    left = {n for n, line in enumerate(text.splitlines(), 1) if line.split("#")[0].strip()}
+    for node in ast.walk(ast.parse(text)):
+        told = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if told or isinstance(node, ast.Import | ast.ImportFrom):
+            left.difference_update(range(node.lineno, (node.end_lineno or 0) + 1))
+    return len(left)
+
+
+def test_the_table_says_how_many_lines_each_task_takes() -> None:
+    table = (TASKS.parent / "README.md").read_text(encoding="utf-8")
+    said = {name: int(n) for name, n in re.findall(r"\(tasks/(\w+)\.py\).*?\| (\d+) \|", table)}
+    found = {path.stem: lines_of(path) for path in TASKS.glob("*.py") if path.stem[0] != "_"}
+    assert said == found
+    assert max(found.values()) <= 40
+    assert sum(found.values()) <= 210
+
+
+def test_a_state_is_carried_from_batch_to_batch() -> None:
+    prog, bits = language_model.program, language_model.bits
     test, (exe, scope) = prog.for_test(), begun(prog)
     ids = np.random.default_rng(0).integers(0, 5, (16, 65)).astype("int32")
     halves = [ids[:, :33], ids[:, 32:]]
@@ -43,18 +68,18 @@ def test_a_state_is_carried_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch)
         carried.append(exe.run(test, scope, {"ids": half}, bits))
         exe.run(step, scope, {"ids": half})
     assert not np.allclose(scope.var("h").value, 0)
-    scope.update({name: np.zeros([16, 8], "float32") for name in "hc"})
+    scope.update({name: np.zeros([16, 128], "float32") for name in "hc"})
     assert carried[0] == exe.run(test, scope, {"ids": halves[0]}, bits)
     assert carried[1] != exe.run(test, scope, {"ids": halves[1]}, bits)
 
 
 def test_batches_of_a_text_follow_each_other() -> None:
-    found = language_model.batches("ab" * 1000, "ab")
+    found = language_model.batches("ab" * 1000)
     np.testing.assert_array_equal(found[0, :, -1], found[1, :, 0])
 
 
 def test_what_is_written_letter_by_letter_is_what_the_net_says_of_the_whole() -> None:
-    prog, _, logits, written = transformer.build()
+    prog, logits, written = transformer.program, transformer.logits, transformer.written.ids
     exe, scope = begun(prog)
     asked = transformer.sums(9, 0)[:, : transformer.ASKED]
     ids = exe.run(prog.for_test(), scope, {"text": asked}, written)
@@ -72,9 +97,9 @@ def test_a_transformer_learns_to_add() -> None:
 
 def test_the_file_of_a_search_gives_names(tmp_path: Path) -> None:
     path = str(tmp_path / "names.model")
-    prog, _, best = beam_search.build()
-    _, scope = begun(prog)
-    br.save_model(path, prog, scope, feeds=["first"], fetches=[best.ids])
+    _, scope = begun(beam_search.program)
+    fetches = [beam_search.best.ids]
+    br.save_model(path, beam_search.program, scope, feeds=["first"], fetches=fetches)
     found = beam_search.search(path, "ab")
     assert [len({*names}) for names in found.values()] == [5, 5]
     assert all(name[0] == first for first, names in found.items() for name in names)
@@ -84,7 +109,7 @@ def test_the_file_of_a_search_gives_names(tmp_path: Path) -> None:
 def test_names_are_learned(tmp_path: Path) -> None:
     path = str(tmp_path / "names.model")
     assert beam_search.train(path, steps=150) < 0.6
-    assert len({*beam_search.search(path, "r")["r"]} & {*beam_search.names()}) >= 3
+    assert len({*beam_search.search(path, "r")["r"]} & {*beam_search.NAMES}) >= 3
 
 
 def test_a_killed_process_ends_with_the_numbers_it_would_have_had(tmp_path: Path) -> None:
@@ -108,7 +133,7 @@ def test_trees_have_values() -> None:
 
 
 def test_a_stack_of_vectors_computes_what_the_shape_of_a_tree_says() -> None:
-    prog, loss, _ = trees.build()
+    prog, loss = trees.program, trees.loss
     exe, scope = begun(prog)
     w = {info.name: scope.var(info.name).value for info in prog.parameters}
     table, first, first_b, second, second_b, last, last_b = w.values()
@@ -125,7 +150,7 @@ def test_a_stack_of_vectors_computes_what_the_shape_of_a_tree_says() -> None:
         return stack.pop() @ last + last_b
 
     batch = trees.batch(7, 0)
-    rows = zip(batch["ids"].tolist(), batch["lengths"], strict=True)
+    rows = zip(batch["ids"], batch["lengths"], strict=True)
     logits = np.array([vector(ids[:n]) for ids, n in rows])
     want = np.log(np.exp(logits).sum(1)) - logits[np.arange(7), batch["values"]]
     found = exe.run(prog.for_test(), scope, batch, loss)
@@ -134,7 +159,7 @@ def test_a_stack_of_vectors_computes_what_the_shape_of_a_tree_says() -> None:
 
 @pytest.mark.thorough
 def test_a_net_learns_the_values_of_trees() -> None:
-    prog, loss, _ = trees.build()
+    prog, loss = trees.program, trees.loss
     exe, scope = begun(prog)
     losses = [exe.run(prog, scope, trees.batch(20, 0), loss) for _ in range(25)]
     assert losses[-1] < 0.7 * losses[0]
@@ -142,19 +167,20 @@ def test_a_net_learns_the_values_of_trees() -> None:
 
 def test_the_penalty_has_a_gradient_of_second_order() -> None:
     """The step down the whole gradient lowers the loss as far as its length says."""
-    prog, loss, _ = gradient_penalty.build(strength=3.0)
-    exe, scope = begun(prog)
+    prog, loss = gradient_penalty.program.for_test(), gradient_penalty.loss.name
+    exe, scope = begun(gradient_penalty.program)
+    scope["strength"] = 3.0
     x = np.random.default_rng(0).uniform(size=(40, 64)).astype("float32")
     feed = {"x": x, "y": (np.arange(40) % 10).astype("int32")}
     with prog:
-        pairs = br.append_backward(loss)
-    grads = exe.run(prog.for_test(), scope, feed, {p.name: g for p, g in pairs.items()})
+        pairs = br.append_backward(prog.var(loss))
+    grads = exe.run(prog, scope, feed, {p.name: g for p, g in pairs.items()})
     square = sum(float(np.sum(np.square(grad, dtype="float64"))) for grad in grads.values())
     step, losses = 1e-2, []
     values = {name: scope.var(name).value for name in grads}
     for sign in (1, -1):
         scope.update({n: value + sign * step * grads[n] for n, value in values.items()})
-        losses.append(exe.run(prog.for_test(), scope, feed, loss))
+        losses.append(exe.run(prog, scope, feed, loss))
     np.testing.assert_allclose((losses[0] - losses[1]) / (2 * step), square, rtol=2e-2)
 
 

@@ -26,34 +26,27 @@ def net(x: br.Var) -> br.Var:
     return br.fc(br.fc(br.fc(x, 128, act="tanh"), 128, act="tanh"), 10)
 
 
-def entropy(x: br.Var, y: br.Var) -> br.Var:
-    """How surprised the net is."""
-    return br.softmax_cross_entropy(net(x), y, reduction="sum")
-
-
-def build(strength: float) -> tuple[br.Program, br.Var, br.Var]:
-    """The program, its loss, and what the net says of images that were changed to fool it."""
-    with br.Program() as prog:
-        x, y = br.data("x", ["n", 64]), br.data("y", ["n"], dtype="int32")
-        surprise = entropy(x, y)
-        (slope,) = br.gradients([surprise], [x])
-        fooled = br.argmax(net(x + 0.15 * br.sign(slope)), axis=1)
-        rows = br.size(x.shape[0], dtype="float32")
-        loss = (surprise + strength * br.sum(slope * slope)) / rows
-        br.optimizer.adam(2e-3).minimize(loss)
-    return prog, loss, fooled
+with br.Program() as program:
+    x, y = br.data("x", ["n", 64]), br.data("y", ["n"], dtype="int32")
+    strength = br.state("strength", [])
+    surprise = br.softmax_cross_entropy(net(x), y, reduction="sum")
+    (slope,) = br.gradients([surprise], [x])
+    fooled = br.argmax(net(x + 0.15 * br.sign(slope)), axis=1) != y
+    rows = br.size(x.shape[0], dtype="float32")
+    loss = (surprise + strength * br.sum(slope * slope)) / rows
+    br.optimizer.adam(2e-3).minimize(loss)
 
 
 def train(strength: float, epochs: int) -> float:
     """The share of 297 other images of which the net is right though they were changed."""
-    digits = load_digits()
-    x, y = digits.data.astype("float32") / 16, digits.target.astype("int32")
-    (prog, loss, fooled), scope, exe = build(strength), br.Scope(), br.Executor()
-    exe.init(prog, scope, seed=0)
+    x, y = load_digits(return_X_y=True)
+    exe = br.Executor()
+    scope = exe.init(program)
+    scope["strength"] = strength
     for rows in np.tile(np.arange(1500), epochs).reshape(-1, 100):
-        exe.run(prog, scope, {"x": x[rows], "y": y[rows]}, loss)
-    feed = {"x": x[1500:], "y": y[1500:]}
-    return float(np.mean(exe.run(prog.for_test(), scope, feed, fooled) == y[1500:]))
+        exe.run(program, scope, {"x": x[rows] / 16, "y": y[rows]})
+    others = {"x": x[1500:] / 16, "y": y[1500:]}
+    return 1 - float(np.mean(exe.run(program.for_test(), scope, others, fooled)))
 
 
 if __name__ == "__main__":

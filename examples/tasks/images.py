@@ -15,46 +15,40 @@ from sklearn.datasets import load_digits
 
 import braces as br
 
+DIGITS = load_digits()
 PER_EPOCH, BATCH = 30, 50
 TRAINED = PER_EPOCH * BATCH
 
+with br.Program() as program:
+    x, y = br.data("x", ["n", 1, 8, 8]), br.data("y", ["n"], dtype="int32")
+    h = x
+    for channels in (16, 32):
+        h = br.relu(br.batch_norm(br.conv2d(h, channels, 3, padding=1)))
+    logits = br.fc(br.dropout(br.flatten(br.max_pool2d(h, 2)), 0.3), 10)
+    right = br.mean(br.argmax(logits, axis=1) == y)
+    loss = br.softmax_cross_entropy(logits, y, reduction="mean")
+    br.optimizer.adam(2e-3).minimize(loss)
 
-def images() -> tuple[np.ndarray, np.ndarray]:
-    """1,797 digits: f32[n, 1, 8, 8] and their classes."""
-    digits = load_digits()
-    return digits.images[:, None].astype("float32") / 16, digits.target.astype("int32")
 
-
-def build() -> tuple[br.Program, br.Var, br.metrics.Metric]:
-    """The program, its loss, and the share of images that it gets right."""
-    with br.Program() as prog:
-        x, y = br.data("x", ["n", 1, 8, 8]), br.data("y", ["n"], dtype="int32")
-        h = x
-        for channels in (16, 32):
-            h = br.relu(br.batch_norm(br.conv2d(h, channels, 3, padding=1)))
-        logits = br.fc(br.dropout(br.flatten(br.max_pool2d(h, 2)), 0.3), 10)
-        right = br.metrics.accuracy(logits, y)
-        loss = br.softmax_cross_entropy(logits, y, reduction="mean")
-        br.optimizer.adam(2e-3).minimize(loss)
-    return prog, loss, right
+def images(rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Some of 1,797 digits, and their classes."""
+    return {"x": DIGITS.images[rows, None] / 16, "y": DIGITS.target[rows]}
 
 
 def train(folder: str, epochs: int, killed_at: int | None = None) -> tuple[br.Scope, float]:
     """Train from the last checkpoint on; the scope, and the share of other images it knows."""
-    (x, y), (prog, loss, right) = images(), build()
-    scope, exe, steps = br.Scope(), br.Executor(), epochs * PER_EPOCH
-    exe.init(prog, scope, seed=0)
+    exe = br.Executor()
+    scope = exe.init(program)
     with br.Checkpoint(folder) as job:
-        for step in range(job.restore(scope).step if job.steps else 0, killed_at or steps):
+        begun = job.restore(scope).step if job.steps else 0
+        for step in range(begun, killed_at or epochs * PER_EPOCH):
             epoch, batch = divmod(step, PER_EPOCH)
             order = np.random.default_rng(epoch).permutation(TRAINED)
-            rows = order[batch * BATCH :][:BATCH]
-            exe.run(prog, scope, {"x": x[rows], "y": y[rows]}, loss)
+            exe.run(program, scope, images(order[batch * BATCH :][:BATCH]), loss)
             if step % 20 == 19:
                 job.save(scope, step + 1)
-    right.reset(scope)
-    feed = {"x": x[TRAINED:], "y": y[TRAINED:]}
-    return scope, float(exe.run(prog.for_test(), scope, feed, right.value))
+    others = images(np.arange(TRAINED, 1797))
+    return scope, float(exe.run(program.for_test(), scope, others, right))
 
 
 if __name__ == "__main__":

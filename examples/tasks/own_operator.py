@@ -11,8 +11,6 @@ Source: Bengio et al., Estimating or Propagating Gradients Through Stochastic Ne
 
 from __future__ import annotations
 
-import itertools
-
 import jax.numpy as jnp  # noqa: TID251 - as a user writes it
 import numpy as np
 from sklearn.datasets import load_digits
@@ -40,31 +38,26 @@ def straight_through(x: br.Tensor, out_grad: br.Tensor, *, bits: int) -> br.Tens
     return jnp.where(jnp.abs(x) <= 1, out_grad, 0)
 
 
-def build() -> tuple[br.Program, br.Var, br.metrics.Metric]:
-    """A classifier whose weights have four values each, its loss, and what it gets right."""
-    with br.Program() as prog:
-        x, y = br.data("x", ["n", 64]), br.data("y", ["n"], dtype="int32")
-        sizes, h = (64, 64, 10), x
-        for i, (before, after) in enumerate(itertools.pairwise(sizes)):
-            w = br.parameter(f"w{i}", [before, after], init=br.init.uniform(-1.0, 1.0))
-            h = br.layer_norm((br.relu(h) if i else h) @ rounded(w), name=f"norm{i}")
-        right = br.metrics.accuracy(h, y)
-        loss = br.softmax_cross_entropy(h, y, reduction="mean")
-        br.optimizer.adam(3e-3).minimize(loss)
-    return prog, loss, right
+with br.Program() as program:
+    x, y = br.data("x", ["n", 64]), br.data("y", ["n"], dtype="int32")
+    h = x
+    for i, size in enumerate((64, 10)):
+        w = br.parameter(f"w{i}", [64, size], br.init.uniform(-1.0, 1.0))
+        h = br.layer_norm((br.relu(h) if i else h) @ rounded(w), name=f"norm{i}")
+    right = br.mean(br.argmax(h, axis=1) == y)
+    loss = br.softmax_cross_entropy(h, y, reduction="mean")
+    br.optimizer.adam(3e-3).minimize(loss)
 
 
 def train(epochs: int) -> tuple[float, br.Scope]:
     """The share of other images that are right, and the scope."""
-    digits = load_digits()
-    x, y = digits.data.astype("float32") / 16, digits.target.astype("int32")
-    (prog, loss, right), scope, exe = build(), br.Scope(), br.Executor()
-    exe.init(prog, scope, seed=0)
+    x, y = load_digits(return_X_y=True)
+    exe = br.Executor()
+    scope = exe.init(program)
     for rows in np.tile(np.arange(1500), epochs).reshape(-1, 100):
-        exe.run(prog, scope, {"x": x[rows], "y": y[rows]}, loss)
-    right.reset(scope)
-    feed = {"x": x[1500:], "y": y[1500:]}
-    return float(exe.run(prog.for_test(), scope, feed, right.value)), scope
+        exe.run(program, scope, {"x": x[rows] / 16, "y": y[rows]})
+    others = {"x": x[1500:] / 16, "y": y[1500:]}
+    return float(exe.run(program.for_test(), scope, others, right)), scope
 
 
 if __name__ == "__main__":

@@ -41,28 +41,23 @@ def next_digit(ids: br.Var, caches: list[br.AttentionCache]) -> tuple[br.Var, li
     return logits[:, 0], caches
 
 
-def build() -> tuple[br.Program, br.Var, br.Var, br.Var]:
-    """The program, its loss and logits of whole texts, and what it writes when it is asked."""
-    with br.Program() as prog:
-        text = br.data("text", ["n", "length"], dtype="int32")
-        empty = [br.attention_cache(text.shape[0], LENGTH, 4, WIDTH // 4) for _ in range(2)]
-        logits, _ = net(text, empty)
-        loss = br.mean(br.softmax_cross_entropy(logits[:, ASKED - 1 : -1], text[:, ASKED:]))
-        _, read = net(text[:, : ASKED - 1], empty)
-        written = br.decoding.greedy(
-            next_digit, read, start=text[:, ASKED - 1], end=END, max_length=LENGTH - ASKED
-        )
-        br.optimizer.adam(1e-3).minimize(loss)
-    return prog, loss, logits, written.ids
+with br.Program() as program:
+    text = br.data("text", ["n", "length"], dtype="int32")
+    empty = [br.attention_cache(text.shape[0], LENGTH, 4, WIDTH // 4) for _ in range(2)]
+    logits, _ = net(text, empty)
+    loss = br.mean(br.softmax_cross_entropy(logits[:, ASKED - 1 : -1], text[:, ASKED:]))
+    _, read = net(text[:, : ASKED - 1], empty)
+    start, room = text[:, ASKED - 1], LENGTH - ASKED
+    written = br.decoding.greedy(next_digit, read, start=start, end=END, max_length=room)
+    br.optimizer.adam(1e-3).minimize(loss)
 
 
 def train(steps: int) -> tuple[float, float]:
     """The last loss, and the share of sums that are right, of pairs that were not shown."""
-    (prog, loss, _, written), scope, exe = build(), br.Scope(), br.Executor()
-    exe.init(prog, scope, seed=0)
-    losses = [exe.run(prog, scope, {"text": sums(128, step)}, loss) for step in range(steps)]
-    test = sums(500, steps)
-    ids = exe.run(prog.for_test(), scope, {"text": test[:, :ASKED]}, written)
+    exe, test = br.Executor(), sums(500, steps)
+    scope = exe.init(program)
+    losses = [exe.run(program, scope, {"text": sums(128, s)}, loss) for s in range(steps)]
+    ids = exe.run(program.for_test(), scope, {"text": test[:, :ASKED]}, written.ids)
     return float(losses[-1]), float(np.mean((ids == test[:, ASKED:]).all(axis=1)))
 
 

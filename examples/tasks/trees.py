@@ -9,6 +9,8 @@ the step branches row by row, and no row pays for the branch of another.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import braces as br
@@ -26,13 +28,12 @@ def tree(random: np.random.Generator, depth: int) -> tuple[list[int], int]:
     return [*left, *right, op], max(a, b) if op == MAX else min(a, b)
 
 
-def batch(rows: int, seed: int) -> dict[str, np.ndarray]:
+def batch(rows: int, seed: int) -> dict[str, Any]:
     """Trees, padded, with their lengths and values."""
     random = np.random.default_rng(seed)
     trees, values = zip(*(tree(random, DEPTH) for _ in range(rows)), strict=True)
     ids = [[*one, *[0] * (2 ** (DEPTH + 1) - len(one))] for one in trees]
-    given = {"ids": ids, "lengths": [len(one) for one in trees], "values": values}
-    return {name: np.array(value, "int32") for name, value in given.items()}
+    return {"ids": ids, "lengths": [len(one) for one in trees], "values": values}
 
 
 def number(ids: br.Var, stack: br.Var) -> br.Var:
@@ -47,30 +48,27 @@ def operation(ids: br.Var, stack: br.Var) -> br.Var:
     return br.concat([made[:, None], stack[:, 2:], stack[:, -1:]], axis=1)
 
 
-def build() -> tuple[br.Program, br.Var, br.Var]:
-    """The program, its loss, and the share of trees whose value it knows."""
-    with br.Program() as prog:
-        ids = br.data("ids", ["n", "t"], dtype="int32")
-        lengths, values = (br.data(k, ["n"], dtype="int32") for k in ("lengths", "values"))
-        rnn = br.create_rnn(lengths=lengths)
-        with rnn.stepnet() as net:
-            id_ = net.add_input(ids, axis=1)
-            stack = net.add_memory(init=br.zeros([ids.shape[0], DEPTH + 1, WIDTH]))
-            stack.update(br.cond(id_ < MAX, number, operation, id_, stack))
-        logits = br.fc(rnn.final(stack)[:, 0], 10)
-        loss = br.softmax_cross_entropy(logits, values, reduction="mean")
-        br.optimizer.adam(3e-3).minimize(loss)
-        right = br.mean(br.cast(br.argmax(logits, axis=1) == values, "float32"))
-    return prog, loss, right
+with br.Program() as program:
+    ids = br.data("ids", ["n", "t"], dtype="int32")
+    lengths, values = (br.data(k, ["n"], dtype="int32") for k in ("lengths", "values"))
+    rnn = br.create_rnn(lengths=lengths)
+    with rnn.stepnet() as net:
+        id_ = net.add_input(ids, axis=1)
+        stack = net.add_memory(init=br.zeros([ids.shape[0], DEPTH + 1, WIDTH]))
+        stack.update(br.cond(id_ < MAX, number, operation, id_, stack))
+    logits = br.fc(rnn.final(stack)[:, 0], 10)
+    right = br.mean(br.argmax(logits, axis=1) == values)
+    loss = br.softmax_cross_entropy(logits, values, reduction="mean")
+    br.optimizer.adam(3e-3).minimize(loss)
 
 
 def train(steps: int) -> float:
     """The share of new trees whose value is right."""
-    (prog, loss, right), scope, exe = build(), br.Scope(), br.Executor()
-    exe.init(prog, scope, seed=0)
+    exe = br.Executor()
+    scope = exe.init(program)
     for step in range(steps):
-        exe.run(prog, scope, batch(100, step), loss)
-    return float(exe.run(prog.for_test(), scope, batch(500, steps), right))
+        exe.run(program, scope, batch(100, step))
+    return float(exe.run(program.for_test(), scope, batch(500, steps), right))
 
 
 if __name__ == "__main__":

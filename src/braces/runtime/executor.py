@@ -114,25 +114,35 @@ class Executor(Hinted):
     # ---- public ------------------------------------------------------------------------------
 
     def init(
-        self, program: Builder, scope: Scope, seed: int = 0, *, missing_only: bool = False
-    ) -> None:
+        self,
+        program: Builder,
+        scope: Scope | None = None,
+        seed: int = 0,
+        *,
+        missing_only: bool = False,
+    ) -> Scope:
         """Set every persistable variable of a program: run its startup program.
 
         Args:
             program: The program whose variables are set.
-            scope: Where they live.
+            scope: Where they live; a new one where none is given.
             seed: Each value is drawn from the seed and the variable's name.
             missing_only: Leave alone what has a value already.
+
+        Returns:
+            The scope.
 
         Raises:
             ProgramError: The seed is not an integer of 32 bits.
         """
         startup, number = program.startup, check_seed(seed)
+        scope = Scope() if scope is None else scope
         feed = {"seed": number} if "seed" in startup.vars else {}
         before = {n: v.raw for n in startup.updates if missing_only and (v := _value(scope, n))}
         self.run(startup, scope, feed=feed)
         for name, raw in before.items():
             scope.var(name).put(raw)
+        return scope
 
     def run(
         self,
