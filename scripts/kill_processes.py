@@ -142,16 +142,16 @@ def run(folder: Path, processes: int, steps: int, kills: int, seed: int) -> list
         str(seed),
     ]
     launch = ["launch", "-n", str(processes), "--restarts", str(kills), "--devices", "1"]
-    launched = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "braces", *launch, "--log-dir", str(folder), __file__, *job],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert launched.stderr is not None
-    ended = [time.time() for line in launched.stderr if line.startswith("All were ended")]
-    if launched.wait(600) != 0:
+    ) as launched:
+        said = launched.stderr or ()
+        ended = [time.time() for line in said if line.startswith("All were ended")]
+    if launched.returncode != 0:
         raise SystemExit(f"The job of {folder.name} ended with status {launched.returncode}.")
     return [_kill(folder, attempt, at) for attempt, at in enumerate(ended)]
 
