@@ -1,8 +1,8 @@
 """A layout on devices: where JAX puts what a run is given, computes and keeps.
 
 One computation is made for all devices of the mesh; XLA's partitioner cuts it up and adds what
-the devices tell each other. Left to itself it moves five times as much as where each value
-whose sizes have names is pinned to where it belongs (figures: docs/scale_out.md).
+the devices tell each other. Each value whose sizes have names is pinned to where it belongs, so
+that what is moved follows from the layout, and not from what is less today (docs/scale_out.md).
 """
 
 from __future__ import annotations

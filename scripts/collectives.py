@@ -1,0 +1,70 @@
+"""What devices tell each other in a step of training: models by layouts, as a table.
+
+    JAX_NUM_CPU_DEVICES=8 python scripts/collectives.py [model ...]
+
+For each kind of collective its number in the code, and the bytes that one device has of all of
+them afterwards; what stands in a loop counts once. `free` is the same where no value is pinned
+by the names of its sizes, and only feeds, variables of the scope and next values lie as said.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterator
+from unittest.mock import patch
+
+import numpy as np
+from tests.laid_out import COLLECTIVES, MODELS, batch, classifier, code_of, layouts, train
+
+import braces as br
+from braces.lower.placement import Placement
+
+SHAPE = re.compile(r"\b(pred|[a-z]+(\d+))\[([\d,]*)\]")
+CALL = re.compile(rf"= (.*?) ({'|'.join(COLLECTIVES)})(?:-start)?\(")
+
+
+def bytes_in(types: str) -> int:
+    """The bytes of all arrays of a type in the text of XLA."""
+    return sum(
+        int(bits or 8) // 8 * math.prod(int(size) for size in sizes.split(",") if size)
+        for _, bits, sizes in SHAPE.findall(types)
+    )
+
+
+def moved(text: str) -> dict[str, tuple[int, int]]:
+    """How often each collective stands in a code, and its bytes."""
+    found = dict[str, tuple[int, int]]()
+    for types, name in CALL.findall(text):
+        count, size = found.get(name, (0, 0))
+        found[name] = count + 1, size + bytes_in(types)
+    return found
+
+
+def measured(model: str, kind: str, pinned: bool) -> str:
+    """What a step of a model moves."""
+    program, loss = classifier(model)
+    exe = br.Executor(layout=layouts(program)[kind])
+    pin = Placement.pinned if pinned else lambda _, __, value: value
+    with patch.object(Placement, "pinned", pin):
+        train(program, loss, exe, batch(program, np.random.default_rng(0)), steps=1)
+    found = moved(code_of(exe, program).as_text())
+    told = [f"{found[n][0]} {n}" for n in COLLECTIVES if n in found]
+    total = sum(size for _, size in found.values())
+    return f"{', '.join(told)}; {total / 2**10:,.1f} KiB"
+
+
+def rows(models: list[str]) -> Iterator[str]:
+    """The table, line by line."""
+    yield "| model | layout | collectives, bytes | free |"
+    yield "|---|---|---|---|"
+    for model in models:
+        for kind in ("data", "fsdp", "tensor", "both"):
+            each = (measured(model, kind, pinned) for pinned in (True, False))
+            yield f"| {model} | {kind} | {' | '.join(each)} |"
+
+
+if __name__ == "__main__":
+    for line in rows(sys.argv[1:] or [*MODELS]):
+        print(line, flush=True)
