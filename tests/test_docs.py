@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,13 @@ def test_the_code_of_the_page_of_gradients_runs_and_prints_what_it_says(
         " [2.  1.  0.5]]",
     ]
     assert shown == [*said, "[2. 2. 2.]", "layer"]
+
+
+def test_the_code_of_layouts_and_pipelines_runs_on_several_devices() -> None:
+    page, names = "docs/scale_out.md", dict[str, Any]()
+    exec(compile("\n".join(blocks(page)[:2]), str(ROOT / page), "exec"), names)
+    assert 0 < names["found"] < 5
+    assert len(names["scope"].var("stages/up.w").raw.sharding.device_set) == 8
 
 
 @pytest.mark.thorough  # it starts three processes
