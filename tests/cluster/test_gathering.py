@@ -100,6 +100,22 @@ def test_a_process_0_that_never_comes_is_named(address: str, go: Any) -> None:
     assert "Process 0 of 2 did not come" in refused([go(places(2, address)[1], timeout_s=0.4)])
 
 
+def test_somebody_else_at_the_address_of_process_0_is_told(address: str, go: Any) -> None:
+    host, _, port = address.partition(":")
+    with socket.create_server((host, int(port))) as stranger:
+        waiting = go(places(2, address)[1], timeout_s=0.4)
+        stranger.accept()[0].close()
+        assert "whoever answered there was not process 0" in refused([waiting])
+
+
+def test_a_connection_to_itself_is_known(address: str) -> None:
+    host, _, port = address.partition(":")
+    with socket.socket() as both:
+        both.bind((host, int(port)))
+        both.connect((host, int(port)))
+        assert Line(both).is_own_echo()
+
+
 def test_two_processes_with_one_number_are_refused(address: str, go: Any) -> None:
     one, two, _ = places(3, address)
     said = refused([go(one), go(two), go(two)])

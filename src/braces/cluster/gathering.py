@@ -183,13 +183,17 @@ def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
 
 def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Line:
     """Go to process 0, again and again until it is there, and hear what it says."""
+    answered = False
     while (left := deadline - time.monotonic()) > 0:
         try:
             line = Line(socket.create_connection(split_address(place.address), min(left, 5.0)))
         except OSError:
             time.sleep(_AGAIN_S)
             continue
+        answered = not line.is_own_echo()
         try:
+            if not answered:
+                raise ConnectionError("Nobody listens there yet.")
             line.send(
                 {
                     "index": place.index,
@@ -205,7 +209,9 @@ def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Line
             time.sleep(_AGAIN_S)
             continue
         return _heard(verdict, line)
-    raise _missing("Process 0", place, timeout_s)
+    error = _missing("Process 0", place, timeout_s)
+    error.given = "whoever answered there was not process 0 of this job" if answered else None
+    raise error
 
 
 def _heard(verdict: Record, line: Line) -> Line:

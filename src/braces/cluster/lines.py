@@ -63,6 +63,10 @@ class Line:
             raise ValueError("It is no record.")
         return cast("Record", record)
 
+    def is_own_echo(self) -> bool:
+        """Whether both ends are this one: so it may be where nobody listens at a local port."""
+        return self.connection.getsockname() == self.connection.getpeername()
+
     def has_ended(self) -> bool:
         """Whether the other end hung up, with nothing left to read."""
         self.connection.setblocking(False)
