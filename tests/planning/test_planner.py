@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,33 @@ def test_a_question_is_read_as_it_was_asked() -> None:
     )
     asked = Question(b"\x00\xff", layout, ("y",), {"n": 6})
     assert Question.from_json(asked.to_json()) == asked
+
+
+ORPHANED = """
+import os, subprocess, sys, time
+code = "import os, time; from braces.planning import worker;" \
+       "from threading import Thread; Thread(target=worker._end_with_parent," \
+       "args=(os.getppid(),)).start(); print(os.getpid(), flush=True)"
+made = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+print(made.stdout.readline(), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.thorough
+def test_a_process_whose_parent_is_gone_ends() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ORPHANED], capture_output=True, text=True, check=True, timeout=60
+    )
+    deadline = time.monotonic() + 20
+    while _is_there(int(done.stdout)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _is_there(int(done.stdout))
+
+
+def _is_there(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

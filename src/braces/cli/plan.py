@@ -55,7 +55,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--timeout", type=_seconds, default=TIMEOUT_S, metavar="SECONDS",
         help=f"how long it may take ({TIMEOUT_S:g})",
     )  # fmt: skip
-    parser.add_argument("--rows", type=int, metavar="N", help="of each table")
+    parser.add_argument("--rows", type=int, metavar="N", help="of values and of collectives")
     parser.add_argument("--json", action="store_true", help="for programs to read")
     parser.add_argument(
         "-o", "--html", type=_page, metavar="PAGE.html", help="a page with tables and program"

@@ -115,7 +115,7 @@ class PlanReport:
     # ---- for people --------------------------------------------------------------------------
 
     def text(self, limit: int | None = None) -> str:
-        """Tables as text, of so many rows at most."""
+        """Tables as text; of values and collectives so many rows at most."""
         return self._sheet(limit).text()
 
     def show(self, limit: int | None = None, file: TextIO | None = None) -> None:
@@ -138,15 +138,15 @@ class PlanReport:
 
     def _sheet(self, limit: int | None) -> Sheet:
         tables = (
-            memory_table(self.values, self.memory),
-            values_table(self.values),
-            sums_table(self.collectives),
-            collectives_table(self.collectives),
-            estimates_table(self.estimates),
+            memory_table(self.values, self.memory).cut(None),
+            values_table(self.values).cut(limit),
+            sums_table(self.collectives).cut(None),
+            collectives_table(self.collectives).cut(limit),
+            estimates_table(self.estimates).cut(None),
         )
         lines = head_lines(self.mesh, self.sizes, self.flops, self.phases)
         notes = (*self.warnings(), *self.notes)
-        return Sheet(list(lines), [one.cut(limit) for one in tables if one.rows], notes)
+        return Sheet(list(lines), [one for one in tables if one.rows], notes)
 
     def __str__(self) -> str:
         return self.text()

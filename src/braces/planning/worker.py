@@ -6,16 +6,29 @@ has used JAX has as many as it has.
 
 from __future__ import annotations
 
+import os
 import sys
+from threading import Thread
+from time import sleep
 
 from braces.errors import BracesError
 from braces.planning.compiling import planned
 from braces.planning.question import Question, answer_text
 from braces.program import Program
 
+LOOKS_EACH_S = 0.5
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this process once nobody is there who would read its answer."""
+    while os.getppid() == parent:
+        sleep(LOOKS_EACH_S)
+    os._exit(1)
+
 
 def main() -> None:
     """Answer one question."""
+    Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     asked = Question.from_json(sys.stdin.read())
     try:
         program = Program.from_bytes(asked.program)

@@ -1,0 +1,58 @@
+"""A model of 12 layers, planned for many devices; nothing of its size is made here."""
+
+from __future__ import annotations
+
+import resource
+
+import pytest
+
+import braces as br
+
+VOCABULARY, WIDTH, LAYERS, LENGTH = 50304, 768, 12, 1024
+
+
+def model() -> br.Program:
+    """A language model of the shape of the small GPT-2, with Adam."""
+    with br.Program() as program:
+        ids, after = (br.data(x, ["batch", LENGTH], dtype="int32") for x in ("ids", "after"))
+        places = br.embedding(br.arange(LENGTH), [LENGTH, WIDTH], name="places")
+        x = br.embedding(ids, [VOCABULARY, WIDTH], name="tokens") + places
+        for at in range(LAYERS):
+            x = br.transformer_encoder_layer(
+                x, 12, 4 * WIDTH, activation="gelu", norm_first=True, causal=True,
+                name=f"layer{at}",
+            )  # fmt: skip
+        scores = br.fc(br.layer_norm(x), VOCABULARY, bias=False, name="head")
+        br.optimizer.adam(1e-3).minimize(br.mean(br.softmax_cross_entropy(scores, after)))
+    return program
+
+
+def cpu_s() -> float:
+    """The seconds that processes of this one have computed, which are done."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("rows", "limit_s"), [(8, 60), (64, 240)])
+def test_twelve_layers_are_planned(rows: int, limit_s: float) -> None:
+    layout = br.Layout(
+        br.Mesh({"data": rows, "model": 8}),
+        {"batch": "data"},
+        {"*/hidden.w": (None, "model"), "*/out.w": ("model", None)},
+        fsdp="data",
+    )
+    start = cpu_s()
+    report = br.plan(model(), layout, {"batch": 8 * rows})
+    assert cpu_s() - start < limit_s  # which other work on the machine does not make longer
+    assert report.devices == 8 * rows
+    held = {one.name: one for one in report.values}
+    assert held["tokens.w"].device_bytes == 4 * VOCABULARY * WIDTH // rows
+    assert held["layer3/hidden.w"].device_bytes == 4 * 4 * WIDTH * WIDTH // (8 * rows)
+    assert held["adam/mu/layer3/hidden.w"].device_bytes == held["layer3/hidden.w"].device_bytes
+    tokens = 8 * LENGTH  # of each device
+    heads = 2 * tokens * VOCABULARY * WIDTH
+    assert report.flops > heads / 8
+    assert {"all-reduce", "all-gather"} <= report.counts.keys()
+    assert all(one.operators for one in report.collectives[:20])
+    assert not report.warnings() or "v5e" in report.warnings()[0]
