@@ -3,7 +3,7 @@
     python scripts/kill_processes.py [--kills 20] [--processes 4] [--steps 90] [--seed 0]
 
 `braces launch` runs a job of several processes: a small net with dropout and Adam, laid out
-over all of them, of which process 0 writes a checkpoint every third step. On each attempt but
+over all of them, which write a checkpoint together every third step. On each attempt but
 the last one process, drawn at random, kills itself with SIGKILL at a random moment. Every loss
 that any process ever reports, and the last parameters, must be those of a job that nobody
 disturbed, bit for bit, and all processes must be gone soon after each kill. A table says how
@@ -59,7 +59,7 @@ def train(folder: Path, steps: int, kills: int, seed: int) -> None:
             feed = _rows(step, job.process_index)
             value = executor.run(program, scope, feed, fetch=loss)
             print(f"{step} {float(value).hex()}", flush=True)
-            if step % EVERY == 0 and job.process_index == 0:
+            if step % EVERY == 0:
                 checkpoint.save_now(scope, step)
     if job.process_index == 0:
         br.save_parameters(scope, folder / FINAL)

@@ -73,10 +73,14 @@ class Placement:
 
     def of_body(self, body: Body) -> dict[str, Any]:
         """How the variables of the scope and the data lie that a main block declares."""
-        specs = self.layout.of_stored(stored_of(body))
-        found = {name: self._sharding(spec) for name, spec in specs.items()}
+        found = self.of_stored(stored_of(body))
         data = (info for info in body.vars.values() if info.kind == DATA)
         return found | {info.name: self.of_value(info.type) for info in data}
+
+    def of_stored(self, every: Mapping[str, Stored]) -> dict[str, Any]:
+        """How variables of the scope lie."""
+        specs = self.layout.of_stored(every)
+        return {name: self._sharding(spec) for name, spec in specs.items()}
 
     def fed(self, info: VarInfo, value: Any) -> Any:
         """A feed on the devices; each process gives what its own devices have of it.

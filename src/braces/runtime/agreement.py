@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -36,10 +37,31 @@ def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = ""
         >>> import braces as br
         >>> br.cluster.agree("files", "3f2a")  # a process by itself
     """
+    check_alike(name, gather(name, value, timeout_s=timeout_s), fix)
+
+
+def gather(name: str, value: str, *, timeout_s: float = _TIMEOUT_S) -> dict[int, str]:
+    """What every process of the job brings under a name; see `agree`.
+
+    Args:
+        name: What it is.
+        value: What this process has: a text of at most 4,096 characters.
+        timeout_s: How long the others may take to come here.
+
+    Returns:
+        The value of each process, by its number.
+
+    Raises:
+        ClusterError: A process did not come in time.
+
+    Example:
+        >>> gather("files", "3f2a")  # a process by itself
+        {0: '3f2a'}
+    """
+    if process_count() == 1:
+        return {0: value}
     state = distributed.global_state
-    client = state.client
-    if client is None or state.num_processes == 1:
-        return
+    client: Any = state.client
     if len(value) > _LONGEST:
         raise ClusterError(
             f"A value of {len(value)} characters is too long to compare.",
@@ -58,7 +80,17 @@ def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = ""
             f"within {timeout_s:g} s.",
             fix="Let every process run the same programs in the same order.",
         )
-    check_alike(name, brought, fix)
+    return brought
+
+
+def process_count() -> int:
+    """How many processes the job has; where JAX was not loaded yet, one."""
+    return (distributed.global_state.num_processes or 1) if "jax" in sys.modules else 1
+
+
+def process_index() -> int:
+    """Which of them this one is."""
+    return distributed.global_state.process_id if process_count() > 1 else 0
 
 
 def shortened(value: str) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from braces.define.axes import shape_of
+from braces.dtypes import TensorType, is_float
 from braces.errors import ClusterError, DeviceError
 from braces.ir.fingerprint import fingerprint
 from braces.ir.records import DATA, Body, VarInfo
 from braces.ir.walk import dimensions
-from braces.layout import Layout
+from braces.layout import Layout, Stored
 from braces.lazy import jax
 from braces.lower.placement import Placement, stored_of
 from braces.runtime.agreement import agree, shortened
@@ -91,6 +93,42 @@ class Placed:
             "in_shardings": tuple(given),
             "out_shardings": (*[whole] * len(plan.fetches), *after, *[whole] * told),
         }
+
+
+def bring(
+    layout: Layout,
+    types: Mapping[str, TensorType],
+    read: Callable[[str, tuple[slice, ...]], Any],
+) -> dict[str, Any]:
+    """Variables of a scope as a layout has them, each device's part read for itself.
+
+    Args:
+        layout: The layout.
+        types: What there is to read.
+        read: Gives a part of a variable; asked once for each part that this process has.
+
+    Raises:
+        LayoutError: The layout does not fit what there is.
+    """
+    layout.check_used(None, types)
+    placement = Placement(layout)
+    lies = placement.of_stored(
+        {name: Stored(type_.shape, is_float(type_.dtype)) for name, type_ in types.items()}
+    )
+    with jax.enable_x64(True):
+        return {name: _brought(types[name], lies[name], partial(read, name)) for name in types}
+
+
+def _brought(type_: TensorType, sharding: Any, read: Callable[[Any], Any]) -> Any:
+    shape: Any = type_.shape
+    found: dict[str, Any] = {}
+
+    def part(region: Any) -> Any:
+        if str(region) not in found:
+            found[str(region)] = read(region)
+        return found[str(region)]
+
+    return jax.make_array_from_callback(shape, sharding, part)
 
 
 def keep(scope: Scope, name: str, before: Any, after: Any) -> None:

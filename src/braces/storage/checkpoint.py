@@ -5,6 +5,7 @@
 
 A file appears when it is complete and on the disk, so a job that is killed at any moment finds
 the last one whole. The folder is one history: steps only grow, and one job writes at a time.
+Where the job has several processes, each writes a file of its own beside it; see `parts`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ from typing import Any, final
 
 from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
+from braces.layout import Layout
+from braces.runtime.agreement import agree, process_count
+from braces.runtime.placing import bring
 from braces.scope import Scope
 from braces.storage.parameters import host_arrays, initialized, put_arrays
+from braces.storage.parts import open_variables, remove_abandoned
+from braces.storage.share import Share
 from braces.storage.tensors import Array, TensorFile, open_tensors, write_tensors
 from braces.storage.writing import Writing
 
@@ -62,6 +68,12 @@ class Checkpoint:
     `save` copies the variables and returns; a thread writes them. One write is under way at a
     time: `save` waits for the one before. Where a write failed, the next call raises its error;
     where there is no next call, the process tells it when it ends, and its status is 120.
+
+    A checkpoint says nothing of devices: what was saved under one layout, by so many processes,
+    is restored under any other. In a job of several processes, all save and all restore, in one
+    folder that all see: each writes what its devices have, so nothing is gathered. A value that
+    each process has whole, and the data position, are those of process 0. Who does not come, or
+    cannot write, is an error of the save in all.
 
     Args:
         directory: The folder; made where it is not there.
@@ -123,12 +135,17 @@ class Checkpoint:
         self.wait()
         self._prepare(scope, step, data_position, copy=False)()
 
-    def restore(self, scope: Scope, step: int | None = None) -> CheckpointInfo | None:
+    def restore(
+        self, scope: Scope, step: int | None = None, *, layout: Layout | None = None
+    ) -> CheckpointInfo | None:
         """Set the variables of a scope as they were; the scope stays where that fails.
 
         Args:
             scope: Where the variables are set.
             step: Which checkpoint; the newest unless said.
+            layout: Where values are to lie, by their names and sizes. Each process then reads
+                only the bytes that its devices have. Without it each has all that was saved,
+                and the first run brings it to where it lies.
 
         Returns:
             What it says; `None` where there is no checkpoint yet.
@@ -137,10 +154,13 @@ class Checkpoint:
             CheckpointError: There is none of this step.
             FileFormatError: The file is damaged or of a newer format; the error names the
                 checkpoints that are whole.
+            LayoutError: The layout does not fit the variables.
+            ClusterError: The processes do not see the same checkpoints.
         """
         if not self.steps and step is None:
+            _agree("none", layout)
             return None
-        return load_checkpoint(self.directory, scope, step)
+        return load_checkpoint(self.directory, scope, step, layout=layout)
 
     def wait(self) -> None:
         """Wait until nothing is being written; raise the error of a write that failed."""
@@ -177,14 +197,28 @@ class Checkpoint:
                 fix="Go on from the newest, remove the later ones, or use another folder.",
             )
         position = _checked_position(data_position)
-        arrays = host_arrays(scope, copy=copy)
-        return functools.partial(self._write, arrays, step, position)
+        record = {"step": step, "data_position": position}
+        if process_count() > 1:
+            return functools.partial(
+                self._write_share, Share.of(scope, step, copy=copy), record
+            )
+        return functools.partial(self._write, host_arrays(scope, copy=copy), record)
 
-    def _write(self, arrays: Mapping[str, Array], step: int, position: Any) -> None:
-        path = self.directory / f"{_PREFIX}{step:012}.safetensors"
-        write_tensors(path, arrays, FORMAT, step=step, data_position=position)
+    def _write_share(self, share: Share, record: Mapping[str, Any]) -> None:
+        """Write what this process has; the first one tells that all is there."""
+        parts = share.write(self._path(share.step))
+        with share.all_hear("checkpoint"):
+            if share.process == 0:
+                self._write({}, {**record, "parts": parts})
+
+    def _write(self, arrays: Mapping[str, Array], record: Mapping[str, Any]) -> None:
+        write_tensors(self._path(record["step"]), arrays, FORMAT, **record)
         for old in self._superseded():
             old.unlink(missing_ok=True)
+        remove_abandoned(self.directory, _found(self.directory))
+
+    def _path(self, step: int) -> Path:
+        return self.directory / f"{_PREFIX}{step:012}.safetensors"
 
     def _superseded(self) -> list[Path]:
         found = _found(self.directory)
@@ -207,7 +241,11 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    directory: str | os.PathLike[str], scope: Scope, step: int | None = None
+    directory: str | os.PathLike[str],
+    scope: Scope,
+    step: int | None = None,
+    *,
+    layout: Layout | None = None,
 ) -> CheckpointInfo:
     """Set the variables of a scope as a checkpoint has them; the scope stays where that fails.
 
@@ -215,11 +253,14 @@ def load_checkpoint(
         directory: The folder of the checkpoints.
         scope: Where the variables are set: in this very scope.
         step: Which checkpoint; the newest unless said.
+        layout: Where values are to lie; see `Checkpoint.restore`.
 
     Raises:
         CheckpointError: There is none, or none of this step.
         FileFormatError: The file is damaged or of a newer format; the error names the
             checkpoints that are whole.
+        LayoutError: The layout does not fit the variables.
+        ClusterError: The processes do not see the same checkpoints.
     """
     found = _found(Path(directory))
     if not found or (step is not None and step not in found):
@@ -230,9 +271,10 @@ def load_checkpoint(
             fix="Checkpoint(directory).restore(scope) gives None where there is none.",
         )
     step = max(found) if step is None else step
+    _agree(str(step), layout)
     held = initialized(scope)
     try:
-        info, arrays = _read(found[step])
+        info, arrays = _read(found[step], layout)
     except FileFormatError as error:
         error.fix = " ".join(filter(None, (error.fix, _others(found, step))))
         raise
@@ -240,10 +282,18 @@ def load_checkpoint(
     return replace(info, missing=tuple(name for name in held if name not in arrays))
 
 
-def _read(path: Path) -> tuple[CheckpointInfo, dict[str, Array]]:
-    with open_tensors(path) as file:
+def _agree(step: str, layout: Layout | None) -> None:
+    """Let processes that restore parts of one checkpoint restore the same one."""
+    if layout is not None:
+        agree("checkpoint", step, fix="Use a folder that all processes see, and the same step.")
+
+
+def _read(path: Path, layout: Layout | None) -> tuple[CheckpointInfo, dict[str, Any]]:
+    with open_tensors(path) as file, open_variables(path, file) as stored:
         info = _info(file)
-        return info, {name: file.read(name) for name in file.variables}
+        if layout is not None:
+            return info, bring(layout, stored.types, stored.read)
+        return info, {name: stored.read(name) for name in stored.types}
 
 
 def _info(file: TensorFile) -> CheckpointInfo:
@@ -268,7 +318,7 @@ def _others(found: dict[int, Path], damaged: int) -> str:
 
 def _is_readable(path: Path) -> bool:
     try:
-        with open_tensors(path) as file:
+        with open_tensors(path) as file, open_variables(path, file):
             _info(file)
     except (FileFormatError, OSError):
         return False

@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 
 from braces.dtypes import TensorType
-from braces.errors import DTypeError, FileFormatError, ProgramError, UnknownNameError, suggest
+from braces.errors import (
+    DeviceError,
+    DTypeError,
+    FileFormatError,
+    ProgramError,
+    UnknownNameError,
+    suggest,
+)
 from braces.ir.names import check_name
 from braces.scope import Loaded, Scope
 from braces.scope.states import differences, listed, type_of
@@ -39,6 +46,7 @@ def save_parameters(
         UninitializedError: A variable of `names` has no value.
         ProgramError: A file cannot hold a variable of this name.
         DTypeError: A variable holds a list, not an array.
+        DeviceError: Other processes have parts of a value.
         OSError: The folder is missing, full, or must not be written to.
 
     Example:
@@ -110,6 +118,34 @@ def host_arrays(
         names: Which ones; all that have a value in this very scope unless said.
         copy: Whether they must survive a next run, which may reuse the memory of a value.
     """
+    raws = stored_values(scope, names)
+    for name, raw in raws.items():
+        refuse_elsewhere(name, raw)
+    return {name: np.array(raw) if copy else np.asarray(raw) for name, raw in raws.items()}
+
+
+def refuse_elsewhere(name: str, raw: Any) -> None:
+    """Refuse a value of which other processes have parts.
+
+    Raises:
+        DeviceError: This process does not have all of it.
+    """
+    here = getattr(raw, "is_fully_addressable", True) or raw.is_fully_replicated
+    if not here:
+        raise DeviceError(
+            f"Other processes have parts of `{name}`, and one file holds the whole.",
+            given=f"{name}: {list(raw.shape)}, {raw.sharding}",
+            fix="Let all processes save with br.Checkpoint; one process can then restore it, "
+            "and write this file.",
+        )
+
+
+def stored_values(scope: Scope, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """The values of variables where they lie, checked to be fit for a file; see `host_arrays`.
+
+    Raises:
+        DTypeError: One is a list.
+    """
     wanted = initialized(scope) if names is None else _listed(names)
     raws = {check_stored_name(name): scope.get_var(name).raw for name in wanted}
     for name, raw in raws.items():
@@ -119,7 +155,7 @@ def host_arrays(
                 given=f"{name}: a list of {len(raw)} arrays",  # pyright: ignore[reportUnknownArgumentType]
                 fix="Leave it out: name the variables to save with names=[…].",
             )
-    return {name: np.array(raw) if copy else np.asarray(raw) for name, raw in raws.items()}
+    return raws
 
 
 def check_stored_name(name: str) -> str:
@@ -136,7 +172,7 @@ def check_stored_name(name: str) -> str:
     return name
 
 
-def put_arrays(scope: Scope, arrays: Mapping[str, Array]) -> None:
+def put_arrays(scope: Scope, arrays: Mapping[str, Any]) -> None:
     """Set variables of this very scope, which takes the arrays over."""
     for name, array in arrays.items():
         scope.var(name).put(array)

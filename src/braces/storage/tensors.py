@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from safetensors import SafetensorError, deserialize, safe_open
@@ -43,6 +43,8 @@ RESERVED = "__braces__"
 """No variable in a file has a name that begins so."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Region: TypeAlias = tuple[slice, ...]
+"""Where a part of an array is: from where to where on each axis."""
 
 _RECORD = "braces"
 _ALIGNMENT = 8
@@ -149,8 +151,12 @@ class TensorFile:
         """The types of the arrays that are variables, and not parts of the format."""
         return {n: type_ for n, type_ in self.types.items() if not n.startswith(RESERVED)}
 
-    def read(self, name: str) -> Array:
+    def read(self, name: str, region: Region | None = None) -> Array:
         """One array, newly allocated.
+
+        Args:
+            name: Which one.
+            region: The part of each of its axes that is read, and nothing beside; else all.
 
         Raises:
             UnknownNameError: There is none of this name.
@@ -160,11 +166,21 @@ class TensorFile:
             raise UnknownNameError(
                 f"The file has no array `{name}`.", fix=suggest(name, self.types)
             )
-        array: Array = self.handle.get_tensor(name)
         wanted = self.types[name]
-        if wanted.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
-            raise FileFormatError(f"The bools of `{name}` are not all 0 or 1.", fix=_DAMAGED)
         shape: Any = wanted.shape
+        if region is None or all(map(_is_whole, region, shape)):
+            array: Array = self.handle.get_tensor(name)
+        else:
+            shape = tuple(
+                len(range(size)[part]) for size, part in zip(shape, region, strict=True)
+            )
+            if 0 in shape:
+                return np.empty(shape, wanted.dtype)
+            array = self.handle.get_slice(name)[region]
+        if wanted.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
+            raise FileFormatError(
+                f"The bools of `{name}` are not all 0 or 1.", at=self.path, fix=_DAMAGED
+            )
         return array.view(wanted.dtype).reshape(shape)
 
     def expect(self, kind: str, fix: str) -> None:
@@ -261,6 +277,10 @@ class _Declared:
     def get_dtype(self) -> str:
         """Its dtype, as the format calls it."""
         return self.found["dtype"]
+
+
+def _is_whole(part: slice, size: int) -> bool:
+    return len(range(size)[part]) == size
 
 
 def _opened(path: str, handle: Any) -> TensorFile:
