@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 
 from braces.cli.command import YES, Command
 from braces.errors import ProgramError
+from braces.ir.atomic import write_atomically
 from braces.ir.files import read_bounded
 from braces.remote.addresses import is_loopback, parse_address
 from braces.remote.process import LOOPBACK
@@ -53,16 +54,15 @@ def read_token(path: str) -> str:
         OSError: It must not be read, or made.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         if os.name == "posix" and os.stat(path).st_mode & _OTHERS:
             raise ProgramError(
                 f"Others can read {path}, which holds a key.", fix=f"Run: chmod 600 {path}"
             ) from None
         return read_bounded(path, LONGEST_TOKEN).decode(errors="replace")
-    with open(descriptor, "w", encoding="ascii") as file:
-        token = secrets.token_urlsafe(32)
-        file.write(f"{token}\n")
+    token = secrets.token_urlsafe(32)
+    write_atomically(path, f"{token}\n".encode())  # which keeps the mode
     return token
 
 

@@ -76,7 +76,7 @@ def prune(program: P, targets: Any) -> P:
         >>> [list(turn.updates) for turn in turns]
         [['low/trace/a', 'a'], ['high/trace/b', 'b']]
         >>> scope, exe = br.Scope(), br.Executor()
-        >>> exe.init(prog, scope)
+        >>> _ = exe.init(prog, scope)
         >>> for turn in turns * 2:
         ...     _ = exe.run(turn, scope)
         ...     print(*(round(float(scope.var(name).value), 4) for name in "ab"))

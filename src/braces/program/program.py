@@ -141,7 +141,7 @@ class Program(Builder, hints.Hinted):
             ...     loss = br.mean(br.fc(br.data("x", ["n", 2]), 1) ** 2)
             ...     pairs = br.optimizer.sgd(0.1).minimize(loss)
             >>> scope = br.Scope()
-            >>> br.Executor().init(prog, scope)
+            >>> _ = br.Executor().init(prog, scope)
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     prog.to_html(folder + "/page.html", scope=scope, feed={"x": [[1.0, 2.0]]})
         """
@@ -205,7 +205,7 @@ class Program(Builder, hints.Hinted):
             ...     y = br.data("x", []) * w
             ...     rounded = br.sign(w)
             >>> scope, exe = br.Scope(), br.Executor()
-            >>> exe.init(prog, scope)
+            >>> _ = exe.init(prog, scope)
             >>> exe.run(prog.for_test(values={w: rounded}), scope, {"x": 5.0}, y)
             array([ 5., -5.], dtype=float32)
         """

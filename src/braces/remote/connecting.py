@@ -64,7 +64,7 @@ def worker(
         ...     x = br.data("x", ["batch", 2])
         ...     y = br.matmul(x, br.parameter("w", [2, 1], init=[[2.0], [3.0]]))
         >>> scope = br.Scope()
-        >>> br.Executor().init(prog, scope)
+        >>> _ = br.Executor().init(prog, scope)
         >>> with br.remote.worker() as one:  # doctest: +SKIP
         ...     one.load(br.prune(prog, [y]), scope)
         ...     print(one.run({"x": [[1.0, 10.0]]}, y))

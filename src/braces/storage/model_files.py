@@ -106,7 +106,7 @@ def save_model(
         ...     x = br.data("x", ["batch", 2])
         ...     y = br.matmul(x, br.parameter("w", [2, 1], init=[[2.0], [3.0]]))
         >>> scope = br.Scope()
-        >>> br.Executor().init(prog, scope)
+        >>> _ = br.Executor().init(prog, scope)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_model(folder + "/m.safetensors", prog, scope, feeds=["x"], fetches=[y])
         ...     model = load_model(folder + "/m.safetensors")

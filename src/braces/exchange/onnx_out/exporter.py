@@ -70,7 +70,7 @@ def to_onnx(
         ...     x = br.data("x", ["batch", 2])
         ...     y = br.matmul(x, br.parameter("w", [2, 1], init=[[2.0], [3.0]]))
         >>> scope = br.Scope()
-        >>> br.Executor().init(prog, scope)
+        >>> _ = br.Executor().init(prog, scope)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     br.to_onnx(prog, folder + "/m.onnx", scope=scope, fetches=[y])
         ...     model = onnxruntime.InferenceSession(folder + "/m.onnx")

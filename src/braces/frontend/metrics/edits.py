@@ -56,7 +56,7 @@ def edit_distance(
         ...     said, true = (br.data(name, ["b", name], "int32") for name in ("s", "t"))
         ...     error = br.metrics.edit_distance(said, true)
         >>> exe, scope = br.Executor(), br.Scope()
-        >>> exe.init(prog, scope)
+        >>> _ = exe.init(prog, scope)
         >>> feed = {"s": [[1, 2, 3]], "t": [[1, 9, 3, 4]]}
         >>> print(exe.run(prog, scope, feed, error.value))
         0.5

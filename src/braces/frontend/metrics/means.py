@@ -48,7 +48,7 @@ def mean(values: Any, weights: Operand | None = None, *, name: str | None = None
         ...     x = br.data("x", ["n"])
         ...     m = br.metrics.mean(x)
         >>> exe, scope = br.Executor(), br.Scope()
-        >>> exe.init(prog, scope)
+        >>> _ = exe.init(prog, scope)
         >>> [float(exe.run(prog, scope, {"x": [n, n + 2.0]}, m.value)) for n in (1.0, 4.0)]
         [2.0, 3.5]
         >>> [state.name for state in m.states]

@@ -61,7 +61,7 @@ def ema(
         ...     w = br.parameter("w", [], init=1.0)
         ...     averages = br.optimizer.ema(br.optimizer.sgd(0.25).minimize(w * w), decay=0.5)
         >>> scope, exe = br.Scope(), br.Executor()
-        >>> exe.init(prog, scope)
+        >>> _ = exe.init(prog, scope)
         >>> for _ in range(2):
         ...     _ = exe.run(prog, scope)
         ...     print(scope.var("w").value, scope.var("ema/w").value)

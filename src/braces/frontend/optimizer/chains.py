@@ -137,7 +137,7 @@ def from_optax(
         ...     w = br.parameter("w", [2], init=[1.0, -4.0])
         ...     pairs = made.minimize(br.sum(w * w))
         >>> scope, exe = br.Scope(), br.Executor()
-        >>> exe.init(prog, scope)
+        >>> _ = exe.init(prog, scope)
         >>> exe.run(prog, scope)
         []
         >>> scope.var("w").value, list(prog.updates)

@@ -56,7 +56,7 @@ def lbfgs(
         ...     loss = br.square(1.0 - x) + 100.0 * br.square(y - br.square(x))
         ...     pairs = br.optimizer.lbfgs().minimize(loss)
         >>> scope, exe = br.Scope(), br.Executor()
-        >>> exe.init(prog, scope)
+        >>> _ = exe.init(prog, scope)
         >>> for _ in range(50):
         ...     _ = exe.run(prog, scope)
         >>> scope.var("w").value.round(6)

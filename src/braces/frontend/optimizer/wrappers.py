@@ -48,7 +48,7 @@ def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True)
         ...     made = br.optimizer.multi_steps(br.optimizer.sgd(0.5), every=2)
         ...     pairs = made.minimize(w * x)
         >>> scope, exe = br.Scope(), br.Executor()
-        >>> exe.init(prog, scope)
+        >>> _ = exe.init(prog, scope)
         >>> for x in (1.0, 3.0):
         ...     _ = exe.run(prog, scope, {"x": x})
         ...     print(scope.var("w").value)
