@@ -30,10 +30,13 @@ class LazyModule(ModuleType):
         try:
             value = getattr(importlib.import_module(self.__name__), name)
         except ModuleNotFoundError as error:
-            if not self._extra or error.name != self.__name__:
+            package = self.__name__.partition(".")[0]
+            if not self._extra or error.name != package:
                 raise
+            if name.startswith("__"):  # asked for by what looks modules over, as doctest does
+                raise AttributeError(name, name=name, obj=self) from None
             raise ProgramError(
-                f"This needs the package {self.__name__}, which is not installed.",
+                f"This needs the package {package}, which is not installed.",
                 fix=f'pip install "braces[{self._extra}]"',
             ) from None
         setattr(self, name, value)

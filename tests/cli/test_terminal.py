@@ -121,6 +121,9 @@ ARGUMENTS: dict[str, list[list[str]]] = {
         ["FILE", "OUT.braces"],
         ["FILE", "OUT.onnx", "--program", ESCAPES],
     ],
+    "launch": [["--hosts", "2", "--address", ESCAPES, "FILE"]],
+    "plan": [["FILE", "--mesh", "data=1", "--fetch", ESCAPES]],
+    "worker": [["--listen", ESCAPES, "--token-file", "OUT"]],
     "run": [
         ["FILE", "--feed", "x=random"],
         ["FILE", "--fetch", ESCAPES],

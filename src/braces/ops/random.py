@@ -106,6 +106,12 @@ def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -
     return state
 
 
+def runs_counted(op: Op) -> int | None:
+    """How many runs later the state is that an operator gives; `None` if it is no such operator."""
+    runs = op.attrs.get("runs", 1) if op.type == next_random_state.type else None
+    return runs if isinstance(runs, int) else None
+
+
 # ---- arrays of real numbers ------------------------------------------------------------------
 
 

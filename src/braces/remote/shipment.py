@@ -17,6 +17,7 @@ from braces.ir.files import stored_path
 from braces.ir.records import DATA, PARAMETER, Body, ProgramDef, Source, VarInfo
 from braces.ir.walk import all_ops, free_of, producers, resolve_body
 from braces.lower.attributes import Sizes
+from braces.ops.random import runs_counted
 from braces.program import Block, Program
 from braces.remote.messages import LOAD, RUN, Message
 from braces.remote.session import DRAWN_FROM, PROGRAM
@@ -26,8 +27,6 @@ from braces.runtime.states import check_states, read_states, seeded
 from braces.scope import Scope
 from braces.storage.parameters import check_stored_name, host_arrays
 from braces.storage.tensors import Array
-
-_NEXT = "next_random_state"
 
 
 class Shipment:
@@ -145,10 +144,9 @@ def _runs_counted(whole: ProgramDef) -> int | None:
     if RANDOM_STATE not in whole.updates:
         return 0
     maker = producers(whole.main.ops).get(whole.updates[RANDOM_STATE])
-    if maker is None or maker.type != _NEXT or [*maker.reads()] != [RANDOM_STATE]:
+    if maker is None or [*maker.reads()] != [RANDOM_STATE]:
         return None
-    runs = maker.attrs.get("runs", 1)
-    return runs if isinstance(runs, int) else None
+    return runs_counted(maker)
 
 
 def _closed(block: Block, scope: Scope) -> ProgramDef:
