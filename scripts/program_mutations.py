@@ -199,10 +199,16 @@ def _mutate_vars(rng: Random, body: Body) -> Body:
             del infos[name]
         case 1:
             kind, trainable = rng.choice(VARIABLE_KINDS), rng.random() < 0.5
-            infos[name] = VarInfo(name, info.type, kind, trainable)
+            infos[name] = info.with_(kind=kind, trainable=trainable)
         case _:
-            infos[name] = VarInfo(name, odd_type(rng, info.type), info.kind, info.trainable)
+            infos[name] = info.with_(type=odd_type(rng, info.type), axes=odd_axes(rng, info))
     return Body(body.params, body.results, infos, body.ops)
+
+
+def odd_axes(rng: Random, info: VarInfo) -> tuple[str | None, ...]:
+    """The names of axes as they are, or others, which fit no better."""
+    odd = (info.axes, (), ("mlp",), (None, "mlp"), ("", "a\nb", "x" * 300))
+    return rng.choice(odd)
 
 
 def odd_type(rng: Random, given: Type) -> Type:

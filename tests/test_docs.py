@@ -48,10 +48,13 @@ def test_the_code_of_the_page_of_gradients_runs_and_prints_what_it_says(
     assert shown == [*said, "[2. 2. 2.]", "layer"]
 
 
-def test_the_code_of_layouts_and_pipelines_runs_on_several_devices() -> None:
+def test_the_code_of_layouts_and_pipelines_runs_on_several_devices(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     page, names = "docs/scale_out.md", dict[str, Any]()
-    exec(compile("\n".join(blocks(page)[:2]), str(ROOT / page), "exec"), names)
+    exec(compile("\n".join(blocks(page)[:3]), str(ROOT / page), "exec"), names)
     assert 0 < names["found"] < 5
+    assert capsys.readouterr().out == "f32[embed=32,mlp=128]\n"
     assert len(names["scope"].var("stages/up.w").raw.sharding.device_set) == 8
 
 

@@ -20,12 +20,12 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, overload
 
 import ml_dtypes
 import numpy as np
 
-from braces.dims import Dim, Shape, Size, Unifier, parse_size, product
+from braces.dims import Dim, NamedSize, Shape, Size, Unifier, parse_size, product
 from braces.errors import DTypeError, FileFormatError, ShapeError
 
 __all__ = [
@@ -190,6 +190,10 @@ class ListType:
 
 
 Type: TypeAlias = "TensorType | ListType"
+AxisNames: TypeAlias = "tuple[str | None, ...]"
+"""For each axis its name, or `None`; empty where no axis has one."""
+Extent: TypeAlias = "int | tuple[str, int]"
+"""The size of an axis as users write it: a number, or a pair of a name and a number."""
 
 
 def bytes_of(type_: Type) -> Size:
@@ -253,6 +257,7 @@ def unifies(left: Type, right: Type, unifier: Unifier) -> bool:
     )
 
 
+_NAMED = re.compile(r"(?:([^=]+)=)?([^=]*)")
 _TENSOR = re.compile(r"(\w+)\[(.*)\]", re.DOTALL)
 HIGHEST_RANK = 32
 
@@ -293,7 +298,85 @@ def _split_sizes(text: str) -> list[str]:
     return [*parts, text[start:]] if text.strip() else []
 
 
+def named_text(type_: Type, names: AxisNames) -> str:
+    """The text of a type whose axes may have names.
+
+    Example:
+        >>> named_text(parse_type("f32[b,16,32]"), (None, None, "mlp"))
+        'f32[b,16,mlp=32]'
+    """
+    if not names or isinstance(type_, ListType):
+        return str(type_)
+    pairs = zip(names, type_.shape, strict=True)
+    sizes = (f"{size}" if name is None else f"{name}={size}" for name, size in pairs)
+    return f"{short_name(type_.dtype)}[{','.join(sizes)}]"
+
+
+def without_names(text: str) -> tuple[str, AxisNames]:
+    """The text of a type, without the names of its axes; the inverse of `named_text`.
+
+    Example:
+        >>> without_names("f32[b,16,mlp=32]")
+        ('f32[b,16,32]', (None, None, 'mlp'))
+        >>> without_names("f32[b,16]")
+        ('f32[b,16]', ())
+    """
+    match = _TENSOR.fullmatch(text)
+    if match is None or "=" not in text:
+        return text, ()
+    sizes = [_NAMED.fullmatch(size) for size in _split_sizes(match.group(2))]
+    if None in sizes:
+        return text, ()
+    pairs = [size.groups() for size in sizes if size]
+    shown = ",".join(size for _, size in pairs)
+    return f"{match.group(1)}[{shown}]", tuple(name for name, _ in pairs)
+
+
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
+
+
+@overload
+def named_size(given: Extent) -> int: ...
+
+
+@overload
+def named_size(given: Extent | None) -> int | None: ...
+
+
+@overload
+def named_size(given: object) -> Any: ...
+
+
+def named_size(given: Any) -> Any:
+    """A size with a name, where a user gives a pair of both; else what is given.
+
+    Raises:
+        ShapeError: The pair is not of a name and a number.
+
+    Example:
+        >>> named_size(("mlp", 32)).name, named_size(32)
+        ('mlp', 32)
+    """
+    pair = cast("tuple[Any, ...]", given if isinstance(given, tuple) else ())
+    if not (pair and isinstance(pair[0], str)):
+        return cast("Any", given)
+    counted = len(pair) == 2 and is_number(pair[1]) and pair[1] >= 0
+    if not counted or not is_axis_name(pair[0]):
+        raise ShapeError(
+            f"{pair!r:.80} is not the size of an axis with a name.",
+            fix='Write ("mlp", 32). A symbolic size has a name itself: "batch".',
+        )
+    return NamedSize.of(int(pair[1]), pair[0])
+
+
+def is_number(given: object) -> bool:
+    """Whether this is a whole number, of Python or NumPy."""
+    return isinstance(given, int | np.integer) and not isinstance(given, bool)
+
+
+def is_axis_name(given: object) -> bool:
+    """Whether a size, or an axis, can be called so."""
+    return isinstance(given, str) and _NAME.fullmatch(given) is not None
 
 
 def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
@@ -303,7 +386,7 @@ def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
     if given is None or (isinstance(given, int | np.integer) and given == -1):
         return fresh()
     if isinstance(given, str):
-        if not _NAME.fullmatch(given):
+        if not is_axis_name(given):
             raise ShapeError(f"{given!r} is not a name for a dimension.", fix="Use a word.")
         return Dim.named(given)
     if isinstance(given, np.integer):

@@ -118,14 +118,17 @@ class Layout:
 
     What a run computes lies by the names of sizes, and so do feeds. A parameter, or another
     variable of the scope, lies by the rule of `params` that matches its name, else by the names
-    of its axes; then `fsdp` cuts the largest axis that is still whole and divides. What an
+    of its axes, `br.parameter("up.w", [("embed", 16), ("mlp", 32)])`, which values that are
+    made of it keep; then `fsdp` cuts the largest axis that is still whole and divides. What an
     optimizer keeps of a parameter, `adam/mu/up.w` of `up.w`, lies as the parameter does. What
     nobody names is whole on each device. Results are those of one device, but for the order of
     additions.
 
     Args:
         mesh: The devices.
-        dims: Name of a size, as `"batch"`, to an axis of the mesh, or several.
+        dims: Name of a size, as `"batch"`, or of an axis, as `"mlp"`, to an axis of the mesh,
+            or several. An axis that has no equal parts is whole, and so is what would lie
+            along an axis of the mesh for a second time.
         params: Patterns of names, as `"*.up.w"` (with `*`, `?`, `[abc]`), to what each axis is
             cut along: an axis of the mesh, several, or `None`.
         fsdp: The axis of the mesh along which all floating-point variables of the scope are
@@ -143,6 +146,7 @@ class Layout:
         ... )
         >>> layout.params["*.up.w"]
         ((), ('model',))
+        >>> layout = br.Layout(layout.mesh, dims={"batch": "data", "mlp": "model"})
     """
 
     mesh: Mesh
@@ -192,13 +196,17 @@ class Layout:
         params = {name: spec for name, spec in self.params.items() if name not in names}
         return replace(self, dims=dims, params=params)
 
-    def of_value(self, shape: Shape) -> Spec:
-        """How a value lies that has these sizes, by their names.
+    def of_value(self, shape: Shape, axes: Sequence[str | None] = ()) -> Spec:
+        """How a value lies, by the names of its sizes, or of axes where these are numbers.
 
         A product, as the rows of all steps, `batch*time`, lies as its first factor that has a
-        rule does.
+        rule does. What has no equal parts is whole.
         """
-        return self._named(map(self.name_of, shape))
+        own = axes or (None,) * len(shape)
+        pairs = zip(shape, own, strict=True)
+        spec = self._named(name or self.name_of(size) for size, name in pairs)
+        lies = zip(shape, spec, strict=True)
+        return tuple(found if self.divides(size, found) else () for size, found in lies)
 
     def name_of(self, size: Size) -> str | None:
         """The name by which devices have parts of what has this size; `None` for none."""
@@ -240,14 +248,10 @@ class Layout:
                 given=", ".join(f"{p!r}: {text_of(self.params[p])}" for p in rules[:3]),
                 fix="Write patterns of which one matches.",
             )
-        spec = self.params[rules[0]] if rules else self._divided(one, self._named_axes(one))
+        spec = self.params[rules[0]] if rules else self.of_value(one.shape, one.axes)
         if rules:
             self._check(name, rules[0], one.shape, spec)
         return self._fully_sharded(one, spec)
-
-    def _named_axes(self, one: Stored) -> Spec:
-        names = [size.name if isinstance(size, Dim) else None for size in one.shape]
-        return self._named(own or name for own, name in zip(_padded(one), names, strict=True))
 
     def _of_follower(
         self, name: str, every: Mapping[str, Stored], found: Mapping[str, Spec]
@@ -280,11 +284,6 @@ class Layout:
     def divides(self, size: Any, axes: Axes) -> bool:
         """Whether an axis of this size has equal parts; where only a run knows it, yes."""
         return isinstance(size, Dim) or size % self.mesh.size(axes) == 0
-
-    def _divided(self, one: Stored, spec: Spec) -> Spec:
-        """The same, but whole where there are no equal parts."""
-        pairs = zip(one.shape, spec, strict=True)
-        return tuple(axes if self.divides(size, axes) else () for size, axes in pairs)
 
     def _fully_sharded(self, one: Stored, spec: Spec) -> Spec:
         """The same, with the largest whole axis that divides cut along `fsdp`."""
@@ -326,10 +325,6 @@ class Layout:
 def text_of(spec: Spec) -> str:
     """A spec as users write it."""
     return repr(tuple(axes[0] if len(axes) == 1 else axes or None for axes in spec))
-
-
-def _padded(one: Stored) -> Sequence[str | None]:
-    return one.axes or (None,) * len(one.shape)
 
 
 def _leader(name: str, every: Collection[str]) -> str | None:

@@ -91,8 +91,20 @@ slots = st.dictionaries(
     st.sampled_from(["out", "x", "captures", "rows"]), name_tuples, max_size=3
 ).map(_capturing_once)
 kinds = st.sampled_from(VARIABLE_KINDS)
-infos = st.builds(
-    VarInfo, names, types, st.sampled_from(VARIABLE_KINDS), st.booleans(), unknowns
+
+
+@st.composite
+def declarations(draw: st.DrawFn, name: str, kind: str, trainable: bool = False) -> VarInfo:
+    """A variable of any type, whose axes may have names where their sizes are numbers."""
+    type_ = draw(types)
+    shape = type_.shape if isinstance(type_, TensorType) else ()
+    called = st.none() | st.sampled_from(["mlp", "embed", "f32", "a.b", "list"])
+    axes = tuple(draw(called) if isinstance(size, int) else None for size in shape)
+    return VarInfo(name, type_, kind, trainable, axes if any(axes) else (), draw(unknowns))
+
+
+infos = st.tuples(names, st.sampled_from(VARIABLE_KINDS), st.booleans()).flatmap(
+    lambda said: declarations(*said)
 )
 
 
@@ -130,9 +142,7 @@ def bodies(draw: st.DrawFn, depth: int = 3) -> Body:
     bound = [name for op in inside for name in op.binds()]
     kinds = dict.fromkeys(params, ARGUMENT) | dict.fromkeys(bound, VALUE)
     typed = draw(st.lists(st.sampled_from(list(kinds)), unique=True)) if kinds else []
-    declared |= {
-        name: VarInfo(name, draw(types), kinds[name], unknown=draw(unknowns)) for name in typed
-    }
+    declared |= {name: draw(declarations(name, kinds[name])) for name in typed}
     return Body(params, results, declared, tuple(inside), draw(unknowns))
 
 

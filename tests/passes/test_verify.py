@@ -135,7 +135,7 @@ def test_each_rule_is_checked(code: str, text: str) -> None:
 
 
 def test_every_code_has_a_program_that_breaks_it() -> None:
-    elsewhere = {"B109", "B404"}
+    elsewhere = {"B109", "B306", "B404"}
     assert {code for code, _ in BROKEN} | elsewhere == set(CODES)
 
 
@@ -150,6 +150,18 @@ def test_two_operators_of_one_name() -> None:
     twice = tuple(op.with_(name="same") for op in main.ops)
     program = Program(ProgramDef(replace(main, ops=twice), {}))
     assert [error.code for error in verify(program, all=True)] == ["B109"]
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [("mlp",), ("mlp", "embed"), (None, ""), ("a b", None), (None, None), (None, "b", "c")],
+)
+def test_names_of_axes_are_those_of_the_type(axes: tuple[str | None, ...]) -> None:
+    main = parse_program("program { data x: f32[4,b]  y: f32[4,b] = tanh(x=x) }").main
+    for name in main.vars:
+        infos = {**main.vars, name: main.vars[name].with_(axes=axes)}
+        program = Program(ProgramDef(replace(main, vars=infos), {}))
+        assert [error.code for error in verify(program, all=True)] == ["B306"]
 
 
 def test_the_startup_program_is_checked_too() -> None:

@@ -13,9 +13,7 @@ import braces as br
 
 DATA = br.Layout(br.Mesh({"data": -1}), {"batch": "data"})
 KINDS = "data", "fsdp", "tensor", "both"
-CHEAP = {("perceptron", kind) for kind in KINDS} | {
-    ("dropout", "both"), ("with_lengths", "fsdp"), ("looping", "data"), ("embedded", "both"),
-}  # fmt: skip
+CHEAP = {("perceptron", "tensor"), ("dropout", "both"), ("with_lengths", "fsdp")}
 
 
 def every() -> list[Any]:

@@ -35,6 +35,14 @@ def described(text: str) -> pb.ProgramDesc:
     return pb.ProgramDesc.FromString(serde.program_to_bytes(parse_program(text), None))
 
 
+@pytest.mark.parametrize("axes", [["mlp"], ["mlp", "", ""], ["", "mlp"], ["a b", ""]])
+def test_names_of_axes_fit_their_array(axes: list[str]) -> None:
+    desc = described("program { data x: f32[mlp=4,b]  y: f32[4,b] = tanh(x=x) }")
+    desc.main.vars[0].axes[:] = axes
+    with pytest.raises(FileFormatError, match=r"axes|axis"):
+        br.Program.from_bytes(desc.SerializeToString())
+
+
 @pytest.mark.parametrize("name", ["a\nb", "../x", "/etc/passwd", "a b", "a\0b", "", "x" * 201])
 def test_names_are_names(name: str) -> None:
     desc = described("program { data x: f32[]  y: f32[] = tanh(x=x) }")

@@ -20,9 +20,10 @@ from braces.builder.var import Var, check_visible, shown, visible_var
 from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef
 from braces.define.inference import Context, infer
+from braces.define.named_axes import names_of_outputs
 from braces.dtypes import DType, TensorType, Type
 from braces.errors import BracesError, ProgramError
-from braces.ir.records import CAPTURES, Op, Source, VarInfo
+from braces.ir.records import CAPTURES, Op, Slots, Source, VarInfo
 from braces.ir.walk import captures_of
 
 _CONSTANT = "constant"
@@ -121,12 +122,29 @@ def _append(
         if values:
             given[slot] = tuple(map(_name, values))
     table.append(Op(definition.type, op_name, given, outputs, attrs, source), infos)
+    if table.root.any_axes:
+        _follow_names(definition, table, given, outputs, {**inferred, **types}, attrs)
     made: dict[str, tuple[Var, ...]] = {}
     for slot, names in outputs.items():
         for one_name in names:
             handles[one_name] = Var(program, table, one_name)
         made[slot] = tuple(map(handles.__getitem__, names))
     return made
+
+
+def _follow_names(
+    definition: OpDef,
+    table: SymbolTable,
+    given: Slots,
+    bound: Slots,
+    types: Mapping[str, tuple[Type, ...]],
+    attrs: Mapping[str, Any],
+) -> None:
+    """Note the names of axes that outputs have of the inputs."""
+    named = {slot: [table.axis_names(name) for name in names] for slot, names in given.items()}
+    for slot, found in names_of_outputs(definition, types, attrs, named).items():
+        for name, axes in zip(bound.get(slot, ()), found, strict=False):
+            table.name_axes(name, axes)
 
 
 def _refuse_in_loops(definition: OpDef, table: SymbolTable) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from braces.builder.journal import Journal, Moment
 from braces.dims import Size, Unifier
-from braces.dtypes import Type, too_large
+from braces.dtypes import AxisNames, Type, too_large
 from braces.errors import (
     DuplicateNameError,
     ProgramError,
@@ -76,6 +76,9 @@ class SymbolTable:
         trip_index: The variable that counts trips, where it is the body of a loop.
         numbers: Those of its rows, where it is built for some rows.
         owning: What parameters become that are made in it, where each run has its own.
+        followed: The names of axes of values, which came from those of what they are made of;
+            plain blocks share them with the block around.
+        any_axes: Whether axes have names anywhere in the program; of the outermost table.
 
     Example:
         >>> from braces.dtypes import parse_type
@@ -107,6 +110,8 @@ class SymbolTable:
         self.trip_index: str | None = None
         self.numbers: RowNumbers | None = None
         self.owning: Owning | None = None
+        self.followed: dict[str, AxisNames] = parent.followed if parent and block else {}
+        self.any_axes = False
 
     def touch(self) -> None:
         """Say that something changed, so that frozen copies are made anew."""
@@ -128,6 +133,7 @@ class SymbolTable:
         kind: str = VALUE,
         *,
         trainable: bool = False,
+        axes: AxisNames = (),
         stem: str = "var",
     ) -> VarInfo:
         """Define a variable here; a unique name is made up where none is given.
@@ -143,7 +149,7 @@ class SymbolTable:
             )
         if not name:
             name = self.names.unique(stem)
-        info = VarInfo(name, type, kind, trainable)
+        info = VarInfo(name, type, kind, trainable, axes)
         self._define(info)
         self.touch()
         return info
@@ -168,6 +174,8 @@ class SymbolTable:
                 fix="Choose another name for the inner variable.",
             )
         self.vars[self.names.claim(name)] = info
+        if info.axes:
+            self.root.any_axes = True
 
     def new_op(
         self,
@@ -221,6 +229,7 @@ class SymbolTable:
         ((slot, (made,)),) = op.outputs.items()
         info = self.vars.pop(made)
         self.handles.pop(made, None)
+        self.followed[name] = self.followed.pop(made, ())
         self.append(op.with_(name=name, outputs={slot: (name,)}), [info.with_(name=name)])
 
     def replace(self, old: Op, *new: Op) -> None:
@@ -278,7 +287,7 @@ class SymbolTable:
             (self.unifier.known, known),
         ):
             while len(found) > length:
-                found.popitem()
+                self.followed.pop(str(found.popitem()[0]), None)
         self.touch()
 
     # ---- looking up --------------------------------------------------------------------------
@@ -337,6 +346,17 @@ class SymbolTable:
         if not self.unifier.known:
             return info.type
         return info.type.map_sizes(self.unifier.resolve)
+
+    def axis_names(self, name: str) -> AxisNames:
+        """The names of the axes of a visible variable, as declared or followed."""
+        table = self.table_of(name)
+        return () if table is None else table.vars[name].axes or table.followed.get(name, ())
+
+    def name_axes(self, name: str, axes: AxisNames) -> None:
+        """Let the axes of a value have these names."""
+        self.followed[name] = axes
+        if any(axes):
+            self.root.any_axes = True
 
     # ---- plain blocks ------------------------------------------------------------------------
 
@@ -417,6 +437,7 @@ class SymbolTable:
         self.vars = dict(body.vars)
         self.ops = list(body.ops)
         self.unknown = body.unknown
+        self.root.any_axes |= any(info.axes for info in body.vars.values())
         self.names.take((*body.vars, *(op.name for op in body.ops)))
         self.names.blocks.update(dict.fromkeys(inside.plain_blocks(body)))
         self.touch()

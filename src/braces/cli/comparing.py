@@ -231,7 +231,8 @@ def _fixed(body: Body) -> dict[str, VarInfo]:
 
 
 def _declared(info: VarInfo) -> str:
-    return f"{info.kind} {info.name}: {info.type}" + (" trainable" if info.trainable else "")
+    shown = f"{info.kind} {info.name}: {info.shown_type}"
+    return shown + (" trainable" if info.trainable else "")
 
 
 def _signature(op: Op) -> str:

@@ -18,6 +18,7 @@ that whatever can be built can be read.
 """
 
 from braces.dims.amount import amount
+from braces.dims.named import NamedSize, axis_name
 from braces.dims.reading import parse_size
 from braces.dims.size import (
     SIZE_FUNCTIONS,
@@ -42,10 +43,12 @@ __all__ = [
     "SIZE_FUNCTIONS",
     "Call",
     "Dim",
+    "NamedSize",
     "Shape",
     "Size",
     "Unifier",
     "amount",
+    "axis_name",
     "call",
     "divide_exactly",
     "never_negative",

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from braces.builder.append import as_var, one
 from braces.builder.var import Var
-from braces.dims import Size
-from braces.dtypes import is_integer
+from braces.dims import NamedSize, Size, axis_name
+from braces.dtypes import Extent, is_integer, named_size
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.attention import agree, as_mask, attended, check_heads, earlier, unfit
@@ -104,14 +104,14 @@ def _in_cache(q: Var, before: AttentionCache, after: AttentionCache, causal: boo
 @layer_block
 def multi_head_attention(
     x: Any,
-    heads: int,
+    heads: Extent,
     key: Any = None,
     value: Any = None,
     *,
     mask: Any = None,
     lengths: Any = None,
     causal: bool = False,
-    key_value_heads: int | None = None,
+    key_value_heads: Extent | None = None,
     head_size: int | None = None,
     rotary: bool | float = False,
     dropout: float = 0.0,
@@ -129,7 +129,8 @@ def multi_head_attention(
 
     Args:
         x: float[rows, steps, features]: what queries are made of.
-        heads: The number of heads.
+        heads: The number of heads. A name may stand beside it, `("heads", 8)`: so are called
+            the axes of parameters along which heads lie; see `parameter`.
         key: float[rows, keys, …]: what keys are made of; `x` where nothing is said.
         value: float[rows, keys, …]: what values are made of; `key` where nothing is said.
         mask: bool, broadcast to [rows, heads, steps, keys]; True takes part.
@@ -220,8 +221,9 @@ class _Heads:
     """The sizes of a layer of attention, and what it builds."""
 
     def __init__(
-        self, x: Var, heads: int, shared: int | None, size: int | None, bias: bool
+        self, x: Var, heads: Extent, shared: Extent | None, size: int | None, bias: bool
     ) -> None:
+        heads, shared = named_size(heads), named_size(shared)
         features = fixed_size(x, -1, "multi_head_attention")
         self.heads, self.bias, self.features = heads, bias, features
         self.shared = heads if shared is None else shared
@@ -260,12 +262,18 @@ class _Heads:
             keys = ops.expand_dims(valid, axis=(1, 2))
             kept = keys if kept is None else ops.logical_and(keys, kept)
         out = ops.swapaxes(attended(q, k, v, kept, seen, None, dropout), -3, -2)
-        flat = ops.reshape(out, (*out.shape[:-2], self.heads * self.size))
+        width = self._width(self.heads)
+        flat = ops.reshape(out, (*out.shape[:-2], width))
+        flat.table.name_axes(flat.name, (*[None] * (flat.ndim - 1), axis_name(width)))
         made = fc(flat, self.features, name="out", bias=self.bias)
         made = only(valid, made) if own else made
         return made if after is None else (made, after)
 
     def _made(self, x: Var, role: str, heads: int) -> Var:
         """Heads of a product: [rows, heads, steps, size]."""
-        flat = fc(x, heads * self.size, name=role, bias=self.bias)
+        flat = fc(x, self._width(heads), name=role, bias=self.bias)
         return ops.swapaxes(ops.reshape(flat, (*x.shape[:-1], heads, self.size)), -3, -2)
+
+    def _width(self, heads: int) -> int:
+        """Of so many heads, one beside the other, called as they are."""
+        return NamedSize.of(heads * self.size, axis_name(heads))

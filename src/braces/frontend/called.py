@@ -226,7 +226,9 @@ class _Call:
             here = info.with_(name=self.prefix + info.name)
             found = table.find_var(here.name)
             if found is None:
-                table.new_var(here.name, info.type, info.kind, trainable=info.trainable)
+                table.new_var(
+                    here.name, info.type, info.kind, trainable=info.trainable, axes=info.axes
+                )
                 new.append(info)
             elif (found.type, found.kind) != (info.type, info.kind):
                 raise DuplicateNameError(
@@ -247,7 +249,8 @@ class _Call:
         startup = self.host.startup
         with startup.building(startup.table) as table:
             for name in first:
-                table.new_var(self.prefix + name, main.vars[name].type, STATE)
+                info = main.vars[name]
+                table.new_var(self.prefix + name, info.type, STATE, axes=info.axes)
             given = {n: self._first(i) for n, i in main.vars.items() if i.kind != VALUE}
             found = placed(startup, main, self.prefix[:-1], given, wanted)
             for name, value in first.items():

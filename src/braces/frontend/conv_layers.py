@@ -11,6 +11,7 @@ from typing import Any
 from braces.builder.append import call
 from braces.builder.var import Operand, Var
 from braces.define.decorator import Padding
+from braces.dtypes import Extent
 from braces.errors import ShapeError
 from braces.frontend import init as initializers
 from braces.frontend.guard import building, operand
@@ -34,7 +35,7 @@ from braces.ops.rules import float_dtype
 @building
 def conv1d(
     x: Any,
-    filters: int | Operand,
+    filters: Extent | Operand,
     window: int | Sequence[int] | None = None,
     *,
     stride: int | Sequence[int] = 1,
@@ -60,7 +61,7 @@ def conv1d(
 @building
 def conv2d(
     x: Any,
-    filters: int | Operand,
+    filters: Extent | Operand,
     window: int | Sequence[int] | None = None,
     *,
     stride: int | Sequence[int] = 1,
@@ -79,9 +80,10 @@ def conv2d(
 
     Args:
         x: The input, in the order of axes that `layout` says.
-        filters: The number of output channels, for weights that are made. Or the weights
-            themselves: [channels, channels of x / groups, *window], for `NHWC` [*window,
-            channels of x / groups, channels].
+        filters: The number of output channels, for weights that are made; a name may stand
+            beside it, `("channels", 64)`, see `parameter`. Or the weights themselves:
+            [channels, channels of x / groups, *window], for `NHWC` [*window, channels of x /
+            groups, channels].
         window: The sizes of the window, or one for all axes, for weights that are made.
         stride: How far the window moves at a time.
         padding: `"valid"`, `"same"`, or numbers.
@@ -119,7 +121,7 @@ def conv2d(
 @building
 def conv3d(
     x: Any,
-    filters: int | Operand,
+    filters: Extent | Operand,
     window: int | Sequence[int] | None = None,
     *,
     stride: int | Sequence[int] = 1,
@@ -231,9 +233,9 @@ def _weight_shape(
     channels = fixed_size(x, layout.index("C"), layer)
     shape = dict(zip(spatial, sizes, strict=True))
     taken, given = channels, filters
-    if transposed:
-        given //= max(groups, 1)
-    else:
-        taken //= max(groups, 1)
+    if transposed and groups > 1:
+        given //= groups
+    elif groups > 1:
+        taken //= groups
     shape |= {letters.index("O"): given, letters.index("I"): taken}
     return [shape[axis] for axis in range(len(letters))]

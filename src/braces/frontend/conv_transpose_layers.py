@@ -11,6 +11,7 @@ from typing import Any
 
 from braces.builder.var import Operand, Var
 from braces.define.decorator import Padding
+from braces.dtypes import Extent
 from braces.frontend.conv_layers import convolved
 from braces.frontend.guard import building
 from braces.frontend.init import Initializer
@@ -20,7 +21,7 @@ from braces.frontend.parameters import Activation, Weight
 @building
 def conv_transpose1d(
     x: Any,
-    filters: int | Operand,
+    filters: Extent | Operand,
     window: int | Sequence[int] | None = None,
     *,
     stride: int | Sequence[int] = 1,
@@ -47,7 +48,7 @@ def conv_transpose1d(
 @building
 def conv_transpose2d(
     x: Any,
-    filters: int | Operand,
+    filters: Extent | Operand,
     window: int | Sequence[int] | None = None,
     *,
     stride: int | Sequence[int] = 1,
@@ -67,7 +68,8 @@ def conv_transpose2d(
 
     Args:
         x: The input, in the order of axes that `layout` says.
-        filters: The number of output channels, for weights that are made. Or the weights
+        filters: The number of output channels, for weights that are made; a name may stand
+            beside it, `("channels", 64)`, see `parameter`. Or the weights
             themselves: [channels of x, channels / groups, *window], for `NHWC` [*window,
             channels / groups, channels of x].
         window: The sizes of the window, or one for all axes, for weights that are made.
@@ -109,7 +111,7 @@ def conv_transpose2d(
 @building
 def conv_transpose3d(
     x: Any,
-    filters: int | Operand,
+    filters: Extent | Operand,
     window: int | Sequence[int] | None = None,
     *,
     stride: int | Sequence[int] = 1,

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
-from braces.dtypes import BOOL, is_float, is_integer
+from braces.dims import NamedSize
+from braces.dtypes import BOOL, Extent, is_float, is_integer, named_size
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops, init as initializers
 from braces.frontend.guard import building, operand
@@ -21,7 +22,7 @@ from braces.frontend.sequences import same_size
 @building
 def embedding(
     ids: Any,
-    size: Sequence[int] | Operand,
+    size: Sequence[Extent] | Operand,
     *,
     padding_index: int | None = None,
     name: str | None = None,
@@ -35,7 +36,8 @@ def embedding(
 
     Args:
         ids: integer[...]. Out of range is an error in the run.
-        size: For a table that is made: how many vectors, and the size of each. Or the table
+        size: For a table that is made: how many vectors, and the size of each; names may stand
+            beside both, `[("words", 1000), ("embed", 64)]`, see `parameter`. Or the table
             itself, a matrix.
         padding_index: The id of what is no word, as 0 or -1: it has a vector of zeros, whatever
             stands in the table, and no gradient.
@@ -76,7 +78,7 @@ def _padded(table: Var, ids: Var, padding: int) -> Var:
 @building
 def embedding_bag(
     ids: Any,
-    size: Sequence[int] | Operand,
+    size: Sequence[Extent] | Operand,
     *,
     mode: str = "mean",
     weights: Operand | None = None,
@@ -166,6 +168,8 @@ def _table_of(
     dtype: object,
 ) -> tuple[Var, str]:  # fmt: skip
     """The table of a layer, made or given, and the layer's name."""
+    if isinstance(size, list | tuple):
+        size = [named_size(number) for number in cast("Sequence[Any]", size)]
     if _is_table_size(size):
         made = Parameters(what, name, params, ("w",))
         return _table(made, size, init, dtype), made.name
@@ -186,7 +190,7 @@ def _is_table_size(size: Any) -> bool:
     inner = [size] if isinstance(size, int | str) else cast("Sequence[Any]", size)
     if inner and all(isinstance(row, list | tuple) for row in inner):
         return False
-    if [type(number) for number in inner] != [int, int]:
+    if [int if type(n) is NamedSize else type(n) for n in inner] != [int, int]:
         raise ShapeError(
             f"embedding cannot take size={size!r}.",
             fix="Give how many vectors and the size of each, br.embedding(ids, [1000, 64]), or "

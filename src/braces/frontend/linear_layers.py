@@ -7,6 +7,7 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Operand, Var
+from braces.dtypes import Extent
 from braces.errors import ShapeError
 from braces.frontend import init as initializers
 from braces.frontend.guard import building, operand
@@ -30,7 +31,7 @@ from braces.ops.rules import float_dtype, promote
 @building
 def fc(
     x: Any,
-    size: int | Operand | None = None,
+    size: Extent | Operand | None = None,
     *,
     act: Activation = None,
     name: str | None = None,
@@ -46,7 +47,9 @@ def fc(
     Args:
         x: [..., taken]. The last axis is contracted.
         size: The size of the last axis of the result; where it is not said, that of the shared
-            parameter, else that of `x`. Or w itself, [taken, size].
+            parameter, else that of `x`. Or w itself, [taken, size]. A name may stand beside the
+            number, `("mlp", 32)`: axes of parameters are called so, and so is the last axis of
+            what is computed here, as further layers take it; see `parameter`.
         act: The name of an operator, as "tanh", or a function.
         name: The layer's name; its parameters are `name.w` and `name.b`.
         params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
@@ -115,14 +118,14 @@ def _size_of(w: Var, size: int | None) -> int:
             given=f"{w.name}: {w.type}   size={size}",
             fix="Leave size= away, or use another parameter.",
         )
-    return shape[1]
+    return fixed_size(w, 1, "fc")
 
 
 @building
 def bilinear(
     x: Any,
     y: Any,
-    size: int | Operand,
+    size: Extent | Operand,
     *,
     act: Activation = None,
     name: str | None = None,

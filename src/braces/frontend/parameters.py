@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from braces.builder.append import one
 from braces.builder.program import current_program
 from braces.builder.var import Operand, Var, tensor_type, var_of
 from braces.define.decorator import OPS
-from braces.dtypes import DType
+from braces.dims import NamedSize, axis_name
+from braces.dtypes import DType, Extent, is_number, named_size
 from braces.errors import (
     DuplicateNameError,
     ProgramError,
@@ -36,9 +35,13 @@ def is_given(weight: Weight) -> bool:
 
 
 def count_of(size: Any) -> int | None:
-    """The size that weights are made for, where it is a number and not the weights."""
-    counted = isinstance(size, int | np.integer) and not isinstance(size, bool)
-    return int(cast("int", size)) if counted else None
+    """The size that weights are made for, where it is a number and not the weights.
+
+    Raises:
+        ShapeError: It is a pair, and not of a name and a number.
+    """
+    said: Any = named_size(size)
+    return NamedSize.of(int(said), axis_name(said)) if is_number(said) else None
 
 
 def to_make(said: Mapping[str, Weight], *, beside: bool = False) -> list[str]:
@@ -125,7 +128,7 @@ class Parameters:
             )
         return found
 
-    def get(self, role: str, shape: Sequence[int], dtype: DType, init: Any) -> Var | None:
+    def get(self, role: str, shape: Sequence[Extent], dtype: DType, init: Any) -> Var | None:
         """The parameter of this role, made where it is not there; `None` where unwanted.
 
         Raises:
@@ -138,20 +141,20 @@ class Parameters:
             self._check_shape(found, shape)
         return self.new(role, shape, dtype, init) if found is None else found
 
-    def _check_shape(self, found: Var, shape: Sequence[int]) -> None:
-        if found.shape != tuple(shape):
+    def _check_shape(self, found: Var, shape: Sequence[Extent]) -> None:
+        if found.shape != tuple(map(named_size, shape)):
             raise ShapeError(
                 f"{self.layer} needs a parameter of {list(shape)}, and `{found.name}` is "
                 f"{found.type}.",
                 fix="Share with layers of the same sizes only.",
             )
 
-    def new(self, role: str, shape: Sequence[int], dtype: object, init: Any) -> Var:
+    def new(self, role: str, shape: Sequence[Extent], dtype: object, init: Any) -> Var:
         """A new parameter for this role."""
         name = self.names[role]
         return persistable(name, shape, init, dtype, kind=PARAMETER, trainable=True)
 
-    def state(self, role: str, shape: Sequence[int], dtype: DType, init: Any) -> Var:
+    def state(self, role: str, shape: Sequence[Extent], dtype: DType, init: Any) -> Var:
         """The variable of this role that no optimizer trains, made where it is not there.
 
         Raises:
@@ -172,20 +175,21 @@ class Parameters:
 
 
 def fixed_size(x: Var, axis: int, layer: str) -> int:
-    """The size of an axis that parameters depend on.
+    """The size of an axis that parameters depend on, with its name where it has one.
 
     Raises:
         ShapeError: It is symbolic, or there is no such axis.
     """
     whole = tensor_type(x)
-    size = whole.shape[axis_index(axis, whole.rank, layer)]
+    at = axis_index(axis, whole.rank, layer)
+    size, names = whole.shape[at], x.table.axis_names(x.name)
     if not isinstance(size, int):
         raise ShapeError(
             f"{layer} needs to know the size of axis {axis} to make its parameters.",
             given=f"{x.name}: {x.type}",
             fix="Declare this axis with a number, or br.reshape to one.",
         )
-    return size
+    return NamedSize.of(size, names[at] if names else None)
 
 
 def refuse_options(layer: str, ways: str, options: Mapping[str, object]) -> None:

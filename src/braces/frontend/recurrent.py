@@ -16,6 +16,7 @@ from typing import Any
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Shape
+from braces.dtypes import Extent, named_size
 from braces.errors import ProgramError
 from braces.frontend import functions as ops
 from braces.frontend.cells import (
@@ -144,7 +145,7 @@ class Stack:
 @layer_block
 def lstm(
     x: Any,
-    size: int,
+    size: Extent,
     *,
     layers: int = 1,
     bidirectional: bool = False,
@@ -164,7 +165,8 @@ def lstm(
 
     Args:
         x: [rows, steps, features]; see `axis`.
-        size: Of h and c, in each direction.
+        size: Of h and c, in each direction; a name may stand beside it, `("hidden", 64)`, see
+            `parameter`.
         layers: How many follow each other, each on the outputs of the one before.
         bidirectional: Whether a second cell goes from the last step to the first; outputs of
             both are joined.
@@ -205,7 +207,9 @@ def lstm(
     """
     said: dict[str, Weight] = {"w": True, "u": True, "b": bias}
     inits = Inits(init, recurrent_init, bias_init)
-    stack = Stack(LSTM, lstm_step, size, said, inits, layers, bidirectional, dropout)
+    stack = Stack(
+        LSTM, lstm_step, named_size(size), said, inits, layers, bidirectional, dropout
+    )
     out, (h, c) = stack.build(name, x, state, lengths, axis)
     return out, (h, c)
 
@@ -214,7 +218,7 @@ def lstm(
 @layer_block
 def gru(
     x: Any,
-    size: int,
+    size: Extent,
     *,
     layers: int = 1,
     bidirectional: bool = False,
@@ -235,7 +239,8 @@ def gru(
 
     Args:
         x: [rows, steps, features]; see `axis`.
-        size: Of h, in each direction.
+        size: Of h, in each direction; a name may stand beside it, `("hidden", 64)`, see
+            `parameter`.
         layers: As in `br.lstm`, and so are `bidirectional`, `lengths`, `dropout`, `axis` and
             `bias`.
         bidirectional: See there.
@@ -272,7 +277,7 @@ def gru(
     said = gru_weights(True, True, bias, None, reset_after)
     step = partial(gru_step, reset_after=reset_after)
     inits = Inits(init, recurrent_init, bias_init)
-    stack = Stack(GRU, step, size, said, inits, layers, bidirectional, dropout)
+    stack = Stack(GRU, step, named_size(size), said, inits, layers, bidirectional, dropout)
     out, (h,) = stack.build(name, x, state, lengths, axis)
     return out, h
 
@@ -281,7 +286,7 @@ def gru(
 @layer_block
 def simple_rnn(
     x: Any,
-    size: int,
+    size: Extent,
     *,
     layers: int = 1,
     bidirectional: bool = False,
@@ -302,7 +307,8 @@ def simple_rnn(
 
     Args:
         x: [rows, steps, features]; see `axis`.
-        size: Of h, in each direction.
+        size: Of h, in each direction; a name may stand beside it, `("hidden", 64)`, see
+            `parameter`.
         layers: As in `br.lstm`, and so are `bidirectional`, `lengths`, `dropout`, `axis` and
             `bias`.
         bidirectional: See there.
@@ -339,6 +345,6 @@ def simple_rnn(
     said: dict[str, Weight] = {"w": True, "u": True, "b": bias}
     step = partial(simple_step, act=act)
     inits = Inits(init, recurrent_init, bias_init)
-    stack = Stack(SIMPLE, step, size, said, inits, layers, bidirectional, dropout)
+    stack = Stack(SIMPLE, step, named_size(size), said, inits, layers, bidirectional, dropout)
     out, (h,) = stack.build(name, x, state, lengths, axis)
     return out, h

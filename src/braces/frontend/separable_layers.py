@@ -7,6 +7,7 @@ from typing import Any
 
 from braces.builder.var import Operand, Var
 from braces.define.decorator import Padding
+from braces.dtypes import Extent
 from braces.errors import ShapeError
 from braces.frontend.conv_layers import conv1d, conv2d
 from braces.frontend.guard import building, operand
@@ -113,7 +114,7 @@ def _depthwise(
 @layer_block
 def separable_conv1d(
     x: Any,
-    filters: int,
+    filters: Extent,
     window: int | Sequence[int],
     *,
     multiplier: int = 1,
@@ -138,7 +139,7 @@ def separable_conv1d(
 @layer_block
 def separable_conv2d(
     x: Any,
-    filters: int,
+    filters: Extent,
     window: int | Sequence[int],
     *,
     multiplier: int = 1,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.builder.var import Var
+from braces.dtypes import Extent
 from braces.frontend import random
 from braces.frontend.attention_layers import (
     AttentionCache,
@@ -54,7 +55,7 @@ class _Around:
     def _norm(self, x: Var, name: str) -> Var:
         return layer_norm(x, True, self.bias, epsilon=self.epsilon, name=name)
 
-    def products(self, hidden: int | None, act: Activation) -> Callable[[Var], Var]:
+    def products(self, hidden: Extent | None, act: Activation) -> Callable[[Var], Var]:
         """Two products with an activation between them."""
 
         def part(x: Var) -> Var:
@@ -70,8 +71,8 @@ class _Around:
 @layer_block
 def transformer_encoder_layer(
     x: Any,
-    heads: int,
-    hidden: int | None = None,
+    heads: Extent,
+    hidden: Extent | None = None,
     *,
     mask: Any = None,
     lengths: Any = None,
@@ -81,7 +82,7 @@ def transformer_encoder_layer(
     dropout: float = 0.0,
     epsilon: float = 1e-5,
     bias: bool = True,
-    key_value_heads: int | None = None,
+    key_value_heads: Extent | None = None,
     rotary: bool | float = False,
     cache: AttentionCache | None = None,
     name: str | None = None,
@@ -97,7 +98,8 @@ def transformer_encoder_layer(
 
     Args:
         x: float[rows, steps, features].
-        heads: The number of heads.
+        heads: The number of heads. Names may stand beside sizes, `("heads", 8)`, `("mlp", 64)`;
+            see `parameter`.
         hidden: The size between both products; 4 * features where nothing is said.
         mask: bool, broadcast to [rows, heads, steps, steps]; True takes part.
         lengths: integer[rows]: how many steps of each row there are. What lies behind them, NaN
@@ -164,8 +166,8 @@ def _without_cache(made: Any, caches: list[AttentionCache]) -> Var:
 def transformer_decoder_layer(
     x: Any,
     memory: Any,
-    heads: int,
-    hidden: int | None = None,
+    heads: Extent,
+    hidden: Extent | None = None,
     *,
     mask: Any = None,
     memory_mask: Any = None,
@@ -177,7 +179,7 @@ def transformer_decoder_layer(
     dropout: float = 0.0,
     epsilon: float = 1e-5,
     bias: bool = True,
-    key_value_heads: int | None = None,
+    key_value_heads: Extent | None = None,
     rotary: bool | float = False,
     cache: AttentionCache | None = None,
     name: str | None = None,
@@ -191,7 +193,8 @@ def transformer_decoder_layer(
     Args:
         x: float[rows, steps, features].
         memory: float[rows, keys, …], what an encoder made.
-        heads: The number of heads.
+        heads: The number of heads. Names may stand beside sizes, `("heads", 8)`, `("mlp", 64)`;
+            see `parameter`.
         hidden: The size between both products; 4 * features where nothing is said.
         mask: bool, broadcast to [rows, heads, steps, steps]; True takes part.
         memory_mask: bool, broadcast to [rows, heads, steps, keys].

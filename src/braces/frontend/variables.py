@@ -11,14 +11,22 @@ from braces.builder.scalars import as_array, literal
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
 from braces.builder.var import Operand, Var, named_var, var_of
-from braces.dims import Size
-from braces.dtypes import DType, TensorType, dtype_of, size_of
+from braces.dims import Size, axis_name
+from braces.dtypes import (
+    AxisNames,
+    DType,
+    Extent,
+    TensorType,
+    dtype_of,
+    named_size,
+    size_of,
+)
 from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError, array_fix
 from braces.frontend import init as initializers
 from braces.frontend.guard import building
 from braces.frontend.init import Initializer as Initializer, salt_of as salt_of
 from braces.ir.names import check_name
-from braces.ir.records import DATA, PARAMETER, STATE, Literal
+from braces.ir.records import DATA, PARAMETER, STATE, Literal, VarInfo
 
 
 @building
@@ -27,8 +35,9 @@ def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
 
     Args:
         name: Its name, as feeds spell it.
-        shape: The size of each axis: a number, a name for a symbolic dimension, or `None` for
-            an unnamed one.
+        shape: The size of each axis: a number, a name for a symbolic dimension, `None` for an
+            unnamed one, or a pair of a name and a number, as `("embed", 16)`, which a layout
+            knows the axis by; see `parameter`.
         dtype: The dtype that is fed.
 
     Example:
@@ -39,29 +48,33 @@ def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
     """
     program = current_program()
     check_name(name)
-    sizes = _sizes(program, shape)
+    sizes, axes = _sizes(program, shape)
     if program.current is not program.table:
         raise ProgramError(
             f"`{name}` cannot be data of an inner block.",
             fix="Declare data outside of all `with` blocks of loops and branches.",
         )
-    program.table.new_var(name, TensorType(dtype_of(dtype), sizes), DATA)
+    program.table.new_var(name, TensorType(dtype_of(dtype), sizes), DATA, axes=axes)
     return var_of(program, program.table, name)
 
 
-def _sizes(program: Builder, shape: Any) -> tuple[Size, ...]:
+def _sizes(program: Builder, shape: Any) -> tuple[tuple[Size, ...], AxisNames]:
+    """The sizes of a shape, and the names that stand beside numbers."""
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise ShapeError(
             f"{shape!r} is not a shape.", fix='Write a list of sizes, as ["batch", 8].'
         )
-    sizes = cast("Sequence[Any]", shape)
-    return tuple(size_of(size, program.table.unifier.fresh) for size in sizes)
+    given = [named_size(size) for size in cast("Sequence[Any]", shape)]
+    names = tuple(map(axis_name, given))
+    sizes = (size_of(size, program.table.unifier.fresh) for size in given)
+    plain = tuple(int(size) if isinstance(size, int) else size for size in sizes)
+    return plain, names if any(names) else ()
 
 
 @building
 def parameter(
     name: str | None,
-    shape: Sequence[int],
+    shape: Sequence[Extent],
     init: Initializer | Any = None,
     dtype: object = "float32",
     *,
@@ -71,7 +84,9 @@ def parameter(
 
     Args:
         name: Its name in scopes and files; made up where it is `None`.
-        shape: Numbers only.
+        shape: Numbers, each alone or in a pair with a name of its axis: `[("embed", 16),
+            ("mlp", 32)]`. By these names a `br.Layout` knows how several devices hold it; to
+            what is computed they make no difference. Several sizes may have the same name.
         init: An initializer of `br.init`, or an array or number; Glorot's uniform where the
             parameter has two axes or more, zeros otherwise.
         dtype: A float dtype to be trainable.
@@ -79,6 +94,14 @@ def parameter(
 
     Raises:
         DuplicateNameError: There is a variable of this name.
+        ShapeError: A size is no number.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     w = br.parameter("up.w", [("embed", 16), ("mlp", 32)])
+        >>> print(prog.parameters[0].shown_type)
+        f32[embed=16,mlp=32]
     """
     return persistable(name, shape, init, dtype, kind=PARAMETER, trainable=trainable)
 
@@ -86,7 +109,7 @@ def parameter(
 @building
 def state(
     name: str | None,
-    shape: Sequence[int],
+    shape: Sequence[Extent],
     init: Initializer | Any = 0.0,
     dtype: object = "float32",
 ) -> Var:
@@ -96,7 +119,7 @@ def state(
 
 def persistable(
     name: str | None,
-    shape: Sequence[int],
+    shape: Sequence[Extent],
     init: Any,
     dtype: object,
     *,
@@ -106,38 +129,38 @@ def persistable(
     """Define a persistable variable, and its first value in the startup program."""
     program = current_program()
     kept = dtype_of(dtype)
-    sizes = _fixed_sizes(name, _sizes(program, shape))
+    given, axes = _sizes(program, shape)
+    type_ = TensorType(kept, _fixed_sizes(name, given))
     here = program.current
     called = here.prefixed(name) if name else here.names.unique(kind)
-    return _define(program, here, called, sizes, kept, init, kind, trainable)
+    return _define(program, here, VarInfo(called, type_, kind, trainable, axes), init)
 
 
 def _define(
     program: Builder,
     here: SymbolTable,
-    name: str,
-    sizes: tuple[int, ...],
-    kept: DType,
+    info: VarInfo,
     init: Any,
-    kind: str,
-    trainable: bool,
 ) -> Var:
     """The variable, or its part in a block of which each run has its own."""
-    table = program.table
+    table, name = program.table, info.name
     for block in here.chain():
         if block.owning is not None and block.parent is not None:
             count, outer = block.owning.count, block.parent
-            init, sizes = of_each(init, count), (count, *sizes)
-            whole = _define(program, outer, name, sizes, kept, init, kind, trainable)
-            return block.owning.cut(whole)
+            type_ = TensorType(info.dtype, (count, *info.shape))
+            one_each = info.with_(type=type_, axes=info.axes and (None, *info.axes))
+            whole = _define(program, outer, one_each, of_each(init, count))
+            part = block.owning.cut(whole)
+            part.table.name_axes(part.name, info.axes)
+            return part
     if table.find_var(name) is not None:
         raise DuplicateNameError(
             f"There is a variable `{name}` already.",
             given=f"{name}: {table.type_of(name)}",
             fix=f"Use br.get_variable({name!r}) to share it.",
         )
-    table.new_var(name, TensorType(kept, sizes), kind, trainable=trainable)
-    _initialize(program, name, sizes, kept, init)
+    table.new_var(name, info.type, info.kind, trainable=info.trainable, axes=info.axes)
+    _initialize(program, info, init)
     return var_of(program, table, name)
 
 
@@ -169,17 +192,16 @@ def _fixed_sizes(name: str | None, sizes: tuple[Size, ...]) -> tuple[int, ...]:
     return fixed
 
 
-def _initialize(
-    program: Builder, name: str, shape: tuple[int, ...], dtype: DType, init: Any
-) -> None:
-    startup = program.startup
+def _initialize(program: Builder, info: VarInfo, init: Any) -> None:
+    startup, name = program.startup, info.name
+    shape = tuple(size for size in info.shape if isinstance(size, int))
     with startup.building(startup.table):
-        startup.table.new_var(name, TensorType(dtype, shape), STATE)
-        value = _made(init, shape, dtype, name)
-        if value.type != TensorType(dtype, shape):
+        startup.table.new_var(name, info.type, STATE, axes=info.axes)
+        value = _made(init, shape, info.dtype, name)
+        if value.type != info.type:
             raise ShapeError(
                 f"The initial value of `{name}` has another type.",
-                given=f"{name}: {TensorType(dtype, shape)}   init: {value.type}",
+                given=f"{name}: {info.type}   init: {value.type}",
                 fix="An initial value has the parameter's dtype and shape.",
             )
         _refuse_strangers(program, name)
@@ -215,7 +237,10 @@ def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
 
 
 def Variable(
-    shape: Sequence[int], dtype: object = "float32", name: str | None = None, init: Any = None
+    shape: Sequence[Extent],
+    dtype: object = "float32",
+    name: str | None = None,
+    init: Any = None,
 ) -> Var:
     """A parameter with a made-up name, in the spelling of the design documents.
 

@@ -3,9 +3,10 @@
 Two programs with the same fingerprint compute the same from the same feeds and scope. It does
 not depend on the names of operators, values and arguments, on source lines, on the order of
 slots, attributes and declarations, nor on how a file encodes them. It does depend on everything
-else: types, kinds, attributes, wiring, the names of data and persistable variables, and the
-order of parameters and results. The order of operators counts too, also where they do not
-depend on each other: reordering may change the fingerprint, though never the meaning.
+else: types, names of axes, kinds, attributes, wiring, the names of data and persistable
+variables, and the order of parameters and results. The order of operators counts too, also
+where they do not depend on each other: reordering may change the fingerprint, though never the
+meaning.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def _binds(op: Op) -> Iterator[str]:
 
 
 def _said(info: VarInfo) -> tuple[str, str, bool]:
-    return info.kind, str(info.type), info.trainable
+    return info.kind, info.shown_type, info.trainable
 
 
 def _temporary(info: VarInfo | None) -> bool:

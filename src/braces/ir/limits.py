@@ -12,9 +12,19 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from braces.dims import LARGEST_NUMBER, SIZE_FUNCTIONS, Size, parse_size
-from braces.dtypes import HIGHEST_RANK, LARGEST_ARRAY, DType, Type, parse_type, room
+from braces.dtypes import (
+    HIGHEST_RANK,
+    LARGEST_ARRAY,
+    AxisNames,
+    DType,
+    TensorType,
+    Type,
+    is_axis_name,
+    parse_type,
+    room,
+)
 from braces.errors import BracesError, FileFormatError, ProgramError, ShapeError
-from braces.ir.names import check_name
+from braces.ir.names import LONGEST_NAME, check_name
 from braces.ir.records import Attr, Body, Literal, Op, VarInfo
 
 DEEPEST_NESTING = 24
@@ -101,6 +111,32 @@ def readable_type(text: str) -> Type:
         return parse_type(text).map_sizes(axis_size)
     except ShapeError as error:
         raise FileFormatError(error.what) from None
+
+
+def are_axes(type_: Type, names: AxisNames) -> bool:
+    """Whether these are the names of the axes of a type; see `VarInfo`."""
+    try:
+        return readable_axes(type_, names) == names
+    except FileFormatError:
+        return False
+
+
+def readable_axes(type_: Type, names: AxisNames) -> AxisNames:
+    """The names of the axes of a type, if there is one for each number that has one."""
+    if not any(names):
+        return ()
+    shape = type_.shape if isinstance(type_, TensorType) else ()
+    if len(names) != len(shape):
+        raise FileFormatError(f"{type_} has no {len(names)} axes: {names!r:.80}.")
+    for name, size in zip(names, shape, strict=True):
+        if name and not (is_axis_name(name) and len(name) <= LONGEST_NAME):
+            raise FileFormatError(f"{name!r:.80} is not a name for an axis.")
+        if name and not isinstance(size, int):
+            raise FileFormatError(
+                f"The axis {name!r:.80} has no number.",
+                fix="Name numbers alone; a symbolic size has a name itself.",
+            )
+    return tuple(name or None for name in names)
 
 
 def _check_expressions(text: str) -> None:

@@ -5,7 +5,7 @@ r"""The text form of programs, read back into records.
     body        := "{" statement* "}"
     params      := "(" (binding ("," binding)*)? ")"
     statement   := declaration | operator | return | unknown
-    declaration := KIND NAME ":" TYPE "trainable"? unknown?
+    declaration := KIND NAME ":" AXES "trainable"? unknown?
     operator    := ("do" | outputs "=") NAME "(" inputs? ")"
                    attrs? captures? ("as" NAME)? unknown? source? (NAME block-value)*
     outputs     := output ("," output)*
@@ -29,6 +29,7 @@ r"""The text form of programs, read back into records.
     KIND    := "data" | "parameter" | "state" | "value" | "argument"
     NAME    := a letter, "_" or "@", then letters, digits and "_ . @ / -"
     TYPE    := see braces.dtypes, as f32[2*b,4] or list<f32[4]>
+    AXES    := TYPE, in which a number may have a name before it, as f32[embed=16,mlp=32]
     SIZE    := see braces.dims, as 2*b + 1
     DTYPE   := see braces.dtypes, as f32
     INTEGER := "-"? digits
@@ -155,12 +156,12 @@ class _Parser(Values):
     def declaration(self, into: _Contents) -> None:
         kind, name = self.next().text, self.name()
         self.take(":")
-        found = self.type()
+        found, axes = self.named_type()
         trainable = self.peek().text == "trainable" and self.peek(1).text not in (":", "=", ",")
         if trainable:
             self.next()
         unknown = self.unknown(VarInfo)
-        self.declare(into, name, VarInfo(name.text, found, kind, trainable, unknown))
+        self.declare(into, name, VarInfo(name.text, found, kind, trainable, axes, unknown))
 
     def sees_unknown(self) -> bool:
         return self.peek().text == "unknown" and self.peek(1).kind == "string"

@@ -2,7 +2,7 @@
 
     Body    := params, results, vars: name -> VarInfo, ops: Op*
     Op      := type, name, inputs: slot -> names, outputs: slot -> names, attrs: name -> Attr
-    VarInfo := name, type, kind
+    VarInfo := name, type, kind, axes
     Attr    := none | bool | int | float | str | dtype | size | Literal | Body | tuple of Attr
 
 Each but the attributes may carry `unknown`: fields of a later schema, as the bytes that a file
@@ -23,7 +23,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.dims import Dim, Shape
-from braces.dtypes import DType, TensorType, Type, dtype_of, short_name
+from braces.dtypes import (
+    AxisNames,
+    DType,
+    TensorType,
+    Type,
+    dtype_of,
+    named_text,
+    short_name,
+)
 from braces.errors import DTypeError, visible
 
 Attr: TypeAlias = (
@@ -69,6 +77,8 @@ class VarInfo:
             (persistable: it lives in a scope from run to run), or `argument` (the operator
             that owns the block binds it).
         trainable: Whether optimizers update it; for parameters.
+        axes: For each axis its name, or `None`; empty where no axis has one. A name stands
+            beside a number: a symbolic size has a name itself.
         unknown: Fields of a later schema; no part of the program's meaning.
     """
 
@@ -76,11 +86,17 @@ class VarInfo:
     type: Type
     kind: str = VALUE
     trainable: bool = False
+    axes: AxisNames = ()
     unknown: bytes = field(default=b"", compare=False)
 
     def with_(self, **changes: Any) -> VarInfo:
         """A copy with some fields replaced."""
         return replace(self, **changes)
+
+    @property
+    def shown_type(self) -> str:
+        """The text of its type, with the names of axes: `f32[embed=16,mlp=32]`."""
+        return named_text(self.type, self.axes)
 
     @property
     def persistable(self) -> bool:

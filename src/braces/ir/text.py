@@ -157,7 +157,7 @@ def _untyped(body: Body, names: Iterable[str], kind: str) -> dict[str, VarInfo]:
     return {
         name: info
         for name, info in found.items()
-        if info.kind == kind and not info.trainable and not info.unknown
+        if info.kind == kind and not (info.trainable or info.axes or info.unknown)
     }
 
 
@@ -168,7 +168,8 @@ def _bound(name: str, untyped: dict[str, VarInfo]) -> str:
 
 
 def _declaration(info: VarInfo) -> str:
-    shown = f"{info.kind} {info.name}: {info.type}" + (" trainable" if info.trainable else "")
+    shown = f"{info.kind} {info.name}: {info.shown_type}"
+    shown += " trainable" if info.trainable else ""
     return shown + _unknown(info.unknown)
 
 

@@ -9,11 +9,11 @@ import re
 from abc import ABC, abstractmethod
 
 from braces.dims import LONGEST_TEXT, Size
-from braces.dtypes import SHORT_NAMES, DType, TensorType, Type
+from braces.dtypes import SHORT_NAMES, AxisNames, DType, TensorType, Type, without_names
 from braces.ir import limits
 from braces.ir.records import Attr, Body, Literal
 from braces.ir.text import packed, part_shape, part_type
-from braces.ir.tokens import Tokens
+from braces.ir.tokens import Token, Tokens
 
 _TYPE = re.compile(r"(?:list<)?\w+\[[^\]\n]*\]>?")
 _WORDS: dict[str, Attr] = {
@@ -35,10 +35,21 @@ class Values(Tokens, ABC):
 
     def type(self) -> Type:
         """A type."""
+        text, token = self._type_text()
+        return self.checked(token, lambda: limits.readable_type(text))
+
+    def named_type(self) -> tuple[Type, AxisNames]:
+        """A type whose axes may have names."""
+        text, token = self._type_text()
+        plain, names = without_names(text)
+        found = self.checked(token, lambda: limits.readable_type(plain))
+        return found, self.checked(token, lambda: limits.readable_axes(found, names))
+
+    def _type_text(self) -> tuple[str, Token]:
         match, token = self.match(_TYPE)
         if match is None:
             raise self.missing("a type, as `f32[b,4]`,")
-        return self.checked(token, lambda: limits.readable_type(match.group()))
+        return match.group(), token
 
     def value(self, depth: int) -> Attr:
         """Any value; `depth` is how deep it is nested."""

@@ -182,7 +182,7 @@ def resolve_vars(
 
     def resolved(info: VarInfo) -> VarInfo:
         type_ = info.type.map_sizes(resolve)
-        return VarInfo(info.name, type_, info.kind, info.trainable, info.unknown)
+        return VarInfo(info.name, type_, info.kind, info.trainable, info.axes, info.unknown)
 
     return {name: resolved(info) for name, info in infos.items()}
 

@@ -157,7 +157,7 @@ class Lowerer:
                     bind(op, results, env)
             if self.placement is not None:
                 for name in op.binds():
-                    env[name] = self.placement.pinned(body.vars[name].type, env[name])
+                    env[name] = self.placement.pinned(body.vars[name], env[name])
             bound = [env[name] for name in op.binds()]
             state = self._measured(bound, state)
             if self.check_nan:

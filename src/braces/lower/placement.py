@@ -16,11 +16,12 @@ import numpy as np
 
 from braces.define.axes import shape_of
 from braces.dims import Size
-from braces.dtypes import ListType, TensorType, Type, is_float
+from braces.dtypes import ListType, TensorType, is_float
 from braces.errors import DeviceError, FeedError, ShapeError
 from braces.ir.records import DATA, Body, VarInfo
 from braces.layout import Layout, Spec, Stored
 from braces.lazy import jax
+from braces.lower.naming import with_axis_names
 from braces.ops.lists import Buffer
 
 
@@ -67,15 +68,23 @@ class Placement:
     def _sharding(self, spec: Spec) -> Any:
         return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(*spec))
 
-    def of_value(self, type_: Type) -> Any:
-        """How a value of this type lies, by the names of its sizes."""
-        return self._sharding(self.layout.of_value(shape_of(type_)))
+    def of_value(self, info: VarInfo) -> Any:
+        """How a value lies, by the names of its sizes and axes."""
+        return self._sharding(self._spec(info))
+
+    def _spec(self, info: VarInfo) -> Spec:
+        return self.layout.of_value(shape_of(info.type), info.axes)
+
+    def named(self, body: Body) -> Body:
+        """A main block whose values have the names of axes by which they are pinned."""
+        names = {name for info in body.vars.values() for name in info.axes}
+        return with_axis_names(body) if names & self.layout.dims.keys() else body
 
     def of_body(self, body: Body) -> dict[str, Any]:
         """How the variables of the scope and the data lie that a main block declares."""
         found = self.of_stored(stored_of(body))
         data = (info for info in body.vars.values() if info.kind == DATA)
-        return found | {info.name: self.of_value(info.type) for info in data}
+        return found | {info.name: self.of_value(info) for info in data}
 
     def of_stored(self, every: Mapping[str, Stored]) -> dict[str, Any]:
         """How variables of the scope lie."""
@@ -88,7 +97,7 @@ class Placement:
         Raises:
             FeedError: An axis does not divide among the devices.
         """
-        sharding = self.of_value(info.type)
+        sharding = self.of_value(info)
         if isinstance(value, jax.Array) and value.sharding == sharding:
             return value
         if np.ndim(value) != len(shape_of(info.type)):
@@ -101,8 +110,7 @@ class Placement:
 
     def _uneven(self, info: VarInfo, shape: tuple[int, ...]) -> FeedError:
         mesh = self.layout.mesh
-        spec = self.layout.of_value(shape_of(info.type))
-        cut = zip(shape_of(info.type), shape, spec, strict=True)
+        cut = zip(shape_of(info.type), shape, self._spec(info), strict=True)
         shown = (f"{d}={n} on {mesh.size(axes)} devices" for d, n, axes in cut if axes)
         return FeedError(
             f"Feed `{info.name}` has no equal parts for all devices: {', '.join(shown)}.",
@@ -148,20 +156,20 @@ class Placement:
     def _count(self, name: str) -> int:
         return self.layout.mesh.size(self.layout.dims[name])
 
-    def pinned(self, type_: Type | None, value: Any) -> Any:
-        """A value that is being computed, pinned by the names of its sizes.
+    def pinned(self, info: VarInfo, value: Any) -> Any:
+        """A value that is being computed, pinned by the names of its sizes and axes.
 
         Axes without one are left to XLA, and so is what has no equal parts.
         """
-        if isinstance(type_, ListType) and isinstance(value, Buffer):
-            return replace(value, values=self._pinned(type_.element, value.values, 1))
-        return self._pinned(type_, value, 0) if isinstance(type_, TensorType) else value
+        if isinstance(info.type, ListType) and isinstance(value, Buffer):
+            return replace(value, values=self._pinned(info, value.values, 1))
+        return self._pinned(info, value, 0) if isinstance(info.type, TensorType) else value
 
-    def _pinned(self, type_: Any, value: Any, before: int) -> Any:
+    def _pinned(self, info: VarInfo, value: Any, before: int) -> Any:
         layout, free = self.layout, jax.sharding.PartitionSpec.UNCONSTRAINED
-        if not isinstance(type_, TensorType) or value.ndim != before + type_.rank:
+        if value.ndim != before + len(shape_of(info.type)):
             return value
-        spec = ((),) * before + layout.of_value(type_.shape)
+        spec = ((),) * before + self._spec(info)
         sizes = zip(value.shape, spec, strict=True)
         if not any(spec) or not all(layout.divides(size, axes) for size, axes in sizes):
             return value
@@ -173,7 +181,7 @@ class Placement:
 def stored_of(body: Body) -> dict[str, Stored]:
     """What a layout needs to know of the variables of the scope that a main block has."""
     infos = (info for info in body.vars.values() if info.persistable)
-    return {info.name: Stored(info.shape, is_float(info.dtype)) for info in infos}
+    return {i.name: Stored(i.shape, is_float(i.dtype), i.axes) for i in infos}
 
 
 def _is_here(value: Any) -> bool:

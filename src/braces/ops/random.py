@@ -18,6 +18,7 @@ from braces.define.inference import Context
 from braces.dims import Shape, Size, call, product
 from braces.dtypes import FLOAT32, DType, TensorType, is_float
 from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.ir.records import Op
 from braces.lazy import jax, jnp
 from braces.ops.drawing import DRAWINGS
 from braces.ops.keys import STATE, check_key, check_shape, each_trip, of_one_trip, trips_of
@@ -106,9 +107,9 @@ def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -
     return state
 
 
-def runs_counted(op: Op) -> int | None:
-    """How many runs later the state is that an operator gives; `None` if it is no such operator."""
-    runs = op.attrs.get("runs", 1) if op.type == next_random_state.type else None
+def runs_counted(maker: Op) -> int | None:
+    """How many runs later the state is that an operator gives; `None` for another operator."""
+    runs = maker.attrs.get("runs", 1) if maker.type == next_random_state.type else None
     return runs if isinstance(runs, int) else None
 
 

@@ -33,6 +33,7 @@ CODES: Final[dict[str, str]] = {
     "B303": "Nothing but a parameter of a float dtype is trainable.",
     "B304": "Block 0 has no parameters.",
     "B305": "An array of known sizes takes less than 2^63 bytes.",
+    "B306": "Names of axes are one for each axis of an array, beside numbers alone.",
     # ---- updates ----
     "B401": "What is updated is a persistable variable of block 0.",
     "B402": "The next value is a variable of block 0.",

@@ -17,7 +17,7 @@ from braces.define.axes import shape_of
 from braces.dims import Unifier
 from braces.dtypes import ListType, is_float, too_large, unifies
 from braces.errors import VerifyError, suggest
-from braces.ir.limits import check_nesting
+from braces.ir.limits import are_axes, check_nesting
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, dimensions
 from braces.passes.codes import CODES as CODES, Report
@@ -197,6 +197,8 @@ class _Checking:
             say("B302", "is a list.", "Lists live within a run; feed and keep arrays.")
         if too_large(info.type):
             say("B305", "takes 2^63 bytes or more.", "No machine holds it; use smaller sizes.")
+        if not are_axes(info.type, info.axes):
+            say("B306", f"has axes {info.axes!r:.80}.", "Name each axis that has a number.")
         if info.trainable and not _trains(info):
             say("B303", "is trainable.", "Only parameters of a float dtype are trained.")
 

@@ -78,7 +78,7 @@ def _held(placed: Placed, *several: Mapping[str, Any]) -> tuple[Held, ...]:
         Held(
             name=name,
             kind=infos[name].kind,
-            type=str(infos[name].type),
+            type=infos[name].shown_type,
             lies=_spec(one),
             bytes=_bytes(one.dtype, one.shape),
             device_bytes=_bytes(one.dtype, one.sharding.shard_shape(one.shape)),

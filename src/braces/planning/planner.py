@@ -162,7 +162,7 @@ def _check_value(info: VarInfo, layout: Layout, sizes: Mapping[str, int]) -> Non
         )
     if info.persistable:
         return
-    for size, axes in zip(shape, layout.of_value(shape), strict=True):
+    for size, axes in zip(shape, layout.of_value(shape, info.axes), strict=True):
         number = size_number(size, sizes)
         if not layout.divides(number, axes):
             raise ShapeError(

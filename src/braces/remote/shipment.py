@@ -157,7 +157,8 @@ def _closed(block: Block, scope: Scope) -> ProgramDef:
     inputs, sizes = dict[str, VarInfo](), Sizes()
     for name, value in values.items():
         info = block.symbol_table.get_var(name)
-        inputs[name] = VarInfo(name, info.type, DATA if value is None else PARAMETER)
+        kind = DATA if value is None else PARAMETER
+        inputs[name] = VarInfo(name, info.type, kind, axes=info.axes)
         if value is not None:
             check_shape(info, value, sizes)
     unifier = Unifier()

@@ -389,6 +389,7 @@ class CompiledPlan:
             placement=self.devices.placement,
         )
         kept = {*form.body.results, *form.updates.values()}
+        body = self.placed.placement.named(form.body) if self.placed else form.body
         if self.placed is None:  # else each is drawn where it lies
             lowerer.draws = ManyDraws.of(form.body, kept, self.target.drawn)
         flags = [*sites, NAN] if self.check_nan else list(sites)
@@ -403,7 +404,7 @@ class CompiledPlan:
             env = dict(zip(names, values, strict=True))
             commits = Commits((*flags, STOP), (*limits, 0), dict(env), places)
             lowerer.commits = commits
-            state = lowerer.run(form.body, env, "", start_state([*flags, STOP]))
+            state = lowerer.run(body, env, "", start_state([*flags, STOP]))
             after = {name: env[source] for name, source in form.updates.items()}
             fetches = [env[name] for name in form.body.results]
             if not flags and not lowerer.loops:

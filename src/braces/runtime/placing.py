@@ -99,13 +99,18 @@ def bring(
     layout: Layout,
     types: Mapping[str, TensorType],
     read: Callable[[str, tuple[slice, ...]], Any],
+    scope: Scope,
 ) -> dict[str, Any]:
     """Variables of a scope as a layout has them, each device's part read for itself.
+
+    What the scope has on these devices already stays where it lies: so do variables that lie by
+    the names of their axes, of which only programs know.
 
     Args:
         layout: The layout.
         types: What there is to read.
         read: Gives a part of a variable; asked once for each part that this process has.
+        scope: Where the variables go.
 
     Raises:
         LayoutError: The layout does not fit what there is.
@@ -115,8 +120,21 @@ def bring(
     lies = placement.of_stored(
         {name: Stored(type_.shape, is_float(type_.dtype)) for name, type_ in types.items()}
     )
+    lies |= {name: there for name in types if (there := _lies(scope, name, types, placement))}
     with jax.enable_x64(True):
         return {name: _brought(types[name], lies[name], partial(read, name)) for name in types}
+
+
+def _lies(
+    scope: Scope, name: str, types: Mapping[str, TensorType], placement: Placement
+) -> Any:
+    """Where a variable of a scope lies, if it has this shape and lies on these devices."""
+    found = scope.find_var(name)
+    value = None if found is None else found.raw
+    if not isinstance(value, jax.Array) or value.shape != types[name].shape:
+        return None
+    sharding: Any = value.sharding
+    return sharding if getattr(sharding, "mesh", None) == placement.mesh else None
 
 
 def _brought(type_: TensorType, sharding: Any, read: Callable[[Any], Any]) -> Any:
@@ -163,7 +181,7 @@ def check_layout(layout: Layout, body: Body, scope: Scope) -> None:
     """
     stored = stored_of(body)
     sizes = {name for info in body.vars.values() for name in dimensions(shape_of(info.type))}
-    sizes |= {name for one in stored.values() for name in one.axes if name is not None}
+    sizes |= {name for info in body.vars.values() for name in info.axes if name is not None}
     fed = any(_is_named(info) for info in body.vars.values())
     there = {*stored, *(name for one in _chain(scope) for name in one.names())}
     layout.check_used(sizes if fed else None, there)

@@ -143,9 +143,10 @@ class Checkpoint:
         Args:
             scope: Where the variables are set.
             step: Which checkpoint; the newest unless said.
-            layout: Where values are to lie, by their names and sizes. Each process then reads
-                only the bytes that its devices have. Without it each has all that was saved,
-                and the first run brings it to where it lies.
+            layout: Where values are to lie, by their names and sizes; what the scope has on
+                these devices already, as after `init`, stays where it lies. Each process then
+                reads only the bytes that its devices have. Without it each has all that was
+                saved, and the first run brings it to where it lies.
 
         Returns:
             What it says; `None` where there is no checkpoint yet.
@@ -274,7 +275,7 @@ def load_checkpoint(
     _agree(str(step), layout)
     held = initialized(scope)
     try:
-        info, arrays = _read(found[step], layout)
+        info, arrays = _read(found[step], scope, layout)
     except FileFormatError as error:
         error.fix = " ".join(filter(None, (error.fix, _others(found, step))))
         raise
@@ -288,11 +289,13 @@ def _agree(step: str, layout: Layout | None) -> None:
         agree("checkpoint", step, fix="Use a folder that all processes see, and the same step.")
 
 
-def _read(path: Path, layout: Layout | None) -> tuple[CheckpointInfo, dict[str, Any]]:
+def _read(
+    path: Path, scope: Scope, layout: Layout | None
+) -> tuple[CheckpointInfo, dict[str, Any]]:
     with open_tensors(path) as file, open_variables(path, file) as stored:
         info = _info(file)
         if layout is not None:
-            return info, bring(layout, stored.types, stored.read)
+            return info, bring(layout, stored.types, stored.read, scope)
         return info, {name: stored.read(name) for name in stored.types}
 
 

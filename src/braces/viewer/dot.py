@@ -97,5 +97,5 @@ class Drawing:
 
 
 def _input(info: VarInfo) -> str:
-    text = f"{info.kind} {info.name}: {info.type}"
+    text = f"{info.kind} {info.name}: {info.shown_type}"
     return f"label={quote(text)}, shape=ellipse, style=solid"

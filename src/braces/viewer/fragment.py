@@ -23,7 +23,7 @@ def _main(program: Builder) -> Iterator[Piece]:
         info for info in main.vars.values() if info.kind in ("data", "parameter", "state")
     )
     for info in declared:
-        yield row(f"{info.kind} {info.name}: {info.type}")
+        yield row(f"{info.kind} {info.name}: {info.shown_type}")
     for op in main.ops:
         yield from _op(op, main.vars)
     for name, value in program.definition.updates.items():

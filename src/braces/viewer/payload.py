@@ -75,7 +75,7 @@ def _block(body: Body, blocks: list[dict[str, Any]]) -> int:
     made: dict[str, Any] = {
         "params": body.params,
         "results": body.results,
-        "vars": {n: [str(v.type), v.kind, v.trainable] for n, v in body.vars.items()},
+        "vars": {n: [v.shown_type, v.kind, v.trainable] for n, v in body.vars.items()},
     }
     blocks.append(made)
     number = len(blocks) - 1

@@ -143,16 +143,18 @@ class BlockDesc(_message.Message):
     def __init__(self, params: _Optional[_Iterable[str]] = ..., results: _Optional[_Iterable[str]] = ..., vars: _Optional[_Iterable[_Union[VarDesc, _Mapping]]] = ..., ops: _Optional[_Iterable[_Union[OpDesc, _Mapping]]] = ...) -> None: ...
 
 class VarDesc(_message.Message):
-    __slots__ = ("name", "type", "kind", "trainable")
+    __slots__ = ("name", "type", "kind", "trainable", "axes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     TRAINABLE_FIELD_NUMBER: _ClassVar[int]
+    AXES_FIELD_NUMBER: _ClassVar[int]
     name: str
     type: TypeDesc
     kind: VarKind
     trainable: bool
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[_Union[TypeDesc, _Mapping]] = ..., kind: _Optional[_Union[VarKind, str]] = ..., trainable: bool = ...) -> None: ...
+    axes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[_Union[TypeDesc, _Mapping]] = ..., kind: _Optional[_Union[VarKind, str]] = ..., trainable: bool = ..., axes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TypeDesc(_message.Message):
     __slots__ = ("tensor", "list")

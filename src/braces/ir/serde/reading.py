@@ -64,8 +64,9 @@ class Reader:
 
     def var_info(self, desc: pb.VarDesc) -> VarInfo:
         """The declaration of a variable."""
-        kind = _stored(VAR_KINDS, desc.kind, "kind of variable")
-        return VarInfo(desc.name, _type(desc.type), kind, desc.trainable, self.unknown(desc))
+        kind, found = _stored(VAR_KINDS, desc.kind, "kind of variable"), _type(desc.type)
+        axes = limits.readable_axes(found, tuple(desc.axes))
+        return VarInfo(desc.name, found, kind, desc.trainable, axes, self.unknown(desc))
 
     def source(self, location: int) -> Source | None:
         """The line of this place in the table."""

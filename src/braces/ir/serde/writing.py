@@ -132,6 +132,7 @@ def _var_desc(info: VarInfo) -> pb.VarDesc:
         type=_type_desc(info.type),
         kind=kind,  # pyright: ignore[reportArgumentType]
         trainable=info.trainable,
+        axes=[name or "" for name in info.axes],
     )
     _add_unknown(info, desc)
     return desc
