@@ -48,6 +48,7 @@ def test_the_code_of_the_page_of_gradients_runs_and_prints_what_it_says(
     assert shown == [*said, "[2. 2. 2.]", "layer"]
 
 
+@pytest.mark.unoptimized
 def test_the_code_of_layouts_and_pipelines_runs_on_several_devices(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

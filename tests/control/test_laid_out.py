@@ -12,6 +12,8 @@ from checking import derive
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 PARTS = 4
 LAYOUTS = {name: br.Layout(br.Mesh({"data": PARTS}), {name: "data"}) for name in ("b", "t")}
 

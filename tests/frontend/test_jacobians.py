@@ -13,6 +13,8 @@ import pytest
 import braces as br
 from braces.errors import BracesError, GradientError, ProgramError, ShapeError
 
+pytestmark = pytest.mark.unoptimized
+
 RNG = np.random.default_rng(0)
 FEED = {
     "x": RNG.normal(size=3),

@@ -10,6 +10,8 @@ from tests.laid_out import collectives
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 STAGES, WIDTH = 3, 4
 FLOAT = {"dtype": "float64"}
 

@@ -12,6 +12,8 @@ from tests.laid_out import MESH, batch, collectives, train
 import braces as br
 from braces.planning.compiling import planned
 
+pytestmark = pytest.mark.unoptimized
+
 DIMS = {"batch": "data", "mlp": "model"}
 TENSOR = br.Layout(MESH, DIMS)
 BOTH = br.Layout(MESH, DIMS, fsdp="data")

@@ -11,6 +11,8 @@ from tests.laid_out import MODELS, batch, classifier, code_of, collectives, layo
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 DATA = br.Layout(br.Mesh({"data": -1}), {"batch": "data"})
 KINDS = "data", "fsdp", "tensor", "both"
 CHEAP = {("perceptron", "tensor"), ("dropout", "both"), ("with_lengths", "fsdp")}

@@ -21,6 +21,8 @@ from tests.laid_out import (
 
 import braces as br
 
+pytestmark = pytest.mark.unoptimized
+
 DATA = br.Layout(br.Mesh({"data": -1}), {"batch": "data"})
 REDUCED = dict.fromkeys(MODELS, 2) | {"looping": 4, "branching_whole": 4}
 """How often devices add up in a step of training: the loss and all gradients, and the checks.
