@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -209,3 +210,20 @@ def test_training_goes_on_from_a_state_dict_as_if_nothing_happened(mode: str) ->
     scope.load_state_dict(kept)
     assert [exe.run(prog, scope, feed, loss) for _ in range(2)] == losses
     assert held(scope) == after
+
+
+@pytest.mark.parametrize("dtype", ["float32", ml_dtypes.bfloat16, "bool"])
+@pytest.mark.parametrize(
+    "spec", [(), ("rows",), (None, "columns"), (("rows", "columns"),), ("columns", "rows")]
+)
+def test_values_that_lie_on_several_devices_are_copied_whole(spec: Any, dtype: Any) -> None:
+    values = np.arange(64).reshape(8, 8).astype(dtype)
+    mesh = jax.make_mesh((4, 2), ("rows", "columns"))
+    lies = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+    scope = Scope()
+    for name, shape in (("some", (8, 8)), ("none", (0, 8))):
+        scope.var(name).put(jax.device_put(values[: shape[0]], lies))
+        copy = scope.state_dict()[name]
+        assert isinstance(copy, np.ndarray)
+        assert copy.flags.writeable
+        np.testing.assert_array_equal(copy, values[: shape[0]], strict=True)

@@ -29,7 +29,21 @@ def is_list(raw: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 
 def copied(raw: Any) -> Any:
     """A copy of a value as a NumPy array, or list of such."""
-    return [copied(one) for one in raw] if is_list(raw) else np.array(raw)
+    if is_list(raw):
+        return [copied(one) for one in raw]
+    shards = getattr(raw, "addressable_shards", ())
+    if len(shards) < 2 or raw.is_fully_replicated or not raw.is_fully_addressable:
+        return np.array(raw)
+    return _joined(raw, shards)
+
+
+def _joined(raw: Any, shards: Sequence[Any]) -> Any:
+    """A value that lies on several devices, each part copied once."""
+    whole = np.empty(raw.shape, raw.dtype)
+    for shard in shards:
+        if shard.replica_id == 0:
+            whole[shard.index] = shard.data
+    return whole
 
 
 def bytes_of(raw: Any) -> int:

@@ -25,6 +25,7 @@ from braces.errors import (
 from braces.ir.names import check_name
 from braces.scope import Loaded, Scope
 from braces.scope.states import differences, listed, type_of
+from braces.scope.values import copied
 from braces.storage.tensors import RESERVED, Array, open_tensors, write_tensors
 
 FORMAT = "braces.parameters"
@@ -121,7 +122,7 @@ def host_arrays(
     raws = stored_values(scope, names)
     for name, raw in raws.items():
         refuse_elsewhere(name, raw)
-    return {name: np.array(raw) if copy else np.asarray(raw) for name, raw in raws.items()}
+    return {name: copied(raw) if copy else np.asarray(raw) for name, raw in raws.items()}
 
 
 def refuse_elsewhere(name: str, raw: Any) -> None:
