@@ -336,12 +336,19 @@ def _leader(name: str, every: Collection[str]) -> str | None:
     return None
 
 
+_EXAMPLES = {
+    "axes": 'br.Mesh({"data": -1})',
+    "dims": 'dims={"batch": "data"}',
+    "params": 'params={"*.up.w": (None, "model")}',
+}
+
+
 def _mapping(what: str, given: Any) -> dict[str, Any]:
     found: Any = {} if given is None else given
     if not isinstance(found, Mapping):
         raise LayoutError(
             f"{what}={given!r:.80} is no dict with names.",
-            fix='Write dims={"batch": "data"}, params={"*.up.w": (None, "model")}.',
+            fix=f"Write {_EXAMPLES[what]}.",
         )
     return {_text(what, name): value for name, value in cast("Any", found).items()}
 

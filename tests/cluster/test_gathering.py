@@ -97,7 +97,9 @@ def test_who_has_waited_longest_decides_when_time_is_up(address: str, go: Any) -
 
 
 def test_a_process_0_that_never_comes_is_named(address: str, go: Any) -> None:
-    assert "Process 0 of 2 did not come" in refused([go(places(2, address)[1], timeout_s=0.4)])
+    said = refused([go(places(2, address)[1], timeout_s=0.4)])
+    assert "Process 0 of 2 did not come" in said
+    assert "the last attempt: Connection refused" in said
 
 
 def test_somebody_else_at_the_address_of_process_0_is_told(address: str, go: Any) -> None:

@@ -245,6 +245,7 @@ def test_a_job_of_which_processes_are_killed_computes_the_same_bits(tmp_path: Pa
         (["--hosts", "2", "x.py"], "Several hosts need an address"),
         (["--host-index", "1", "x.py"], "There is no host 1 of 1"),
         (["--address", "here", "x.py"], "'here' is no address"),
+        (["-n", "2", "--restarts", "3", "no.py"], "There is no file 'no.py' to run"),
     ],
 )
 def test_bad_usage_is_refused(
@@ -257,3 +258,5 @@ def test_bad_usage_is_refused(
 def test_a_job_that_cannot_be_run_is_refused() -> None:
     with pytest.raises(ClusterError, match="There is no program"):
         launch(Job((), 1))
+    with pytest.raises(ClusterError, match=r"no file '/no/such/train\.py' to run"):
+        launch(Job(("/no/such/train.py",), 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 
@@ -117,8 +118,22 @@ def test_processes_that_see_all_devices_of_a_machine_take_one_each() -> None:
         ({"BRACES_ADDRESS": "here"}, "'here' is no address"),
         ({"BRACES_ADDRESS": "here:0"}, "'here:0' is no address"),
         ({"BRACES_ADDRESS": "here:99999"}, "is no address"),
+        ({"BRACES_ADDRESS": f"here:{'1' * 5000}"}, "is no address"),
     ],
 )
 def test_what_is_no_place_is_refused(change: dict[str, str], said: str) -> None:
     with pytest.raises(ClusterError, match=said):
         find_place(Told(), {**BRACES, **change})
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (("a", 2, "h:1"), "There is no process 'a' of 2"),
+        ((0, 2.5, "h:1"), "There is no process 0 of 2.5"),
+        ((0, 2, 8476), "8476 is no address"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(told: Any, said: str) -> None:
+    with pytest.raises(ClusterError, match=said):
+        find_place(Told(*told), {})

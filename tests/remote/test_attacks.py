@@ -296,10 +296,31 @@ def test_a_token_is_a_secret(token: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["", "7000", ":7000", "host", "host:", "host:x", "host:70000", "::1:7000", "h:٣"]
-)
-def test_an_address_is_a_host_and_a_port(address: str) -> None:
+    "address",
+    ["", "7000", ":7000", "host", "host:", "host:x", "host:70000", "::1:7000", "h:٣", 7000,
+     f"h:{'1' * 5000}"],
+)  # fmt: skip
+def test_an_address_is_a_host_and_a_port(address: Any) -> None:
     with pytest.raises(br.ProgramError, match="no address"):
         br.remote.Server(address, TOKEN)
     with pytest.raises(br.ProgramError, match="no address"):
         br.remote.worker(address, TOKEN)
+
+
+NO_TIMES = -1, "soon", float("nan")
+
+
+@pytest.mark.parametrize("timeout_s", [*NO_TIMES, None])
+def test_the_time_to_reach_a_worker_is_a_number_of_seconds(timeout_s: Any) -> None:
+    with pytest.raises(br.ProgramError, match="is no time"):
+        br.remote.worker("127.0.0.1:1", TOKEN, timeout_s=timeout_s)
+
+
+def test_the_time_of_a_run_is_a_number_of_seconds(server: br.remote.Server) -> None:
+    program, y, scope = linear()
+    with connected(server) as one:
+        one.load(program, scope)
+        for timeout_s in NO_TIMES:
+            with pytest.raises(br.ProgramError, match="is no time"):
+                one.run({"x": [[1.0, 10.0]]}, y, timeout_s=timeout_s)
+        assert one.run({"x": [[1.0, 10.0]]}, y, timeout_s=1e300) == 32.0

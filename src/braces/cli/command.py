@@ -1,10 +1,11 @@
-"""What a command is."""
+"""What a command is, and a value of options that several have."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import TIMEOUT_MAX
 
 YES, NO, BAD_USAGE = 0, 1, 2
 """Exit statuses: done, the answer is no, and bad usage."""
@@ -27,3 +28,14 @@ class Command:
     example: str
     arguments: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], int]
+
+
+def seconds(text: str) -> float:
+    """A time that an option says, in seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= TIMEOUT_MAX:
+        raise ArgumentTypeError(f"{text!r:.40} is no time; write seconds, as 60")
+    return number

@@ -58,6 +58,8 @@ def _run(options: Namespace) -> int:
     )
     try:
         job.check()
+        if not options.ray:  # whose machines have files of their own
+            job.check_file()
     except ClusterError as error:
         print(f"braces launch: {error}", file=sys.stderr)
         return BAD_USAGE

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from braces.cli.command import YES, Command
+from braces.cli.command import YES, Command, seconds
 from braces.cli.passing import size
 from braces.cli.programs import add_file, read_picked, shown_name, split_names
 from braces.errors import BracesError, visible
@@ -52,7 +52,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="of which kinds times are estimated",
     )
     parser.add_argument(
-        "--timeout", type=_seconds, default=TIMEOUT_S, metavar="SECONDS",
+        "--timeout", type=seconds, default=TIMEOUT_S, metavar="SECONDS",
         help=f"how long it may take ({TIMEOUT_S:g})",
     )  # fmt: skip
     parser.add_argument("--rows", type=int, metavar="N", help="of values and of collectives")
@@ -113,7 +113,7 @@ def _told(make: Callable[[], Any]) -> Any:
 def _mesh(text: str) -> Mesh:
     axes = dict[str, int]()
     for name, number in _pairs(text, "data=64,model=8"):
-        if not number.isdecimal() or name in axes:
+        if not number.isdecimal() or len(number) > 9 or name in axes:
             raise ArgumentTypeError(f"{name}={number} is no axis; write data=64,model=8")
         axes[name] = int(number)
     return _told(lambda: Mesh(axes))
@@ -132,13 +132,6 @@ def _params(text: str) -> tuple[str, list[tuple[str, ...]]]:
     if not pattern or not equals:
         raise ArgumentTypeError(f"{text!r} says nothing; write '*.up.w=,model'")
     return pattern, [_axes(axes) for axes in rest.split(",")]
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise ValueError(text)
-    return seconds
 
 
 def _page(text: str) -> str:

@@ -10,12 +10,12 @@ import zipfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import replace
-from threading import TIMEOUT_MAX, Timer
+from threading import Timer
 from typing import Any
 
 import numpy as np
 
-from braces.cli.command import NO, YES, Command
+from braces.cli.command import NO, YES, Command, seconds
 from braces.cli.passing import add_without
 from braces.cli.profiling import add_profile, check_profile, profile
 from braces.cli.programs import add_file, write_bytes
@@ -64,7 +64,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--atol", type=float, default=1e-5, metavar="A", help="for --against")
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         metavar="SECONDS",
         help="end the process when loading, compiling and running took longer",
     )
@@ -73,13 +73,6 @@ def _arguments(parser: ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("-o", "--out", metavar="OUT.npz", help="the arrays; - is standard output")
     form.add_argument("--json", action="store_true", help="for programs to read")
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds <= TIMEOUT_MAX:
-        raise ValueError(text)
-    return seconds
 
 
 def _run(options: Namespace) -> int:

@@ -183,17 +183,18 @@ def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
 
 def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Line:
     """Go to process 0, again and again until it is there, and hear what it says."""
-    answered = False
+    seen = "nobody listened there"
     while (left := deadline - time.monotonic()) > 0:
         try:
             line = Line(socket.create_connection(split_address(place.address), min(left, 5.0)))
-        except OSError:
+        except OSError as error:
+            seen = f"the last attempt: {error.strerror or error}"
             time.sleep(_AGAIN_S)
             continue
-        answered = not line.is_own_echo()
         try:
-            if not answered:
+            if line.is_own_echo():
                 raise ConnectionError("Nobody listens there yet.")
+            seen = "whoever answered there was not process 0 of this job"
             line.send(
                 {
                     "index": place.index,
@@ -210,7 +211,7 @@ def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Line
             continue
         return _heard(verdict, line)
     error = _missing("Process 0", place, timeout_s)
-    error.given = "whoever answered there was not process 0 of this job" if answered else None
+    error.given = seen
     raise error
 
 

@@ -83,6 +83,20 @@ class Job:
         if self.address is not None:
             places.split_address(self.address)
 
+    def check_file(self) -> None:
+        """Refuse a file that is not on this machine, before it fails in each process.
+
+        Raises:
+            ClusterError: There is none.
+        """
+        file = self.program[0]
+        if not file.startswith("-") and not os.path.exists(file):
+            raise ClusterError(
+                f"There is no file {file!r:.400} to run.",
+                given=f"in {os.getcwd()}",
+                fix="Say where it is; a module is run with -m: -m package.train.",
+            )
+
     def environment(self, local: int, attempt: int, address: str, name: str) -> dict[str, str]:
         """What one process is told."""
         told = {
@@ -141,6 +155,7 @@ def launch(job: Job) -> int:
         ClusterError: The job cannot be run so.
     """
     job.check()
+    job.check_file()
     status = 0
     folder = job.log_dir or Path(tempfile.mkdtemp(prefix="braces-launch-"))
     name = secrets.token_hex(8) if job.hosts == 1 else ""

@@ -7,6 +7,7 @@ import socket
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from typing import SupportsIndex
 
 from braces.errors import ClusterError
 
@@ -113,14 +114,19 @@ def _checked(told: Told, by: str, devices: tuple[int, ...] | None) -> Place:
             given=f"{_said(told)} (from {by})",
             fix=f"Set {missing}, or give br.cluster.start() the argument of that name.",
         )
-    if not 0 <= index < count <= MOST_PROCESSES:
+    if not (_is_number(index) and _is_number(count) and 0 <= index < count <= MOST_PROCESSES):
         raise ClusterError(
-            f"There is no process {index} of {count}.",
+            f"There is no process {index!r:.40} of {count!r:.40}.",
             given=f"{_said(told)} (from {by})",
             fix=f"Processes are numbered from 0; there are at most {MOST_PROCESSES}.",
         )
     split_address(address)
     return Place(index, count, address, told.job or "", by, devices)
+
+
+def _is_number(given: object) -> bool:
+    """Whether it counts: whoever calls may give anything."""
+    return isinstance(given, SupportsIndex)
 
 
 def _said(told: Told) -> str:
@@ -138,10 +144,10 @@ def split_address(address: str) -> tuple[str, int]:
         >>> split_address("[::1]:80"), split_address("node-1:8476")
         (('::1', 80), ('node-1', 8476))
     """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+    host, _, port = str(address).rpartition(":")
+    if not host or not port.isdecimal() or len(port) > 5 or not 0 < int(port) < 1 << 16:
         raise ClusterError(
-            f"{address!r} is no address.", fix="Use host:port, as 10.0.0.7:8476."
+            f"{address!r:.80} is no address.", fix="Use host:port, as 10.0.0.7:8476."
         )
     return host.strip("[]"), int(port)
 

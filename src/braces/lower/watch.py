@@ -36,7 +36,7 @@ class Watch:
             ProgramError: That is no number of seconds.
         """
         made = cls()
-        made.timeout_s, made.deadline = timeout_s, monotonic() + _seconds(timeout_s)
+        made.timeout_s, made.deadline = timeout_s, monotonic() + checked_seconds(timeout_s)
         return made
 
     def check(self) -> None:
@@ -83,7 +83,12 @@ class Watch:
             lock.release()
 
 
-def _seconds(timeout_s: object) -> float:
+def checked_seconds(timeout_s: object) -> float:
+    """A number of seconds from 0.
+
+    Raises:
+        ProgramError: It is none.
+    """
     number = timeout_s if isinstance(timeout_s, int | float) else -1
     if number >= 0 and timeout_s is not True and timeout_s is not False:  # nor NaN
         return float(number)

@@ -19,9 +19,9 @@ def parse_address(address: str) -> tuple[str, int]:
         >>> parse_address("[::1]:7000")
         ('::1', 7000)
     """
-    host, colon, port = address.strip().rpartition(":")
+    host, colon, port = str(address).strip().rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    good = port.isascii() and port.isdigit() and int(port) <= LARGEST_PORT
+    good = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= LARGEST_PORT
     if not colon or not bare or not good or (":" in bare and bare == host):
         raise ProgramError(
             f"{address!r:.80} is no address.", fix="Write HOST:PORT, as 127.0.0.1:7000."

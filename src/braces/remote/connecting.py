@@ -10,8 +10,10 @@ from typing import Any
 from braces.builder.program import Builder
 from braces.errors import ProgramError, RemoteError, RunError
 from braces.frontend.draws import RANDOM_STATE
+from braces.lower.watch import checked_seconds
 from braces.program import Block
 from braces.remote.failures import as_error
+from braces.remote.link import LONGEST_S
 from braces.remote.messages import ERROR, VALUES, Message
 from braces.remote.places import Asked, Listening, Place, Started
 from braces.remote.ray_actor import RAY, RayPlace
@@ -79,18 +81,19 @@ def place_of(
     """Where a worker is.
 
     Raises:
-        ProgramError: The address is none, or has no token.
+        ProgramError: The address is none, or has no token; `timeout_s` is no time.
     """
+    patience_s = min(checked_seconds(timeout_s), LONGEST_S)
     if address is None:
-        return Started(env, timeout_s)
-    if address == RAY or address.startswith(f"{RAY}://"):
-        return RayPlace(address, env, timeout_s)
+        return Started(env, patience_s)
+    if address == RAY or str(address).startswith(f"{RAY}://"):
+        return RayPlace(address, env, patience_s)
     if token is None:
         raise ProgramError(
             f"The worker at {address} asks for a token.",
             fix='Say token=, as pathlib.Path("worker.token").read_text() has it.',
         )
-    return Listening(address, token, timeout_s)
+    return Listening(address, token, patience_s)
 
 
 class Worker:

@@ -9,6 +9,8 @@ from braces.remote.messages import LENGTH_BYTES, Message, frame_length, packed, 
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """A machine that is gone without a word is noticed within a minute, where systems know how."""
+LONGEST_S = 1e6
+"""The longest that an answer is waited for; sockets refuse times that are much longer."""
 
 
 class Link:
@@ -34,7 +36,7 @@ class Link:
             ProgramError: The request is too large; nothing was sent.
             OSError: The connection broke, or no answer came in time.
         """
-        self._socket.settimeout(timeout_s)
+        self._socket.settimeout(None if timeout_s is None else min(timeout_s, LONGEST_S))
         self.send(message)
         return self.receive()
 

@@ -17,6 +17,7 @@ from braces.ir.files import stored_path
 from braces.ir.records import DATA, PARAMETER, Body, ProgramDef, Source, VarInfo
 from braces.ir.walk import all_ops, free_of, producers, resolve_body
 from braces.lower.attributes import Sizes
+from braces.lower.watch import checked_seconds
 from braces.ops.random import runs_counted
 from braces.program import Block, Program
 from braces.remote.messages import LOAD, RUN, Message
@@ -89,8 +90,11 @@ class Shipment:
 
         Raises:
             FeedError: The feed is no dict, or has data that is unknown or of another type.
+            ProgramError: `timeout_s` is no time.
         """
         arrays = self._fed({} if feed is None else feed)
+        if timeout_s is not None:
+            checked_seconds(timeout_s)
         return Message(RUN, {"fetch": list(names), "timeout_s": timeout_s}, arrays)
 
     def drawing(self, request: Message, run: int, seed: int | None = None) -> Message:
