@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ from tests.laid_out import (
     layouts,
     train,
 )
+from tests.rows_apart import DATA, Branch, add_gradients, alike, by_mask, masked
 
 import braces as br
 
 pytestmark = pytest.mark.unoptimized
 
-DATA = br.Layout(br.Mesh({"data": -1}), {"batch": "data"})
 REDUCED = dict.fromkeys(MODELS, 2) | {"looping": 4, "branching_whole": 4}
 """How often devices add up in a step of training: the loss and all gradients, and the checks.
 
@@ -69,68 +68,6 @@ def test_in_64_bits_only_the_order_of_additions_tells_devices_apart(
 
 
 # ---- which rows run --------------------------------------------------------------------------
-
-CHOSEN = {
-    "none": np.zeros(ROWS, bool),
-    "all": np.ones(ROWS, bool),
-    "those of some devices": np.arange(ROWS) < ROWS // 2,
-    "one": np.arange(ROWS) == ROWS - 1,
-    "some of each device": np.arange(ROWS) % 2 == 0,
-}
-
-
-Branch = Callable[[Any, br.Var], br.Var]
-
-
-def by_mask(branch: Branch, orders: int = 1) -> tuple[br.Program, list[br.Var]]:
-    """A branch by a mask that is fed: its rows, and gradients of what it reads."""
-    with br.Program() as program:
-        x = br.data("x", ["batch", WIDTH], dtype="float64")
-        chosen = br.data("chosen", ["batch"], dtype="bool")
-        h = br.fc(x, 8, name="up")
-        choice = br.create_if_else(chosen)
-        with choice.true_block() as t:
-            t.add_output(branch(t, h))
-        with choice.false_block() as f:
-            f.add_output(f.add_input(h) * 0.5)
-        wanted = [choice()]
-        add_gradients(program, wanted, orders)
-    return program, wanted
-
-
-def add_gradients(program: br.Program, wanted: list[br.Var], orders: int) -> None:
-    """Add to a value the gradients of its squares, by parameters, and those of these."""
-    found = wanted
-    for _ in range(orders):
-        loss = sum((br.mean(one**2) for one in found), br.constant(0.0, dtype="float64"))
-        every = br.gradients(loss, [p for p in program.parameters if p.trainable])
-        found = [one for one in every if one is not None]
-        wanted += [loss, *found]
-
-
-def alike(
-    program: br.Program,
-    wanted: list[br.Var],
-    feeds: Iterable[dict[str, Any]],
-    mode: str = "compile",
-    layout: br.Layout = DATA,
-) -> br.Executor:
-    """One device and several give the same; what runs on several."""
-    both = br.Executor(mode), br.Executor(mode, layout=layout)
-    scopes = br.Scope(), br.Scope()
-    for exe, scope in zip(both, scopes, strict=True):
-        exe.init(program, scope, seed=0)
-    for fed in feeds:
-        one, other = (e.run(program, s, fed, wanted) for e, s in zip(both, scopes, strict=True))
-        for left, right in zip(one, other, strict=True):
-            np.testing.assert_allclose(right, left, rtol=1e-12, atol=1e-12)
-    return both[1]
-
-
-def masked(rng: np.random.Generator, rows: int = ROWS) -> list[dict[str, Any]]:
-    """Rows, of which some are chosen."""
-    x = rng.normal(size=[rows, WIDTH])
-    return [{"x": x, "chosen": chosen[:rows]} for chosen in CHOSEN.values()]
 
 
 def plain(t: Any, h: br.Var) -> br.Var:
@@ -194,25 +131,13 @@ def beside_all(t: Any, h: br.Var) -> br.Var:
     return t.add_input(h) + br.sum(h, axis=0)
 
 
-def looped(t: Any, h: br.Var) -> br.Var:
-    """A loop for each row."""
-    rows, loop = t.add_input(h), br.create_while()
-    with loop.block() as body:
-        i = body.add_memory(init=br.constant(0, dtype="int32"))
-        s = body.add_memory(init=rows)
-        body.set_condition(i < 3)
-        s.update(br.tanh(br.fc(s, 8, name="in")))
-        i.update(i + 1)
-    return loop.final(s)
-
-
 def drawn(t: Any, h: br.Var) -> br.Var:
     """Draws for each row."""
     return br.dropout(t.add_input(h), 0.5) + br.random.normal([8], dtype="float64")
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("branch", [centred, summed, beside_all, looped, drawn])
+@pytest.mark.parametrize("branch", [centred, summed, beside_all, drawn])
 def test_whatever_a_branch_does_to_its_rows(
     branch: Branch, mode: str, rng: np.random.Generator
 ) -> None:

@@ -25,4 +25,6 @@ def adds(op: Op, totals: Set[str], own: Set[str], makers: Mapping[str, Op]) -> b
         return definition.additive or (bool(sums) and zeros)
     picks = definition.operations == 0 and definition.picks == tuple(op.inputs)
     moves = picks or definition.changes_only in ("shape", "axes")
-    return read == own & {*op.reads()} and (moves or {*definition.adds_to} == {*op.inputs})
+    others = (makers.get(name) for name in own & {*op.reads()} - read)
+    linear = moves or {*definition.adds_to} == {*op.inputs}
+    return linear and all(map(gives_zeros, others))

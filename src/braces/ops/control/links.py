@@ -56,6 +56,19 @@ def links_of(op: Op) -> tuple[Link, ...]:
             return ()
 
 
+def deciders_of(op: Op) -> tuple[tuple[str, str], ...]:
+    """What says which way an operator goes or how often: labels of blocks, and names there."""
+    match view_of(op):
+        case LoopView() as view:
+            count = () if view.count is None else (("", view.count),)
+            results = () if view.cond is None else view.cond.results
+            return (*count, *(("cond", name) for name in results))
+        case SwitchView() as view:
+            return (("", view.index),)
+        case _:
+            return ()
+
+
 def _of_loop(view: LoopView) -> Iterator[Link]:
     cond = None if view.condition is None else view.condition.params
     for i, memory in enumerate(view.memories):

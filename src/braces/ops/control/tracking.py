@@ -67,8 +67,8 @@ class Tracked:
     rows: frozenset[str] = frozenset()
 
     def reduced(self) -> list[Occurrence]:
-        """The axes that are rows and that an output does not have."""
-        left = self.rows & self.axes.fills.keys()
+        """The axes that are rows and of which an output sees the values, but has none."""
+        left = {index for index in self.rows if self.axes.fills.get(index)}
         return [one for one in self.inputs if one.index in left]
 
     def view(self, rows: Size) -> RowView:
