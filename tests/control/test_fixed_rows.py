@@ -188,6 +188,36 @@ def test_captured_rows_that_do_not_run_reach_no_gradient(batch: Any, mode: str) 
         assert not got[1].any()
 
 
+def looking_back(axis: int, batch: Any, mode: str) -> list[np.ndarray]:
+    """Gradients, and gradients of these, of steps that look at what has its rows anywhere."""
+    with br.Program() as prog:
+        c = br.data("c", [batch, 3], dtype="float64")
+        encoded, n = c * 1.0, br.data("n", [batch], dtype="int64")
+        seen = br.moveaxis(br.stack([encoded, encoded * 2.0], axis=1), 0, axis)
+        rnn = br.create_rnn(lengths=n)
+        with rnn.stepnet() as net:
+            rows = br.moveaxis(seen, axis, 0)
+            h = net.add_memory(init=br.zeros(c.shape, dtype="float64"))
+            xt = net.add_input(br.stack([encoded] * 4))
+            h.update(br.tanh(br.sum(xt[:, None] * br.sqrt(rows) + h[:, None] / rows, axis=1)))
+        (slope,) = br.gradients([br.sum(rnn.final(h))], [c])
+        (second,) = br.gradients([br.sum(slope**2)], [c])
+    context = np.full((3, 3), 0.3)
+    context[1] = 0.0
+    feed = {"c": context, "n": LENGTHS}
+    return br.Executor(mode=mode).run(prog, br.Scope(), feed=feed, fetch=[slope, second])
+
+
+@BATCHES
+@pytest.mark.parametrize("axis", [1, 2])
+def test_captures_may_have_their_rows_anywhere(axis: int, batch: Any, mode: str) -> None:
+    found, wanted = (looking_back(place, batch, mode) for place in (axis, 0))
+    for got, want in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+        assert got[[0, 2]].all()
+        assert not got[1].any()
+
+
 def test_a_capture_that_does_not_come_of_the_batch_is_whole(mode: str) -> None:
     with br.Program() as prog:
         x, c = br.data("x", [4, 3, 3], dtype="float64"), br.data("c", [3, 3], dtype="float64")

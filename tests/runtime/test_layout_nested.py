@@ -174,6 +174,25 @@ def test_steps_that_end_may_loop_and_branch(
     assert in_parts(alike(program, wanted, feeds), program)
 
 
+@pytest.mark.thorough
+def test_steps_may_look_at_rows_that_do_not_lead(rng: np.random.Generator) -> None:
+    with br.Program() as program:
+        x = br.data("x", ["batch", "time", 8], dtype="float64")
+        seen = br.data("seen", ["source", "batch", 8], dtype="float64")
+        rnn = br.create_rnn(lengths=br.data("lengths", ["batch"], dtype="int32"))
+        with rnn.stepnet() as net:
+            h = net.add_memory(shape=[8], batch_like=x, batch_axis=0)
+            asked = dense(net.add_input(x, axis=1) + h)
+            weights = br.softmax(br.einsum("bd,sbd->bs", asked, seen))
+            h.update(dense(br.einsum("bs,sbd->bd", weights, seen), "again"))
+            net.add_output(h)
+        wanted = [br.mean(rnn(), axis=0)]
+        add_gradients(program, wanted, 1)
+    x, seen = rng.normal(size=[ROWS, STEPS, 8]), rng.normal(size=[3, ROWS, 8])
+    fed = {"x": x, "seen": seen, "lengths": np.arange(ROWS) % (STEPS + 1)}
+    assert in_parts(alike(program, wanted, [fed]), program)
+
+
 # ---- what must be computed for all rows together ---------------------------------------------
 
 

@@ -18,8 +18,9 @@ from braces.ir.views import LoopView, Row
 from braces.ops.control.building import Carried, Cut, build_loop
 from braces.ops.control.row_draws import row_numbers
 from braces.ops.rules import axis_index
-from braces.passes.lengths import Steps, guarded
+from braces.passes.lengths import guarded
 from braces.passes.segments import Segments, check_trips
+from braces.passes.step_rows import Steps
 
 
 class StepNet(LoopBlock):

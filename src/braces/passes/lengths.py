@@ -32,20 +32,18 @@ With the lengths `n`:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 
 from braces.builder.append import one
-from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, tensor_type, var_of, visible_var
-from braces.dims import Dim, Size
-from braces.dtypes import BOOL, TensorType, Type, is_integer
+from braces.dims import Size
+from braces.dtypes import BOOL, TensorType, is_integer
 from braces.errors import ProgramError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
 from braces.ir.views import LoopView, Row
-from braces.ir.walk import all_bodies, rename_op
+from braces.ir.walk import all_bodies
 from braces.ops.control.building import (
     Carried,
     Cut,
@@ -53,59 +51,12 @@ from braces.ops.control.building import (
     build_partition,
     build_switch,
 )
-from braces.ops.control.fixed_rows import captured_rows
-from braces.ops.control.row_draws import number_draws, row_numbers
 from braces.ops.control.rows import blank_columns, follow_rows
 from braces.ops.row_rules import ADVICE
 from braces.ops.rules import zeros_of
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite_loops
-
-
-@dataclass(frozen=True)
-class Steps:
-    """A loop that is not built yet, and whose steps are not for everybody.
-
-    Attributes:
-        program: The program that is built.
-        outer: The block that the loop is to stand in.
-        loop: The loop, without memories and slices.
-        memories: Its memories.
-        slices: Its slices.
-        lengths: How many steps each row has.
-        stop: What the body calls the condition of stopping, which is read after the step.
-        numbers: What tells the numbers of its rows, where blocks in it ask for that.
-    """
-
-    program: Builder
-    outer: SymbolTable
-    loop: LoopView
-    memories: Sequence[Carried]
-    slices: Sequence[Cut]
-    lengths: Var | None = None
-    stop: str | None = None
-    numbers: Var | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """What the step gets from the loop, the index aside."""
-        return [*(one.param for one in self.memories), *(one.param for one in self.slices)]
-
-    @property
-    def results(self) -> list[str]:
-        """What the step gives, the condition of stopping aside."""
-        rows = (row.result for row in self.loop.rows)
-        return [*(memory.next for memory in self.memories), *rows]
-
-    def around(self, body: SymbolTable, results: Sequence[str]) -> LoopView:
-        """The loop with another body, of which these are the rows."""
-        rows = zip(self.loop.rows, results, strict=True)
-        return replace(
-            self.loop,
-            content=body.freeze(),
-            rows=tuple(Row(result, row.stacked) for row, result in rows),
-        )
-
+from braces.passes.step_rows import StepRows, Steps, by_row, numbered, param, sizes_of
 
 Guarded = tuple[LoopView, list[Carried]]
 """A loop without memories and slices, and its memories, of which there may be one more."""
@@ -125,14 +76,9 @@ def guarded(steps: Steps) -> Guarded:
         body.vars[name] = content.vars[name]
     inner = SymbolTable(parent=body).thaw(content)
     inner.vars.pop(steps.loop.index)
-    if steps.lengths is None and steps.stop is not None and not _sizes(inner, steps.stop):
+    if steps.lengths is None and steps.stop is not None and not sizes_of(inner, steps.stop):
         return _by_switch(steps, body, inner, steps.stop)
     return _by_rows(steps, body, inner)
-
-
-def _sizes(table: SymbolTable, name: str) -> tuple[Size, ...]:
-    found = table.type_of(name)
-    return found.shape if isinstance(found, TensorType) else ()
 
 
 def _running(steps: Steps, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[Var, Var]:
@@ -169,7 +115,7 @@ def _by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: str) -
 
 def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
     total = _row_count(steps, inner)
-    step = _by_row(steps, inner, total)
+    step = by_row(steps, inner, total)
     start: Var | None = None
     running: Var | None = None
     with steps.program.building(body):
@@ -178,7 +124,7 @@ def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
             start, running = _running(steps, body, (total,))
             active = running if active is None else active & running
     assert active is not None
-    step = _numbered(steps, inner, step)
+    step = numbered(steps, inner, step)
     case, n = _case(steps, inner, step), len(steps.memories)
     with steps.program.building(body):
         operands = [visible_var(steps.program, body, name) for name in step.given]
@@ -192,96 +138,12 @@ def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
     return steps.around(body, [v.name for v in out[n : n + len(steps.loop.rows)]]), kept
 
 
-@dataclass
-class _Step:
-    """A step and its rows.
-
-    Attributes:
-        rows: How many there are.
-        given: What the block gets row by row, captures included, as it is called outside.
-        params: The same, as it is called inside.
-        results: What the block gives row by row.
-        stop: The condition that it stops at, which may be one for all rows.
-    """
-
-    rows: Size
-    given: list[str]
-    params: list[str]
-    results: list[str]
-    stop: str | None
-
-    @property
-    def named(self) -> bool:
-        """Whether the rows have a name, so that a size of that name is meant."""
-        return isinstance(self.rows, Dim) and self.rows.name is not None
-
-
-def _by_row(steps: Steps, inner: SymbolTable, total: Size) -> _Step:
-    """Take captures that have a row for each row of the batch as parameters.
-
-    As captures they would be whole in the gradient of the step, which meets rows of them that
-    do not run: 0 times what may be infinite.
-    """
-    own, given, stop = steps.given, steps.results, steps.stop
-    step = _Step(inner.unifier.resolve(total), own, own, given, stop)
-    leading = _leading(inner, step.rows, [*given, *([stop] if stop else [])])
-    if not step.named and leading:
-        leading = captured_rows(steps.outer, leading, _sources(steps))
-    context = {n: _param(inner, f"{n}.rows", inner.type_of(n)) for n in leading}
-    inner.ops = [rename_op(op, context) for op in inner.ops]
-    return replace(
-        step,
-        given=[*own, *context],
-        params=[*own, *context.values()],
-        results=[context.get(n, n) for n in given],
-        stop=context.get(stop, stop) if stop else None,
-    )
-
-
-def _numbered(steps: Steps, inner: SymbolTable, step: _Step) -> _Step:
-    """The step with what is drawn for rows following from their numbers."""
-    found = dict(zip(step.given, step.params, strict=True))
-
-    def numbers() -> Var:
-        outer = steps.numbers
-        if outer is None:
-            outer = row_numbers(steps.program, steps.outer, step.rows)
-        if outer.name not in found:
-            found[outer.name] = _param(inner, "number", outer.type)
-        return var_of(steps.program, inner, found[outer.name])
-
-    places = dict.fromkeys(step.params, (0,))
-    number_draws(steps.program, inner, step.rows, places, cache(numbers))
-    return replace(step, given=[*found], params=[*found.values()])
-
-
-def _param(inner: SymbolTable, stem: str, type_: Type) -> str:
-    return inner.add_param(inner.names.unique(stem), type_).name
-
-
-def _leading(inner: SymbolTable, total: Size, results: Sequence[str]) -> list[str]:
-    """The captures whose leading axis is as long as the batch."""
-    read = [*(name for op in inner.ops for name in op.reads()), *results]
-    return [
-        name
-        for name in dict.fromkeys(read)
-        if name not in inner.vars and _sizes(inner, name)[:1] == (total,)
-    ]
-
-
-def _sources(steps: Steps) -> dict[str, int]:
-    """What tells rows outside of the step: each variable with its axis of rows."""
-    found = {cut.source.name: 1 for cut in steps.slices}
-    inits = [*(memory.init for memory in steps.memories), steps.lengths, steps.numbers]
-    return found | {init.name: 0 for init in inits if init is not None}
-
-
-def _case(steps: Steps, inner: SymbolTable, step: _Step) -> Body:
+def _case(steps: Steps, inner: SymbolTable, step: StepRows) -> Body:
     """The step on its rows, which leaves those out that do not run."""
     results = list(step.results)
     if step.stop is not None:
         results.append(_row_stop(steps, inner, step.stop, step.rows))
-    valid = _param(inner, "valid", TensorType(BOOL, (step.rows,)))
+    valid = param(inner, "valid", TensorType(BOOL, (step.rows,)))
     known = follow_rows(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
     for i, name in enumerate(results):
         whats = known.get(name, ())
@@ -296,7 +158,7 @@ def _row_count(steps: Steps, inner: SymbolTable) -> Size:
     if steps.lengths is not None:
         return steps.lengths.shape[0]
     assert steps.stop is not None
-    return _sizes(inner, steps.stop)[0]
+    return sizes_of(inner, steps.stop)[0]
 
 
 def _row_stop(steps: Steps, inner: SymbolTable, name: str, rows: Size) -> str:
@@ -321,8 +183,8 @@ def _kept(active: Var, new: Var, old: Var) -> Var:
     return one("where", one("reshape", active, shape=shape), new, old)
 
 
-def _check_leads(inner: SymbolTable, name: str, whats: Sequence[str], step: _Step) -> None:
-    found, shape = inner.type_of(name), _sizes(inner, name)
+def _check_leads(inner: SymbolTable, name: str, whats: Sequence[str], step: StepRows) -> None:
+    found, shape = inner.type_of(name), sizes_of(inner, name)
     leads = bool(shape) and inner.unifier.unify(shape[0], step.rows) is not None
     if not leads or not (step.named or whats[:1] in (("rows",), ("same",))):
         raise ShapeError(

@@ -27,13 +27,13 @@ Types: TypeAlias = "dict[str, Type]"
 
 
 def captured_rows(
-    table: SymbolTable, captures: Iterable[str], sources: Mapping[str, int]
-) -> list[str]:
-    """Which captures of a block lead with the rows, as what they are computed from tells.
+    table: SymbolTable, captures: Mapping[str, Iterable[int]], sources: Mapping[str, int]
+) -> dict[str, list[int]]:
+    """Which axes of captures of a block are the rows, as what they are computed from tells.
 
     Args:
         table: The block around it.
-        captures: The captures in question.
+        captures: The captures in question, and axes of each.
         sources: Variables around the block, each with its axis that is rows.
     """
     tables = list(table.chain())[::-1]
@@ -47,7 +47,10 @@ def captured_rows(
     for axis in sources.items():
         joined.join(axis, next(iter(sources.items())))
     (rows, *_) = map(joined.find, sources.items())
-    return [name for name in captures if joined.find((name, 0)) == rows]
+    found = {
+        n: [i for i in axes if joined.find((n, i)) == rows] for n, axes in captures.items()
+    }
+    return {name: axes for name, axes in found.items() if axes}
 
 
 @dataclass
