@@ -11,6 +11,7 @@ reading's. What else is checked is drawn by the seed:
                 are fed, and along some that follow from the result
     second      to second order, in both modes
     again       the gradient program saved, loaded, parsed and pruned, bit for bit
+    laid out    values and derivatives on several devices, each with some rows, beside one
 
 Where the reading exceeds the bound of a loop, or finds no case of a switch, both modes must
 raise that error instead, and leave the scope as it was.
@@ -37,19 +38,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "random_programs")]
 
-SHARES = {"compiled": 0.05, "gradient": 0.05, "interpreted": 0.1, "second": 0.02, "again": 0.05}
-QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+SHARES = {"compiled": 0.05, "gradient": 0.05, "interpreted": 0.1, "second": 0.02, "again": 0.05,
+          "laid out": 0.02}  # fmt: skip
+QUICK = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_force_host_platform_device_count=4"
+)
 BOTH = ("interpret", "compile")
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 
 
 def check(seed: int, most: int) -> str:
     """Check the program of a seed; what was checked."""
-    from agree import check_gradients, check_values
+    from agree import check_gradients, check_laid_out, check_values
 
     draw = random.Random(seed)
     size = draw.randint(1, most)
     (kind,) = draw.choices([*SHARES, "values"], [*SHARES.values(), 1 - sum(SHARES.values())])
+    if kind == "laid out":
+        return f"{kind} refused" if check_laid_out(seed, min(size, 4)) else kind
     refused = check_values(seed, size, BOTH if kind == "compiled" else BOTH[:1])
     if kind in ("values", "compiled"):
         return f"{kind} refused" if refused else kind

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from generate import Generated, feeds_of, generate
 from oracle import Reading, Refused
 from tests.comparing import near
@@ -30,14 +31,19 @@ _GROUP = re.compile(r"/?(?:group(?:_\d+)?/)+body")
 
 
 EXECUTORS = {mode: br.Executor(mode=mode) for mode in ("interpret", "compile")}
+LAID_OUT = br.Executor(layout=br.Layout(br.Mesh({"data": -1}), {"b": "data"}))
+LAID_OUT_ROWS = 16
 OTHER_FEEDS = 1_000_003
 
 
 def run(
-    program: br.Program, feeds: Mapping[str, Any], fetch: Mapping[str, Any], mode: str
+    program: br.Program,
+    feeds: Mapping[str, Any],
+    fetch: Mapping[str, Any],
+    how: str | br.Executor,
 ) -> dict[str, np.ndarray]:
-    """Run with whatever of the feeds the program declares."""
-    return run_in(scope_of(feeds), program, feeds, fetch, mode)
+    """Run in a mode, with whatever of the feeds the program declares."""
+    return run_in(scope_of(feeds), program, feeds, fetch, how)
 
 
 def scope_of(feeds: Mapping[str, Any]) -> br.Scope:
@@ -52,11 +58,12 @@ def run_in(
     program: br.Program,
     feeds: Mapping[str, Any],
     fetch: Mapping[str, Any],
-    mode: str,
+    how: str | br.Executor,
 ) -> dict[str, np.ndarray]:
     """As `run`, in a scope."""
     given = {n: v for n, v in feeds.items() if n in program.vars and n != "w"}
-    return EXECUTORS[mode].run(program, scope, feed=given, fetch=dict(fetch))
+    exe = EXECUTORS[how] if isinstance(how, str) else how
+    return exe.run(program, scope, feed=given, fetch=dict(fetch))
 
 
 def read_needed(
@@ -170,6 +177,29 @@ def check_gradients(
         return False
     near(found["z"], slope, 1e-6, "gradient and differences")
     return True
+
+
+def check_laid_out(seed: int, size: int = 4, second: bool = False) -> bool:
+    """Values and derivatives are the same on several devices, each of which has some rows.
+
+    Returns:
+        Whether it could not be run, and all devices said so.
+    """
+    made, feeds = generate(seed, size), feeds_of(seed, LAID_OUT_ROWS)
+    draw = np.random.default_rng(seed + 1)
+    moves = {
+        f"{v.name}.move": draw.uniform(-1.0, 1.0, feeds[v.name].shape) for v in made.inputs
+    }
+    fetch, everything = differentiate(made, second), {**feeds, **moves}
+    try:
+        wanted = run(made.program, everything, fetch, "compile")
+    except br.RunError as refused:
+        with pytest.raises(type(refused)):
+            run(made.program, everything, fetch, LAID_OUT)
+        return True
+    for name, value in run(made.program, everything, fetch, LAID_OUT).items():
+        near(value, wanted[name], 1e-9, f"devices: {name}")
+    return False
 
 
 def check_again(

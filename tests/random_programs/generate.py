@@ -48,10 +48,11 @@ def generate(seed: int, size: int = 8, depth: int = 4) -> Generated:
     return _Writer(random.Random(seed), depth).program(size)
 
 
-def feeds_of(seed: int) -> dict[str, np.ndarray]:
-    """Values for the data and the parameter of any program."""
+def feeds_of(seed: int, rows: int | None = None) -> dict[str, np.ndarray]:
+    """Values for the data and the parameter of any program; else the seed says how many rows."""
     draw = np.random.default_rng(seed)
-    steps, rows = draw.choice(STEPS, p=[0.1, 0.2, 0.7]), draw.choice(ROWS, p=[0.1, 0.15, 0.75])
+    steps, few = draw.choice(STEPS, p=[0.1, 0.2, 0.7]), draw.choice(ROWS, p=[0.1, 0.15, 0.75])
+    rows = few if rows is None else rows
     shapes = {"x": (steps, rows, WIDTH), "m": (rows, WIDTH), "v": (WIDTH,), "s": (),
               "w": (WIDTH, WIDTH)}  # fmt: skip
     found = {name: draw.uniform(-1.0, 1.0, shape) for name, shape in shapes.items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agree import check_gradients, check_values, read_needed
+from agree import check_gradients, check_laid_out, check_values, read_needed
 from generate import feeds_of, generate
 from oracle import Refused, read
 
@@ -50,6 +50,24 @@ def collects_in_a_case(seed: int, size: int) -> bool:
     switches = [op for _, op in all_ops(main) if op.type == "switch"]
     bodies = [body for op in switches for body in op.bodies().values()]
     return any(op.type == "list_stack" for body in bodies for _, op in all_ops(body))
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        7209,
+        7211,
+        *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(7212, 7220)),
+    ],
+)
+def test_several_devices_give_what_one_does(seed: int) -> None:
+    check_laid_out(seed)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(8000, 8010))
+def test_several_devices_give_second_derivatives(seed: int) -> None:
+    check_laid_out(seed, size=3, second=True)
 
 
 def compared(seed: int, **options: Any) -> bool:

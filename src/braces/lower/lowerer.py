@@ -318,9 +318,12 @@ class OpLowering:
         return self.lowerer.infos[name].type
 
     def cut_by(self, name: str) -> str | None:
-        """The size by which devices have parts of the rows of a variable; `None` for none."""
+        """The size by which devices have parts of the rows of a variable; `None` for none.
+
+        Of no rows there are none: XLA makes a constant of them, and then refuses it as a part.
+        """
         placement = self.lowerer.placement
-        if placement is None:
+        if placement is None or not self.env[name].shape[0]:
             return None
         return placement.cut(shape_of(self.type_of(name))[0], self.lowerer.sizes)
 
