@@ -49,7 +49,7 @@ def generate(seed: int, size: int = 8, depth: int = 4) -> Generated:
 
 
 def feeds_of(seed: int, rows: int | None = None) -> dict[str, np.ndarray]:
-    """Values for the data and the parameter of any program; else the seed says how many rows."""
+    """Values for the data and the parameter of any program; the seed may say how many rows."""
     draw = np.random.default_rng(seed)
     steps, few = draw.choice(STEPS, p=[0.1, 0.2, 0.7]), draw.choice(ROWS, p=[0.1, 0.15, 0.75])
     rows = few if rows is None else rows
