@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import braces as br
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("README.md",)
@@ -66,6 +73,44 @@ def test_the_code_of_the_page_of_workers_runs_and_prints_what_it_says(
     page = "docs/remote.md"
     exec(compile("\n".join(blocks(page)), str(ROOT / page), "exec"), {})
     assert capsys.readouterr().out.splitlines() == ["True", "(3, 8)", "100"]
+
+
+def started(*words: str, at: Path, devices: int = 1) -> str:
+    """What a command of a page prints, in a folder."""
+    given = {**os.environ, "JAX_NUM_CPU_DEVICES": str(devices), "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        words, cwd=at, env=given, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+@pytest.mark.thorough  # it starts three processes
+def test_the_program_of_checkpoints_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    (code,) = (one for one in blocks("docs/scale_out.md") if "br.Checkpoint(" in one)
+    file, launch = tmp_path / "train.py", (sys.executable, "-m", "braces", "launch")
+    file.write_text(code.replace("20", "12"), encoding="utf-8")
+    printed = started(*launch, "-n", "2", "--devices", "2", file.name, at=tmp_path)
+    assert "steps 0 to 12 done by 2" in printed
+    file.write_text(code, encoding="utf-8")
+    printed = started(sys.executable, file.name, at=tmp_path, devices=4)
+    assert printed == "steps 12 to 20 done by 1\n"
+
+
+@pytest.mark.thorough  # it compiles for 64 devices
+def test_the_program_that_is_planned_is_planned_in_a_shell_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, names = "docs/scale_out.md", {"br": br}
+    monkeypatch.chdir(tmp_path)
+    (code,) = (one for one in blocks(page) if "br.plan(" in one)
+    exec(compile(code, str(ROOT / page), "exec"), names)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (command,) = re.findall(r"^braces (plan train.*\n.*--device h100)$", text, re.MULTILINE)
+    words = shlex.split(command.replace("\\\n", ""))
+    shown = started(sys.executable, "-m", "braces", *words, "--json", at=tmp_path)
+    report: Any = names["report"]
+    assert json.loads(shown)["memory"] == report.memory
 
 
 LINKED = (
