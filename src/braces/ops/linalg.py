@@ -17,10 +17,12 @@ from braces.define.axes import (
     numbered,
 )
 from braces.define.decorator import Order, Tensor, op
-from braces.dims import Shape, product
+from braces.dims import Shape
 from braces.lazy import jnp
 from braces.ops.elementwise import in_dtype
 from braces.ops.rules import Backward, numeric, promoted, same, sum_to
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 # ---- transposes ------------------------------------------------------------------------------
 
@@ -182,9 +184,12 @@ def matmul_gradient(g: Backward) -> dict[str, Var]:
         grad = one("matmul", out_grad, one("matrix_transpose", columns))
         grads["x"] = in_shape(sum_to(grad, rows), x.shape)
     if g.wants("y"):
-        if y.rank <= 2:
-            rows, out_grad = as_matrix(rows), as_matrix(out_grad)
-        grad = one("matmul", one("matrix_transpose", rows), out_grad)
+        if y.rank <= 2 < rows.ndim:
+            *left, i, j = LETTERS[: rows.ndim + 1]
+            batch = "".join(left)
+            grad = one("einsum", rows, out_grad, equation=f"{batch}{i},{batch}{j}->{i}{j}")
+        else:
+            grad = one("matmul", one("matrix_transpose", rows), out_grad)
         grads["y"] = in_shape(sum_to(grad, columns), y.shape)
     return {slot: in_dtype(grad, g[slot]) for slot, grad in grads.items()}
 
@@ -194,11 +199,6 @@ def with_vectors(shape: Shape, x_rank: int, y_rank: int) -> Shape:
     if y_rank == 1:
         shape = (*shape, 1)
     return (*shape[:-1], 1, shape[-1]) if x_rank == 1 else shape
-
-
-def as_matrix(x: Var) -> Var:
-    """All axes but the last as one."""
-    return in_shape(x, (product(x.shape[:-1]), x.shape[-1]))
 
 
 def in_shape(x: Var, shape: Shape) -> Var:
@@ -287,9 +287,6 @@ def pairwise(g: Backward, left: tuple[int, ...], right: tuple[int, ...]) -> dict
                 one("einsum", g.out_grad, g[other], equation=equation), g[mine]
             )
     return grads
-
-
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def vectors(types: Types, attrs: Attrs) -> str:
