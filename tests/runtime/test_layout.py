@@ -28,6 +28,19 @@ def every() -> list[Any]:
     ]
 
 
+def test_nothing_is_gathered_where_steps_come_before_rows(rng: np.random.Generator) -> None:
+    with br.Program() as program:
+        x = br.data("x", ["time", "batch", 16])
+        h = br.fc(x, 32, act="relu", name="up")
+        loss = br.mean(br.fc(h, 8, name="down") ** 2)
+        br.optimizer.adam(1e-2).minimize(loss)
+    exe, fed = br.Executor(layout=DATA), {"x": rng.normal(size=[6, 16, 16])}
+    found = train(program, loss, exe, fed)
+    assert collectives(exe, program) == {"all-reduce": 1}
+    alone = train(program, loss, br.Executor(), fed)
+    np.testing.assert_allclose(found.losses, alone.losses, rtol=1e-6)
+
+
 @pytest.mark.parametrize(("model", "kind"), every())
 def test_results_are_those_of_one_device(
     model: str, kind: str, rng: np.random.Generator
