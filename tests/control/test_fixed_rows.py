@@ -239,3 +239,72 @@ def test_a_capture_that_does_not_come_of_the_batch_is_whole(mode: str) -> None:
         if runs.any():
             want[runs] = X[t][runs] * W.sum() + (X[t][runs] @ W).mean(0)
         np.testing.assert_allclose(got[t], want)
+
+
+# ---- inputs ----------------------------------------------------------------------------------
+
+INPUTS: dict[str, Step] = {
+    "without rows": lambda x, table: table,
+    "with rows": lambda x, table: br.broadcast_to(br.reshape(table, (4, 1, 3)), x.shape),
+    "with rows behind": lambda x, table: br.moveaxis(
+        br.broadcast_to(br.reshape(table, (4, 1, 3)), x.shape), 1, 2
+    ),
+}
+STOPS = pytest.mark.parametrize("stops", [False, True], ids=["lengths", "stops"])
+
+
+def with_inputs(given: str, stops: bool, mode: str) -> list[np.ndarray]:
+    """Values, gradients and gradients of these of steps with inputs of several kinds."""
+    with br.Program() as prog:
+        x, table = (
+            br.data("x", [4, "b", 3], dtype="float64"),
+            br.data("table", [4, 3], "float64"),
+        )
+        scale, n = br.data("scale", [4], "float64"), br.data("n", ["b"], "int64")
+        rnn = br.create_rnn(lengths=None if stops else n)
+        with rnn.stepnet() as net:
+            xt, own = net.add_input(x), net.add_input(INPUTS[given](x, table))
+            h = net.add_memory(shape=[3], batch_like=xt)
+            own = own.T if given == "with rows behind" else own
+            h.update(br.tanh(xt * net.add_input(scale) + h * own + own))
+            net.add_output(h * own)
+            if stops:
+                left = net.add_memory(init=n)
+                left.update(left - 1)
+                net.stop_when(left < 2)
+        found = [rnn(), rnn.final(h)]
+        grads = br.gradients([br.sum(rnn() ** 2) + br.sum(found[1])], [x, table, scale])
+        second = br.gradients([br.sum(grads[1] ** 2)], [x, table, scale])
+    feed = {"x": X, "table": W[[0, 1, 2, 0]], "scale": X[:, 0, 0], "n": LENGTHS + stops}
+    return br.Executor(mode=mode).run(prog, br.Scope(), feed, [*found, *grads, *second])
+
+
+@STOPS
+@pytest.mark.parametrize("given", ["without rows", "with rows behind"])
+def test_inputs_may_have_no_rows_or_have_them_anywhere(
+    given: str, stops: bool, mode: str
+) -> None:
+    wanted = with_inputs("with rows", stops, mode)
+    for got, want in zip(with_inputs(given, stops, mode), wanted, strict=True):
+        assert np.isfinite(got).all()
+        assert got.any()
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_what_no_row_reads_of_an_input_without_rows_reaches_nothing(mode: str) -> None:
+    with br.Program() as prog:
+        x, table = (
+            br.data("x", [4, "b", 3], dtype="float64"),
+            br.data("table", [4, 3], "float64"),
+        )
+        rnn = br.create_rnn(lengths=br.data("n", ["b"], "int64"))
+        with rnn.stepnet() as net:
+            h = net.add_memory(shape=[3], batch_like=x, batch_axis=1)
+            h.update(br.tanh(net.add_input(x) * br.sqrt(net.add_input(table)) + h))
+        grads = br.gradients([br.sum(rnn.final(h))], [x, table])
+    feed = {"x": X, "table": np.full((4, 3), 2.0), "n": np.array([2, 0, 1])}
+    feed["table"][2:] = np.nan
+    of_x, of_table = br.Executor(mode=mode).run(prog, br.Scope(), feed, grads)
+    assert np.isfinite(of_x).all()
+    assert of_table[:2].all()
+    assert not of_table[2:].any()

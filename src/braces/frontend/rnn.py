@@ -340,10 +340,10 @@ def create_rnn(
         lengths: An integer vector with one entry a row: a row is active while its step is less
             than its length, also under `reverse`. After that its memories stay and its outputs
             are zero, and what lies in the padding reaches no value and no gradient. Memories
-            and outputs lead with rows. Give the batch dimension a name: a captured array that
-            leads with it has a row for each row too. Where it is a number, a captured array
-            has so if it comes of the same batch, and what matches rows with a number is
-            refused.
+            and outputs lead with rows. Give the batch dimension a name: an input or a captured
+            array has a row for each row where it has that dimension; any other is the same for
+            all rows. Where the batch is a number, inputs lead with it, a captured array has
+            rows if it comes of the same batch, and what matches rows with a number is refused.
         steps: The number of steps, needed where there is no input.
         checkpoint_every: Keep memories at every so many steps only, and run the steps between
             them again for the gradient: less memory for one more forward computation. A

@@ -115,7 +115,7 @@ def _by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: str) -
 
 def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
     total = _row_count(steps, inner)
-    step = by_row(steps, inner, total)
+    step = by_row(steps, body, inner, total)
     start: Var | None = None
     running: Var | None = None
     with steps.program.building(body):

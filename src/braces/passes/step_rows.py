@@ -97,19 +97,26 @@ class StepRows:
         return isinstance(self.rows, Dim) and self.rows.name is not None
 
 
-def by_row(steps: Steps, inner: SymbolTable, total: Size) -> StepRows:
+def by_row(steps: Steps, body: SymbolTable, inner: SymbolTable, total: Size) -> StepRows:
     """Take captures that have a row for each row of the batch as parameters.
 
     As captures they would be whole in the gradient of the step, which meets rows of them that
     do not run: 0 times what may be infinite.
+
+    Args:
+        steps: The loop.
+        body: Its body, in which the step is the block of a branch.
+        inner: That block.
+        total: How many rows there are.
     """
-    own, given, stop = steps.given, steps.results, steps.stop
-    step = StepRows(inner.unifier.resolve(total), own, own, given, stop)
+    rows, given, stop = inner.unifier.resolve(total), steps.results, steps.stop
+    own = _own(steps, inner, rows)
+    step = StepRows(rows, own, own, given, stop)
     places = _places(inner, step.rows, [*given, *([stop] if stop else [])])
     if not step.named and places:
         places = captured_rows(steps.outer, places, _sources(steps))
     axes = {name: found[0] for name, found in places.items() if 0 in found or len(found) == 1}
-    led = {name: _led(steps, name, axis) for name, axis in axes.items()}
+    led = {name: _led(steps, body, name, axis) for name, axis in axes.items()}
     params = {n: param(inner, f"{n}.rows", var.type) for n, var in led.items()}
     ops, inner.ops = inner.ops, []
     context = {n: _as_it_was(steps, inner, params[n], axis) for n, axis in axes.items()}
@@ -123,10 +130,21 @@ def by_row(steps: Steps, inner: SymbolTable, total: Size) -> StepRows:
     )
 
 
-def _led(steps: Steps, name: str, axis: int) -> Var:
+def _own(steps: Steps, inner: SymbolTable, rows: Size) -> list[str]:
+    """What the step gets row by row; inputs that do not lead with rows are captures of it."""
+    for name in [cut.param for cut in steps.slices]:
+        sizes = sizes_of(inner, name)
+        if not sizes or inner.unifier.unify(sizes[0], rows) is None:
+            inner.vars.pop(name)
+            inner.params.remove(name)
+    return [name for name in steps.given if name in inner.vars]
+
+
+def _led(steps: Steps, body: SymbolTable, name: str, axis: int) -> Var:
     """A capture with its rows in front: outside of the loop, so once for all steps."""
-    var = visible_var(steps.program, steps.outer, name)
-    with steps.program.building(steps.outer):
+    table = body if name in body.vars else steps.outer
+    var = visible_var(steps.program, table, name)
+    with steps.program.building(table):
         return one("moveaxis", var, source=(axis,), destination=(0,)) if axis else var
 
 
