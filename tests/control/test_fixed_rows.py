@@ -243,12 +243,16 @@ def test_a_capture_that_does_not_come_of_the_batch_is_whole(mode: str) -> None:
 
 # ---- inputs ----------------------------------------------------------------------------------
 
+
+def spread(x: br.Var, table: br.Var) -> br.Var:
+    """What is the same for all rows, given to each."""
+    return br.broadcast_to(br.reshape(table, (4, 1, 3)), x.shape)
+
+
 INPUTS: dict[str, Step] = {
     "without rows": lambda x, table: table,
-    "with rows": lambda x, table: br.broadcast_to(br.reshape(table, (4, 1, 3)), x.shape),
-    "with rows behind": lambda x, table: br.moveaxis(
-        br.broadcast_to(br.reshape(table, (4, 1, 3)), x.shape), 1, 2
-    ),
+    "with rows": spread,
+    "with rows behind": lambda x, table: br.moveaxis(spread(x, table), 1, 2),
 }
 STOPS = pytest.mark.parametrize("stops", [False, True], ids=["lengths", "stops"])
 
@@ -256,10 +260,7 @@ STOPS = pytest.mark.parametrize("stops", [False, True], ids=["lengths", "stops"]
 def with_inputs(given: str, stops: bool, mode: str) -> list[np.ndarray]:
     """Values, gradients and gradients of these of steps with inputs of several kinds."""
     with br.Program() as prog:
-        x, table = (
-            br.data("x", [4, "b", 3], dtype="float64"),
-            br.data("table", [4, 3], "float64"),
-        )
+        x, table = br.data("x", [4, "b", 3], "float64"), br.data("table", [4, 3], "float64")
         scale, n = br.data("scale", [4], "float64"), br.data("n", ["b"], "int64")
         rnn = br.create_rnn(lengths=None if stops else n)
         with rnn.stepnet() as net:
@@ -293,10 +294,7 @@ def test_inputs_may_have_no_rows_or_have_them_anywhere(
 
 def test_what_no_row_reads_of_an_input_without_rows_reaches_nothing(mode: str) -> None:
     with br.Program() as prog:
-        x, table = (
-            br.data("x", [4, "b", 3], dtype="float64"),
-            br.data("table", [4, 3], "float64"),
-        )
+        x, table = br.data("x", [4, "b", 3], "float64"), br.data("table", [4, 3], "float64")
         rnn = br.create_rnn(lengths=br.data("n", ["b"], "int64"))
         with rnn.stepnet() as net:
             h = net.add_memory(shape=[3], batch_like=x, batch_axis=1)

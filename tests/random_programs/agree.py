@@ -127,6 +127,17 @@ def check_values(seed: int, size: int = 8, modes: Sequence[str] = ("interpret",)
     return refusals > 0
 
 
+def moves_of(seed: int, made: Generated, feeds: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Along what a program is differentiated: as much as each of its inputs has."""
+    draw = np.random.default_rng(seed + 1)
+    return {v.name: draw.uniform(-1.0, 1.0, feeds[v.name].shape) for v in made.inputs}
+
+
+def with_moves(feeds: Mapping[str, Any], moves: Mapping[str, Any]) -> dict[str, Any]:
+    """Feeds of a program that `differentiate` added to."""
+    return {**feeds, **{f"{name}.move": move for name, move in moves.items()}}
+
+
 def check_gradients(
     seed: int,
     size: int = 6,
@@ -150,9 +161,8 @@ def check_gradients(
         run has none.
     """
     made, feeds = generate(seed, size), feeds_of(seed)
-    draw = np.random.default_rng(seed + 1)
-    moves = {v.name: draw.uniform(-1.0, 1.0, feeds[v.name].shape) for v in made.inputs}
-    everything = {**feeds, **{f"{name}.move": move for name, move in moves.items()}}
+    moves = moves_of(seed, made, feeds)
+    everything = with_moves(feeds, moves)
     try:
         here, _ = read_needed(made, parse_program(str(made.program)).main, feeds)
     except Refused as refused:
@@ -186,11 +196,8 @@ def check_laid_out(seed: int, size: int = 4, second: bool = False) -> bool:
         Whether it could not be run, and all devices said so.
     """
     made, feeds = generate(seed, size), feeds_of(seed, LAID_OUT_ROWS)
-    draw = np.random.default_rng(seed + 1)
-    moves = {
-        f"{v.name}.move": draw.uniform(-1.0, 1.0, feeds[v.name].shape) for v in made.inputs
-    }
-    fetch, everything = differentiate(made, second), {**feeds, **moves}
+    everything = with_moves(feeds, moves_of(seed, made, feeds))
+    fetch = differentiate(made, second)
     try:
         wanted = run(made.program, everything, fetch, "compile")
     except br.RunError as refused:

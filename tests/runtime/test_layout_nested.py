@@ -37,6 +37,15 @@ def repeated(rows: br.Var, step: Callable[[br.Var], br.Var]) -> br.Var:
     return loop.final(s)
 
 
+def of_some(rows: br.Var, change: Callable[[br.Var], br.Var]) -> br.Var:
+    """Rows, of which some are changed by a branch."""
+    choice = br.create_if_else(rows[:, 0] > 0.0)
+    with choice.true_block() as t:
+        t.add_output(change(t.add_input(rows)))
+    choice.pass_through(rows)
+    return choice()
+
+
 def looped(t: Any, h: br.Var) -> br.Var:
     """A loop of which the data says how often it runs."""
     return repeated(t.add_input(h), dense)
@@ -100,11 +109,7 @@ def deep(t: Any, h: br.Var) -> br.Var:
     """A loop in a branch in a loop."""
 
     def step(rows: br.Var) -> br.Var:
-        choice = br.create_if_else(rows[:, 0] > 0.0)
-        with choice.true_block() as t:
-            t.add_output(repeated(t.add_input(rows), halved))
-        choice.pass_through(rows)
-        return choice() + 0.1
+        return of_some(rows, lambda some: repeated(some, halved)) + 0.1
 
     return repeated(t.add_input(h), step)
 
@@ -229,32 +234,19 @@ def with_sums(t: Any, h: br.Var) -> br.Var:
 def after_sums(t: Any, h: br.Var) -> br.Var:
     """A branch of rows, beside a sum of those around it."""
     rows = t.add_input(h)
-    total, choice = br.sum(rows, axis=0), br.create_if_else(rows[:, 0] > 0.0)
-    with choice.true_block() as inner:
-        inner.add_output(inner.add_input(rows) * total)
-    choice.pass_through(rows)
-    return choice()
+    total = br.sum(rows, axis=0)
+    return of_some(rows, lambda some: some * total)
 
 
 def among_rows(t: Any, h: br.Var) -> br.Var:
     """A branch of rows that reads all of those around it."""
     rows = t.add_input(h)
-    choice = br.create_if_else(rows[:, 0] > 0.0)
-    with choice.true_block() as inner:
-        inner.add_output(br.einsum("ri,sj->ri", inner.add_input(rows), rows))
-    choice.pass_through(rows)
-    return choice()
+    return of_some(rows, lambda some: br.einsum("ri,sj->ri", some, rows))
 
 
 def centred(t: Any, h: br.Var) -> br.Var:
     """A branch of rows in which they are told apart from their mean."""
-    rows = t.add_input(h)
-    choice = br.create_if_else(rows[:, 0] > 0.0)
-    with choice.true_block() as inner:
-        own = inner.add_input(rows)
-        inner.add_output(own - br.mean(own, axis=0))
-    choice.pass_through(rows)
-    return choice()
+    return of_some(t.add_input(h), lambda some: some - br.mean(some, axis=0))
 
 
 MIXED = [decided, chosen_by_sum, with_sums, after_sums, among_rows, centred]

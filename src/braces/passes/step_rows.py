@@ -141,7 +141,7 @@ def _own(steps: Steps, inner: SymbolTable, rows: Size) -> list[str]:
 
 
 def _led(steps: Steps, body: SymbolTable, name: str, axis: int) -> Var:
-    """A capture with its rows in front: outside of the loop, so once for all steps."""
+    """A capture with its rows in front: moved outside of the loop, unless it is an input."""
     table = body if name in body.vars else steps.outer
     var = visible_var(steps.program, table, name)
     with steps.program.building(table):

@@ -164,8 +164,11 @@ class _Part:
             return self._spread_inside(op, inner)
         if isinstance(view, PartitionView):
             return self._add(out.name for out in view.sums)
-        is_total = op.name in self.ends or not self.totals.isdisjoint(op.reads())
-        return is_total and self._add(op.binds())
+        return self._gives_total(op) and self._add(op.binds())
+
+    def _gives_total(self, op: Op) -> bool:
+        """Whether rows end in an operator that owns no blocks, or it reads a sum of them."""
+        return op.name in self.ends or not self.totals.isdisjoint(op.reads())
 
     def _spread_inside(self, op: Op, inner: Mapping[str, _Part]) -> bool:
         parts = {"": self, **inner}
@@ -193,7 +196,7 @@ class _Part:
             return self._goes_through(op, inner) and self._has_rows_once(op)
         if isinstance(view, PartitionView):
             return self._splits(view)
-        if op.name in self.ends or not self.totals.isdisjoint(op.reads()):
+        if self._gives_total(op):
             return self._ends_rows(op)
         return self._has_rows_once(op)
 
@@ -201,7 +204,7 @@ class _Part:
         return all(len(self._rows_of(name)) <= 1 for name in op.binds())
 
     def _ends_rows(self, op: Op) -> bool:
-        made = adds(op, self.totals.difference(op.binds()), self.types.keys(), self.makers)
+        made = adds(op, self.totals, self.types.keys(), self.makers)
         return made and not any(map(self._rows_of, op.binds()))
 
     def _goes_through(self, op: Op, inner: Mapping[str, _Part]) -> bool:
