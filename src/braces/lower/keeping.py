@@ -24,7 +24,7 @@ from braces.ir.records import Op
 from braces.lazy import compilation_cache, jax
 from braces.lower.code_folder import (
     JAX_VARIABLE,
-    let_go,
+    let_go_of,
     made_ready,
     named_folder,
     processor,
@@ -116,13 +116,12 @@ class Keeper:
         What there is of this computation may be broken, and JAX would never write it anew.
         """
         self._gave_up = True
-        for path in folder.glob(f"jit_{name}-*"):
-            let_go(path)
+        let_go_of(folder, f"jit_{name}-")
 
     def _open(self) -> None:
         self._folder = None
         whole = None if self._gave_up or _is_chosen() else named_folder()
-        if whole is None or not (made_ready(whole) and made_ready(whole / processor())):
+        if whole is None or not made_ready(whole):
             return
         if self._openings % _TRIMMED_EACH == 0:
             trim(whole)
