@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any
@@ -25,15 +26,13 @@ from braces.lower.lowerer import (
     NAN,
     STOP,
     Lowerer,
-    Site,
     block_path,
-    find_sites,
-    histories,
     start_state,
 )
 from braces.lower.many_draws import ManyDraws
 from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
+from braces.lower.sites import Site, find_sites, histories
 from braces.lower.watch import Watch
 from braces.ops.einsum import axes_apart
 from braces.passes.inline import inline_blocks
@@ -196,7 +195,7 @@ class CompiledPlan:
         if self.check_nan and found[-1]:
             interpreted.find_nan(self.plan, run, self.devices)
         site, code = failures[0]
-        failure = site.definition.failure(site.op.attrs, code)
+        failure = site.failure(code)
         return failure.located(place(block_path(site.path, site.op), site.op))
 
     @cached_property
@@ -317,11 +316,7 @@ class CompiledPlan:
         if latest is None or now is None or latest[0] != now:
             if self.placed is not None:
                 self.placed.compare(run.feeds, self.check_nan)
-            try:
-                key, found = self._found(form, run)
-            except RunError:
-                self.known.guess_anew()  # a kernel may only not take sizes of an earlier run
-                raise
+            key, found = self._found(form, run)
             keep_on_device(self.states, self.plan.updates, run)
             latest = self.latest = self._likeness(form, run), key, found
         found = latest[2]
@@ -371,6 +366,14 @@ class CompiledPlan:
             self.latest = None
 
     def _compile(self, form: Form, run: Run, sizes: Sizes) -> Executable:
+        """Compile for these sizes, with a failure in place of each kernel that refuses them."""
+        while True:
+            try:
+                return self._lowered(form, run, sizes)
+            except _UnfitError as error:
+                form = replace(form, sites=form.sites | error.sites)
+
+    def _lowered(self, form: Form, run: Run, sizes: Sizes) -> Executable:
         plan, sites, making = self.plan, form.sites, run.making
         if self.placed is None:
             refuse_apart(self.states, run.states)
@@ -387,6 +390,7 @@ class CompiledPlan:
             rounded=frozenset(form.rounded),
             scope=making.scopes(form.body),
             placement=self.devices.placement,
+            unfit={} if told else None,
         )
         kept = {*form.body.results, *form.updates.values()}
         body = self.placed.placement.named(form.body) if self.placed else form.body
@@ -405,6 +409,9 @@ class CompiledPlan:
             commits = Commits((*flags, STOP), (*limits, 0), dict(env), places)
             lowerer.commits = commits
             state = lowerer.run(body, env, "", start_state([*flags, STOP]))
+            unfit = lowerer.unfit or {}
+            if any(path not in sites or not sites[path].refusal for path in unfit):
+                raise _UnfitError(unfit)
             after = {name: env[source] for name, source in form.updates.items()}
             fetches = [env[name] for name in form.body.results]
             if not flags and not lowerer.loops:
@@ -453,6 +460,18 @@ class CompiledPlan:
                 code = compile_or_read(lowered, function.__name__)
             making.made(code)
         return code
+
+
+class _UnfitError(Exception):
+    """Kernels do not accept the sizes that a run was taken to have.
+
+    Attributes:
+        sites: These operators, by path, with the errors of their kernels.
+    """
+
+    def __init__(self, sites: dict[str, Site]) -> None:
+        super().__init__()
+        self.sites = sites
 
 
 class _TakenError(RunError):

@@ -14,7 +14,7 @@ from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import dimensions
 from braces.lower.carriers import carried, narrow_of
 from braces.lower.histories import united
-from braces.lower.lowerer import Site, find_sites
+from braces.lower.sites import Site, find_sites
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
 from braces.passes.drop_gradients import without_gradients
