@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.lower.watch import cancelled_by
 
 
 def counted(n: br.Var) -> br.Var:
@@ -139,6 +141,22 @@ def test_ctrl_c_ends_a_run_without_end(mode: str, build: str) -> None:
         finally:
             process.kill()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("build", ENDLESS)
+def test_a_run_ends_when_another_thread_cancels_it(mode: str, build: Any) -> None:
+    prog, out = build()
+    exe, scope = started(prog, mode)
+    want = exe.run(prog, scope, feed={"n": 5}, fetch=out)
+    cancelled = threading.Event()
+    threading.Timer(0.3, cancelled.set).start()
+    with cancelled_by(cancelled):
+        for n in (-1, 5):
+            with pytest.raises(br.RunError, match="was cancelled"):
+                exe.run(prog, scope, feed={"n": n}, fetch=out)
+    assert scope.var("runs").value == 1.0
+    assert exe.run(prog, scope, feed={"n": 5}, fetch=out) == want  # it knows nothing of it
+    assert scope.var("runs").value == 2.0
 
 
 def test_a_handler_that_goes_on_does_not_end_a_run() -> None:

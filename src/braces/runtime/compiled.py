@@ -167,7 +167,7 @@ class CompiledPlan:
                 with run.scope.turn:
                     run.read(self.states, self.narrow, self.placed)
             executable = self._executable(form, run)
-            if watch.deadline is not None:
+            if watch.limited:
                 watch.check()
             if executable.needed_bytes >= LARGE_BYTES:
                 require(executable.needed_bytes)

@@ -12,7 +12,7 @@ from braces.hints import Hinted
 from braces.layout import Layout
 from braces.lower.interpreter import Listener
 from braces.lower.kernels import forget_kernels
-from braces.lower.watch import Watch
+from braces.lower.watch import CALLING, Watch
 from braces.passes.catalogue import DEFAULT, ELIMINATE
 from braces.passes.pipeline import Pass, Passes, as_passes
 from braces.runtime.ahead import Feeds, check_ahead, on_devices
@@ -199,7 +199,7 @@ class Executor(Hinted):
         """
         if forked:
             refuse_forked()
-        watch = Watch() if timeout_s is None else Watch.lasting(timeout_s)
+        watch = CALLING.watch() if timeout_s is None else Watch.lasting(timeout_s)
         check_order(program, scope)
         names, shape_up = read_fetch(fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
