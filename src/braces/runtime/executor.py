@@ -17,8 +17,9 @@ from braces.passes.catalogue import DEFAULT, ELIMINATE
 from braces.passes.pipeline import Pass, Passes, as_passes
 from braces.runtime.ahead import Feeds, check_ahead, on_devices
 from braces.runtime.device import Devices, forked, refuse_forked
+from braces.runtime.evaluating import Evaluations
 from braces.runtime.feeds import check_order, check_program
-from braces.runtime.fetches import read_fetch
+from braces.runtime.fetches import given_by, read_fetch
 from braces.runtime.plan import declared_data
 from braces.runtime.plans import BACKENDS, Plans, converted
 from braces.runtime.profiling.measure import Task, check_count, profiled
@@ -101,6 +102,7 @@ class Executor(Hinted):
             )
         wanted = as_passes(PASSES[mode] if passes is None else passes)
         self._plans = Plans(mode, self._devices, wanted, max_executables)
+        self._evaluations = Evaluations()
 
     @property
     def passes(self) -> tuple[Pass, ...]:
@@ -139,7 +141,7 @@ class Executor(Hinted):
         scope = Scope() if scope is None else scope
         feed = {"seed": number} if "seed" in startup.vars else {}
         before = {n: v.raw for n in startup.updates if missing_only and (v := _value(scope, n))}
-        self.run(startup, scope, feed=feed)
+        self.run(startup, scope, feed=feed, fetch=())
         for name, raw in before.items():
             scope.var(name).put(raw)
         return scope
@@ -149,7 +151,7 @@ class Executor(Hinted):
         program: Builder,
         scope: Scope,
         feed: Mapping[str, Any] | None = None,
-        fetch: Any = (),
+        fetch: Any = None,
         *,
         seed: int | None = None,
         listeners: Sequence[Listener] = (),
@@ -169,7 +171,9 @@ class Executor(Hinted):
             program: What to run.
             scope: Where persistable variables live.
             feed: Name of a data variable, or the variable, to its value.
-            fetch: A variable or name, a sequence of them, or a dict with them as values.
+            fetch: A variable or name, a sequence of them, or a dict with them as values. By
+                default `prog.fetches`: the outputs of an imported model, the loss of
+                `minimize`. `()` fetches nothing.
             seed: Draw what the first run after `init` with this seed draws; the random state of
                 the scope is neither read nor changed. Without it, each run draws anew.
             listeners: Interpreting only: called after each operator with the path of its block,
@@ -201,7 +205,7 @@ class Executor(Hinted):
             refuse_forked()
         watch = CALLING.watch() if timeout_s is None else Watch.lasting(timeout_s)
         check_order(program, scope)
-        names, shape_up = read_fetch(fetch)
+        names, shape_up = read_fetch(given_by(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         given = NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
         kept = dict[str, Scope]() if keep_scopes else None
@@ -209,12 +213,83 @@ class Executor(Hinted):
         self.step_scopes = kept or {}
         return shape_up(results)
 
+    def evaluate(
+        self,
+        program: Builder,
+        scope: Scope,
+        feed: Mapping[str, Any] | None = None,
+        fetch: Any = None,
+        *,
+        seed: int | None = None,
+        listeners: Sequence[Listener] = (),
+        keep_scopes: bool = False,
+        check_nan: bool = False,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Run the test behaviour of a program: nothing is trained.
+
+        Dropout passes its input through and normalization uses running statistics, as in
+        `prog.for_test()`. Of the updates, only those of metrics and of the random state are
+        committed. A metric counts where all of its data are fed, so labels are needed only for
+        fetches and metrics that depend on them. The test form of a program is made and
+        compiled once, not anew for each call.
+
+        Args:
+            program: The program, as it is trained.
+            scope: Where persistable variables live.
+            feed: As for `run`.
+            fetch: As for `run`.
+            seed: As for `run`.
+            listeners: As for `run`.
+            keep_scopes: As for `run`.
+            check_nan: As for `run`.
+            timeout_s: As for `run`.
+
+        Returns:
+            As `run`.
+
+        Raises:
+            FeedError: A feed is missing, unknown, or of another type.
+            UnknownNameError: A fetch does not exist.
+            UninitializedError: A persistable variable has no value yet.
+            BracesError: As for `run`.
+
+        Example:
+            >>> import numpy as np
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     x, y = br.data("x", ["n", 2]), br.data("y", ["n", 1])
+            ...     out = br.fc(br.dropout(x, 0.5), 1, name="fc")
+            ...     pairs = br.optimizer.sgd(0.1).minimize(br.mean((out - y) ** 2))
+            >>> exe = br.Executor()
+            >>> scope = exe.init(prog, br.Scope())
+            >>> before = scope["fc.w"]
+            >>> exe.evaluate(prog, scope, {"x": np.ones((3, 2))}, fetch=out).shape
+            (3, 1)
+            >>> np.array_equal(before, scope["fc.w"])
+            True
+        """
+        check_order(program, scope)
+        test = self._evaluations.find(program, feed)
+        fetch = given_by(program) if fetch is None else fetch
+        return self.run(
+            test,
+            scope,
+            feed,
+            fetch,
+            seed=seed,
+            listeners=listeners,
+            keep_scopes=keep_scopes,
+            check_nan=check_nan,
+            timeout_s=timeout_s,
+        )
+
     def compile(
         self,
         program: Builder,
         scope: Scope,
         feed: Mapping[str, Any] | None = None,
-        fetch: Any = (),
+        fetch: Any = None,
         *,
         check_nan: bool = False,
     ) -> None:
@@ -251,7 +326,7 @@ class Executor(Hinted):
         if forked:
             refuse_forked()
         check_order(program, scope)
-        names, _ = read_fetch(fetch)
+        names, _ = read_fetch(given_by(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         runnable.compile(Run(scope, feeds, Watch(), NONE_GIVEN))
 
@@ -301,7 +376,7 @@ class Executor(Hinted):
         program: Builder,
         scope: Scope,
         feed: Mapping[str, Any] | None = None,
-        fetch: Any = (),
+        fetch: Any = None,
         *,
         runs: int = 10,
         warmup: int = 1,
@@ -359,7 +434,7 @@ class Executor(Hinted):
         check_order(program, scope)
         check_count("runs", runs, 1)
         check_count("warmup", warmup, 0)
-        names, shape_up = read_fetch(fetch)
+        names, shape_up = read_fetch(given_by(program) if fetch is None else fetch)
         task = Task(
             mode=self.mode,
             backend=BACKENDS[self.mode],

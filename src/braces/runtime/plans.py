@@ -104,7 +104,8 @@ class Plans:
         key: Any,
     ) -> tuple[Runnable, dict[str, Any]]:
         """The plan for the sizes of a run, of a program whose passes asked of sizes."""
-        plans = self.by_program[program][1]
+        original = program.original
+        plans, key = self.by_program[original][1], (original.version, *key[1:])
         found = self._fitting.find(
             first,
             feeds,
@@ -119,14 +120,15 @@ class Plans:
 
     def _planned(self, program: Builder, key: Any) -> Runnable:
         """The plan of a program as it is, made where there is none yet."""
-        version, *_ = key
-        known, plans = self.by_program.get(program, (None, {}))
-        if known != version:
+        original = program.original  # whose plans are those of all its copies
+        key, whole = (original.version, *key[1:]), key
+        known, plans = self.by_program.get(original, (None, {}))
+        if known != original.version:
             plans = dict[Any, Runnable]()
-            self.by_program[program] = (version, plans)
+            self.by_program[original] = (original.version, plans)
         found = plans.get(key) or self._make(program, plans, key)
         found.used = self._recent.now()
-        self._latest = _Latest(ref(program), key, ref(found))
+        self._latest = _Latest(ref(program), whole, ref(found))
         return found
 
     def _make(
@@ -170,7 +172,7 @@ def converted(plan: Plan, feed: Any, placement: Placement | None = None) -> dict
     dtypes, more = plan.dtypes, None
     if feed.keys() != dtypes.keys():
         feed = {k.name if isinstance(k, Var) else k: v for k, v in feed.items()}
-        check_names(feed, plan.feeds, plan.data)
+        check_names(feed, plan.feeds, plan.data, lambda: plan.fetched_feeds)
         # not needed, but they tell the sizes of named dimensions
         more = {n: convert(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds}
     for name, dtype in dtypes.items():
