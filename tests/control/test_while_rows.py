@@ -29,7 +29,7 @@ def collected(w: br.Var, n: br.Var | None = None) -> br.Var:
         body.set_condition(i < n)
         s.update(br.tanh(s * 1.1) + 0.1 * w)
         i.update(i + 1)
-        body.add_output(s * w)
+        body.add_output(s.pre(1) * w)
     return loop()
 
 
@@ -91,7 +91,7 @@ def _loop_over(rows: br.Var, w: br.Var) -> br.Var:
         row = net.add_input(rows)
         h = net.add_memory(init=w)
         h.update(br.tanh(row + h))
-        net.add_output(h * row)
+        net.add_output(h.pre(1) * row)
     return br.sum(rnn()) + rnn.final(h)
 
 
@@ -292,7 +292,7 @@ def doubling(x: br.Var, max_trips: int | None = None) -> br.Var:
         h = body.add_memory(init=x)
         body.set_condition(h < 1.0)
         h.update(h * 2.0)
-        body.add_output(h * h)
+        body.add_output(h.pre(1) * h.pre(1))
     return loop()
 
 

@@ -248,7 +248,7 @@ def test_numbers_of_trips_that_are_written_make_scans(tmp_path: Path) -> None:
         with rnn.stepnet() as net:
             h = net.add_memory(shape=[3])
             h.update(br.tanh(net.add_input(x) + h.pre()))
-            net.add_output(h)
+            net.add_output(h.pre(1))
         rows = rnn()
     br.to_onnx(prog, path, fetches=[rows])
     assert "Scan" in kinds(model(path).graph)

@@ -182,7 +182,7 @@ def test_a_loss_may_have_a_loop_of_unknown_trips(mode: str) -> None:
             with loop.block() as block:
                 value = block.add_memory(init=br.sum(br.square(w - 0.25)))
                 value.update(value * 0.5)
-                block.set_condition(value > 1.0)
+                block.set_condition(value.pre(1) > 1.0)
             opt.lbfgs().minimize(loop.final(value) + br.sum(br.square(w)))
         return prog
 
