@@ -175,13 +175,8 @@ class Builder:
         return self.definition.main.vars
 
     @property
-    def parameters(self) -> list[VarInfo]:
-        """The trainable and frozen parameters, in order of definition."""
-        return [info for info in self.vars.values() if info.kind == "parameter"]
-
-    @property
-    def persistables(self) -> list[VarInfo]:
-        """All variables that outlive a run."""
+    def persistable_infos(self) -> list[VarInfo]:
+        """The declarations of all variables that outlive a run, in order of definition."""
         return [info for info in self.vars.values() if info.persistable]
 
     # ---- being built -------------------------------------------------------------------------

@@ -74,8 +74,8 @@ class Session:
 
     def _values(self, request: Message) -> dict[str, Any]:
         del request
-        names = () if self._program is None else [v.name for v in self._program.persistables]
-        return host_arrays(self._scope, names)
+        infos = () if self._program is None else self._program.persistable_infos
+        return host_arrays(self._scope, [info.name for info in infos])
 
     def close(self) -> None:
         """Let the program and its values go."""
