@@ -90,6 +90,18 @@ def histories(sites: Iterable[Site]) -> list[str]:
 # ---- kernels that do not accept an assumed size ----------------------------------------------
 
 
+class UnfitError(Exception):
+    """Kernels do not accept the sizes that a run was taken to have.
+
+    Attributes:
+        sites: Their operators, by path, with the errors of the kernels.
+    """
+
+    def __init__(self, sites: dict[str, Site]) -> None:
+        super().__init__()
+        self.sites = sites
+
+
 def may_be_unfit(op: Op, body: Body) -> bool:
     """Whether zeros can stand for the outputs of an operator: it gives arrays, and no size."""
     tensors = all(isinstance(body.vars[name].type, TensorType) for name in op.binds())

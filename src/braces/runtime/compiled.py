@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from braces.lower.carriers import given_back
 from braces.lower.committing import Commits, early_places
 from braces.lower.huge import refuse_huge
 from braces.lower.interpreter import place
-from braces.lower.keeping import code_name, compile_or_read
+from braces.lower.keeping import code_name, code_reads, compile_or_read
 from braces.lower.lowerer import (
     NAN,
     STOP,
@@ -32,7 +33,7 @@ from braces.lower.lowerer import (
 from braces.lower.many_draws import ManyDraws
 from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
-from braces.lower.sites import Site, find_sites, histories
+from braces.lower.sites import Site, UnfitError, find_sites, histories
 from braces.lower.watch import Watch
 from braces.ops.einsum import axes_apart
 from braces.passes.inline import inline_blocks
@@ -53,6 +54,7 @@ from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.rooms import Known
 from braces.runtime.states import Run, check_states, keep_on_device
+from braces.runtime.stats import Compilation
 
 MOST_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
@@ -67,7 +69,7 @@ class CompiledPlan:
         target: What code is made for there.
         check_nan: Whether a NaN fails the run; the interpreter then finds where it came from.
         recent: Keeps the number of executables bounded, over several plans.
-        notice: Says that the program is compiled for other shapes.
+        notice: Says for what the program is compiled.
         used: When the plan was used last, by the clock of the executor.
     """
 
@@ -181,8 +183,10 @@ class CompiledPlan:
                 raise _ended(watch.error, *executable.loops[watch.loop])
             failures = executable.failures(found)
             if not failures and self._absorb_status(form, executable, found):
+                self.recent.counters.repeats += 1
                 continue
             if form.rounded:
+                self.recent.counters.repeats += 1
                 form = self._made_exact(executable.counts(found))
                 continue
             raise self._failure(run, found, failures)
@@ -350,14 +354,27 @@ class CompiledPlan:
         key = (*run.feeds, *map(_type, values.values()), *self._assumed(form, run))
         found = self.executables.get(key)
         if found is None:
-            self.notice.compiling(values)
             sizes = Sizes()
             for name, array in run.feeds.items():
                 check_shape(self.plan.data[name], array, sizes)
             check_states(self.states, states, sizes)
             self.recent.make_room()
-            found = self.executables[key] = self._compile(form, run, sizes)
+            found = self.executables[key] = self._counted(form, run, sizes)
         return key, found
+
+    def _counted(self, form: Form, run: Run, sizes: Sizes) -> Executable:
+        """Compile, take the time, and say so."""
+        begun, reads = perf_counter(), code_reads()
+        made = self._compile(form, run, sizes)
+        taken, read = perf_counter() - begun, code_reads() > reads
+        states = dict(zip(self.states, run.states, strict=True))
+        timed = self.asks and run.watch.deadline is not None
+        facts = form.facts(self.known, self.plan.wanted, timed)
+        change = self.notice.change(run.feeds, states, facts)
+        one = Compilation(self.notice.program, change, taken, read)
+        self.recent.counters.add(one)
+        self.notice.tell(one)
+        return made
 
     def forget(self, key: Any) -> None:
         """Let an executable go."""
@@ -370,7 +387,7 @@ class CompiledPlan:
         while True:
             try:
                 return self._lowered(form, run, sizes)
-            except _UnfitError as error:
+            except UnfitError as error:
                 form = replace(form, sites=form.sites | error.sites)
 
     def _lowered(self, form: Form, run: Run, sizes: Sizes) -> Executable:
@@ -411,7 +428,7 @@ class CompiledPlan:
             state = lowerer.run(body, env, "", start_state([*flags, STOP]))
             unfit = lowerer.unfit or {}
             if any(path not in sites or not sites[path].refusal for path in unfit):
-                raise _UnfitError(unfit)
+                raise UnfitError(unfit)
             after = {name: env[source] for name, source in form.updates.items()}
             fetches = [env[name] for name in form.body.results]
             if not flags and not lowerer.loops:
@@ -460,18 +477,6 @@ class CompiledPlan:
                 code = compile_or_read(lowered, function.__name__)
             making.made(code)
         return code
-
-
-class _UnfitError(Exception):
-    """Kernels do not accept the sizes that a run was taken to have.
-
-    Attributes:
-        sites: These operators, by path, with the errors of their kernels.
-    """
-
-    def __init__(self, sites: dict[str, Site]) -> None:
-        super().__init__()
-        self.sites = sites
 
 
 class _TakenError(RunError):

@@ -53,6 +53,7 @@ class Plans:
     Attributes:
         passes: The same; others may be set.
         limit: The same.
+        counters: What is counted of runs and compilations.
         by_program: The version of each program that was run, and its plans by what is fetched.
     """
 
@@ -64,8 +65,10 @@ class Plans:
         self._devices = devices
         self.passes = passes
         self._recent = Recent(limit)
+        self.counters = self._recent.counters
         self._latest = NOTHING_RUN
         self.by_program: WeakKeyDictionary[Builder, Any] = WeakKeyDictionary()
+        self._notices: WeakKeyDictionary[Builder, Notice] = WeakKeyDictionary()
         self._fitting = Fitting()
 
     def clear(self) -> None:
@@ -142,8 +145,9 @@ class Plans:
         plan = Plan.of(
             program.definition, names, passes, target=target, sizes=sizes or NO_SIZES
         )
-        notice = next((other.notice for other in plans.values()), Notice())
         self._bound()
+        notice = self._notices.get(program.original) or self._recent.notice()
+        self._notices[program.original] = notice
         made = backend(plan, self._devices, check_nan, self._recent, notice)
         plans[key if sizes is None else (key, tuple(plan.answers.items()))] = made
         return made
