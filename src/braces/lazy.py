@@ -11,7 +11,7 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from braces.errors import ProgramError
+from braces.errors import MissingPackageError
 
 
 class LazyModule(ModuleType):
@@ -19,24 +19,29 @@ class LazyModule(ModuleType):
 
     Args:
         name: The module.
-        extra: The extra of Braces that brings it along, where it is not always there.
+        extra: The extra of Braces that installs it, where it is optional.
+        package: The name of its package in the registry, where that is another one.
+
+    Raises:
+        MissingPackageError: An attribute is looked up, and the optional package is not
+            installed.
     """
 
-    def __init__(self, name: str, extra: str = "") -> None:
+    def __init__(self, name: str, extra: str = "", package: str = "") -> None:
         super().__init__(name)
         self._extra = extra
+        self._package = package or name.partition(".")[0]
 
     def __getattr__(self, name: str) -> Any:
         try:
             value = getattr(importlib.import_module(self.__name__), name)
         except ModuleNotFoundError as error:
-            package = self.__name__.partition(".")[0]
-            if not self._extra or error.name != package:
+            if not self._extra or error.name != self.__name__.partition(".")[0]:
                 raise
             if name.startswith("__"):  # asked for by what looks modules over, as doctest does
                 raise AttributeError(name, name=name, obj=self) from None
-            raise ProgramError(
-                f"This needs the package {package}, which is not installed.",
+            raise MissingPackageError(
+                f"This needs the package {self._package}, which is not installed.",
                 fix=f'pip install "braces[{self._extra}]"',
             ) from None
         setattr(self, name, value)
@@ -45,6 +50,7 @@ class LazyModule(ModuleType):
 
 ray: Any = LazyModule("ray", extra="ray")
 ray_strategies: Any = LazyModule("ray.util.scheduling_strategies", extra="ray")
+sklearn_datasets: Any = LazyModule("sklearn.datasets", extra="demo", package="scikit-learn")
 
 if TYPE_CHECKING:
     import jax
@@ -87,5 +93,5 @@ else:
 __all__ = [
     "ad", "compilation_cache", "console", "derivatives", "distributed", "extend", "jax",
     "jax_special", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "ray",
-    "ray_strategies", "rich_table", "rich_text", "tracing", "xla_metadata",
+    "ray_strategies", "rich_table", "rich_text", "sklearn_datasets", "tracing", "xla_metadata",
 ]  # fmt: skip
