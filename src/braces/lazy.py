@@ -55,12 +55,15 @@ sklearn_datasets: Any = LazyModule("sklearn.datasets", extra="demo", package="sc
 if TYPE_CHECKING:
     import jax
     import jax._src.distributed as distributed
+    import jax._src.xla_bridge as xla_bridge
     import jax.core as tracing
     import jax.custom_derivatives as derivatives
+    import jax.extend.backend as backends
     import jax.extend.core as extend
     import jax.extend.random as keys
     import jax.numpy as jnp
     import jax.scipy.special as jax_special
+    import jaxlib._jax as jaxlib
     import onnx
     import onnxruntime
     import optax
@@ -81,6 +84,9 @@ else:
     derivatives = LazyModule("jax.custom_derivatives")
     jax_special = LazyModule("jax.scipy.special")
     extend = LazyModule("jax.extend.core")
+    backends = LazyModule("jax.extend.backend")
+    xla_bridge = LazyModule("jax._src.xla_bridge")
+    jaxlib = LazyModule("jaxlib._jax")
     keys = LazyModule("jax.extend.random")
     ad = LazyModule("jax.interpreters.ad")
     mlir = LazyModule("jax.interpreters.mlir")
@@ -91,7 +97,8 @@ else:
     xla_metadata = LazyModule("jax.experimental.xla_metadata")
 
 __all__ = [
-    "ad", "compilation_cache", "console", "derivatives", "distributed", "extend", "jax",
-    "jax_special", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "ray",
-    "ray_strategies", "rich_table", "rich_text", "sklearn_datasets", "tracing", "xla_metadata",
+    "ad", "backends", "compilation_cache", "console", "derivatives", "distributed", "extend",
+    "jax", "jax_special", "jaxlib", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime",
+    "optax", "ray", "ray_strategies", "rich_table", "rich_text", "sklearn_datasets", "tracing",
+    "xla_bridge", "xla_metadata",
 ]  # fmt: skip

@@ -139,15 +139,20 @@ class CompiledPlan:
                 fix='Leave it out, or use br.Executor(mode="interpret").',
             )
         wanted, narrow = self.plan.wanted, self.narrow
-        if not self.takes_turns:
-            try:
+        try:
+            if not self.takes_turns:
+                try:
+                    results = self._run(run)
+                    return given_back(wanted, results, narrow) if narrow else results
+                except _TakenError:
+                    pass  # a run that updates took over what this one was about to read
+            turn = run.scope.turn
+            with turn if run.watch.deadline is None else run.watch.turn(turn):
                 results = self._run(run)
-                return given_back(wanted, results, narrow) if narrow else results
-            except _TakenError:
-                pass  # a run that updates took over what this one was about to read
-        turn = run.scope.turn
-        with turn if run.watch.deadline is None else run.watch.turn(turn):
-            results = self._run(run)
+        except jax.errors.JaxRuntimeError as error:  # of a computation that had begun
+            if self.placed is None or jax.process_count() == 1:
+                raise
+            raise lost(error) from error
         return given_back(wanted, results, narrow) if narrow else results
 
     def compile(self, run: Run) -> None:
