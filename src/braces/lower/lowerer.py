@@ -29,6 +29,7 @@ from braces.lower.parts import Parts
 from braces.lower.placement import Placement
 from braces.lower.sites import UNFIT, Site, may_be_unfit, placeholders, without_traces
 from braces.lower.telling import told_offence, told_sizes
+from braces.lower.windowed import with_barriers
 from braces.ops.control.base import BlockOp, Lowering
 from braces.ops.lists import Buffer
 from braces.target import OTHER, Target
@@ -168,8 +169,11 @@ class Lowerer:
         attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
             state = fail(state, here, told_offence(definition, values, attrs))
+        compute = partial(definition.compute, attrs=attrs, wanted=op.outputs.keys())
         try:
-            return definition.compute(values, attrs, op.outputs.keys()), state
+            if self.placement is not None:
+                values = with_barriers(compute, values, here)
+            return compute(values), state
         except Exception as error:
             refuse_run(definition, values, attrs, tuple(op.outputs), error)
 
