@@ -48,6 +48,7 @@ TYPES = {
     "bool": "bool",
     "int": "int",
     "float": "float",
+    "Number": "float",
     "str": "str",
     "Size": "int | str | Dim",
     "Shape": "Sequence[int | str | Dim] | int | Dim",

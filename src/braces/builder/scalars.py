@@ -119,6 +119,11 @@ def literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
     return fitted(numbers(value), dtype)
 
 
+def number_of(array: np.ndarray[Any, Any]) -> float:
+    """A scalar as a number of Python; integers are exact."""
+    return int(array) if array.dtype.kind in "iu" else float(array)
+
+
 _KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
 
 

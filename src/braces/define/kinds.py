@@ -18,6 +18,8 @@ Axis: TypeAlias = int
 Order: TypeAlias = "tuple[int, ...] | None"
 """All axes of the first input in another order, which is by default the reversed one."""
 Padding: TypeAlias = "str | tuple[int, ...]"
+Number: TypeAlias = float
+"""A number that becomes one of the dtype of an array: integers of 64 bits are exact."""
 
 Indices: TypeAlias = Annotated[Any, "Indices"]
 """An input of integers: a Python integer stays one there, whatever stands beside it."""
@@ -60,6 +62,18 @@ def _real(value: Any) -> float:
     if isinstance(value, bool | str) or not np.isscalar(value) or np.iscomplexobj(value):
         raise TypeError(f"{value!r} is not a number")
     return float(value)  # pyright: ignore[reportArgumentType]
+
+
+def _number(value: Any) -> float:
+    """A float, or an integer of 64 bits that no float is equal to."""
+    real = _real(value)
+    if isinstance(value, int | np.integer) and int(value) != real and _has_64_bits(int(value)):
+        return int(value)
+    return real
+
+
+def _has_64_bits(value: int) -> bool:
+    return -(2**63) <= value < 2**64
 
 
 def _boolean(value: Any) -> bool:
@@ -121,6 +135,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "bool": _boolean,
     "int": _integer,
     "float": _real,
+    "Number": _number,
     "str": _string,
     "DType": dtype_of,
     "Size": _size,
@@ -174,7 +189,15 @@ LED: dict[str, Callable[[Any, Size, int], Any]] = {
 """What a value becomes where its operator is to work along one more axis in front, by kind:
 from the value, the size of that axis, and how many axes the first input has without it."""
 
-PLAIN = {"bool": bool, "int": int, "Axis": int, "float": float, "str": str, "Literal": Literal}
+PLAIN = {
+    "bool": bool,
+    "int": int,
+    "Axis": int,
+    "float": float,
+    "Number": float,
+    "str": str,
+    "Literal": Literal,
+}
 """Kinds whose values stay as they are where they are of this very type."""
 BLOCK_KINDS = ("Body", "Bodies")
 """The kinds of attributes that are blocks."""

@@ -34,7 +34,7 @@ import numpy as np
 
 from braces.builder.append import call, one
 from braces.builder.program import current_program
-from braces.builder.scalars import fitted, numbers
+from braces.builder.scalars import fitted, number_of, numbers
 from braces.builder.source import says_where
 from braces.builder.var import Var, var_of
 from braces.dtypes import DType, TensorType, is_float
@@ -78,7 +78,7 @@ def constant(value: Any) -> Initializer:
 
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         if not array.ndim:
-            return one("full", shape=shape, value=float(array), dtype=dtype)
+            return one("full", shape=shape, value=number_of(array), dtype=dtype)
         if array.shape != shape:
             raise ShapeError(
                 f"The initial value of `{name}` has another shape.",

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from braces.builder.append import one
 from braces.builder.program import Builder, current_program
-from braces.builder.scalars import as_array, literal
+from braces.builder.scalars import as_array, literal, number_of, numbers
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
 from braces.builder.var import Operand, Var, named_var, var_of
@@ -232,7 +232,7 @@ def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
         error.fix = array_fix(ValueError(error.given), usual)
         raise
     if isinstance(init, bool | int | float):
-        return one("full", shape=shape, value=float(init), dtype=dtype)
+        return one("full", shape=shape, value=number_of(numbers(init)), dtype=dtype)
     return one("constant", value=Literal.of(array))
 
 

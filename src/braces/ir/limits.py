@@ -32,6 +32,8 @@ DEEPEST_NESTING = 24
 LARGEST_FILE = 1 << 28
 """Bytes; larger arrays belong to parameters, which lie beside a program."""
 LARGEST_INT = LARGEST_NUMBER
+LARGEST_NATURAL = 2 * LARGEST_INT + 1
+"""The largest number that an unsigned integer of 64 bits holds."""
 LARGEST_UNKNOWN = 1 << 20
 """Bytes of fields of a later schema, in one record."""
 

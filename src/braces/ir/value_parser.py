@@ -145,7 +145,7 @@ def _number(text: str) -> float:
         raise ValueError("it is too long")
     if not text.lstrip("-").isdigit():
         return float(text)
-    if not -limits.LARGEST_INT - 1 <= int(text) <= limits.LARGEST_INT:
+    if not -limits.LARGEST_INT - 1 <= int(text) <= limits.LARGEST_NATURAL:
         raise ValueError("integers have 64 bits")
     return int(text)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import apply, one
+from braces.builder.scalars import number_of
 from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.jaxpr.arithmetic import in_dtype
@@ -18,8 +19,8 @@ def broadcast(e: Equation, x: Value) -> Value:
     """Copies along new axes, and along axes of size 1."""
     wanted = e.shape
     plain = not isinstance(x, Var) and not x.ndim and x.dtype.kind != "c"
-    if plain and wanted and float(x) == x:
-        return one("full", shape=wanted, value=float(x), dtype=e.dtype)
+    if plain and wanted and x == x:
+        return one("full", shape=wanted, value=number_of(x), dtype=e.dtype)
     var = e.lift(x)
     places = e.params["broadcast_dimensions"]
     words = range(len(wanted) - var.ndim + len(places), len(wanted))

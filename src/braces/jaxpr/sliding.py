@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import one
+from braces.builder.scalars import number_of
 from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.jaxpr.arithmetic import in_dtype
@@ -54,7 +55,7 @@ def padded(e: Equation, x: Var, config: Edges, value: Any) -> Var:
     edges = [tuple(e.sizes(edge[:2])) for edge in config]
     widths = tuple(tuple(_at_least_0(side) for side in edge) for edge in edges)
     if any(side != 0 for edge in widths for side in edge):
-        x = one("pad", x, widths=widths, value=float(value))
+        x = one("pad", x, widths=widths, value=number_of(value))
     cuts = [[_taken_away(side) for side in edge] for edge in edges]
     if not any(map(any, cuts)):
         return x
@@ -73,7 +74,7 @@ def _with_holes(x: Var, axis: int, holes: int, value: Any) -> Var:
     """So many numbers between any two along an axis."""
     apart = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
     widths = tuple((0, holes if at == axis + 1 else 0) for at in range(len(apart)))
-    spread = one("pad", reshaped(x, apart), widths=widths, value=float(value))
+    spread = one("pad", reshaped(x, apart), widths=widths, value=number_of(value))
     size = x.shape[axis] * (holes + 1)
     joined = reshaped(spread, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
     whole = slice(None)

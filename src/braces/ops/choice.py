@@ -17,6 +17,7 @@ from braces.define.axes import (
 )
 from braces.define.counting import for_each
 from braces.define.decorator import Tensor, Training, op
+from braces.define.kinds import Number
 from braces.define.offence import offender_code
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, NoMatchError, ProgramError
@@ -296,7 +297,7 @@ def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
     }
 
 
-def bounded(what: str, x: DType, *, min: float | None, max: float | None) -> DType:
+def bounded(what: str, x: DType, *, min: Number | None, max: Number | None) -> DType:
     """That of `x`; the ends must be numbers of it, in order."""
     refuse(what, x, "bc")
     if min is not None and max is not None and not min <= max:
@@ -321,7 +322,7 @@ def bounded(what: str, x: DType, *, min: float | None, max: float | None) -> DTy
         "x=f32[0,2] min=0.0",
     ),
 )
-def clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Tensor:
+def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> Tensor:
     """Numbers brought into an interval; NaN stays NaN.
 
         out[i] = min(max(x[i], min), max)
@@ -354,4 +355,4 @@ def clip(x: Tensor, *, min: float | None = None, max: float | None = None) -> Te
 def fits(value: float, dtype: DType) -> bool:
     """Whether a number is one that an integer dtype holds."""
     limits = np.iinfo(dtype)
-    return value.is_integer() and limits.min <= value <= limits.max
+    return float(value).is_integer() and limits.min <= value <= limits.max

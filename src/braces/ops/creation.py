@@ -10,6 +10,7 @@ from braces.builder.scalars import literal
 from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shaped, sized
 from braces.define.decorator import Tensor, op
 from braces.define.inference import Context
+from braces.define.kinds import Number
 from braces.dims import Shape, Size, call
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError
@@ -82,7 +83,7 @@ def holding(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DTy
         "shape=(0,2) value=1 dtype=bool",
     ),
 )
-def full(*, shape: Shape, value: float, dtype: DType = FLOAT32) -> Tensor:
+def full(*, shape: Shape, value: Number, dtype: DType = FLOAT32) -> Tensor:
     """One number, repeated.
 
         out[i] = value
@@ -162,7 +163,7 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     operations=0,
     examples=tuple(f"{example} value=3" for example in LIKE),
 )
-def full_like(x: Tensor, *, value: float, dtype: DType | None = None) -> Tensor:
+def full_like(x: Tensor, *, value: Number, dtype: DType | None = None) -> Tensor:
     """One number, repeated in the shape of another array; no gradient.
 
         out[i] = value

@@ -20,7 +20,7 @@ from braces.define.axes import (
 )
 from braces.define.decorator import Axis, Tensor, op
 from braces.define.inference import Context
-from braces.define.kinds import KINDS, LED
+from braces.define.kinds import KINDS, LED, Number
 from braces.dims import Shape, Size, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError, suggest
@@ -77,7 +77,7 @@ def padded(types: Types, attrs: Attrs) -> AxisMap:
         "x=i32[3] widths=(2,1) mode=symmetric",
     ),
 )
-def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: float = 0.0) -> Tensor:
+def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: Number = 0.0) -> Tensor:
     """An array with a margin around it: of one value, or of its own numbers.
 
         out[i + before, …] = x[i, …], and elsewhere, of 1 2 3 with two on both sides,
@@ -110,7 +110,7 @@ def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: float = 0.0
     """
     margins: Any = for_each_axis(widths, x.ndim)
     if mode == CONSTANT or not x.size:
-        return jnp.pad(x, margins, constant_values=value).astype(x.dtype)
+        return jnp.pad(x, margins, constant_values=literal(value, x.dtype))
     return jnp.pad(x, margins, mode=mode)
 
 
@@ -121,7 +121,7 @@ def for_each_axis(widths: Widths, rank: int) -> Widths:
 
 @pad.infer
 def infer_pad(
-    context: Context, x: TensorType, *, widths: Widths, mode: str, value: float
+    context: Context, x: TensorType, *, widths: Widths, mode: str, value: Number
 ) -> TensorType:
     """The sizes with their margins, which the dtype can hold."""
     literal(value, x.dtype)

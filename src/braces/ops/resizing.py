@@ -20,7 +20,7 @@ from braces.define.axes import (
     tuple_of,
 )
 from braces.define.decorator import Tensor, op
-from braces.define.kinds import KINDS, LED
+from braces.define.kinds import KINDS, LED, Number
 from braces.dims import Shape, Size, call, product
 from braces.dtypes import DType
 from braces.errors import ProgramError
@@ -189,7 +189,7 @@ def resize(
     exclude_outside: bool = False,
     scales: Scales | None = None,
     region: Region | None = None,
-    extrapolation_value: float = 0.0,
+    extrapolation_value: Number = 0.0,
 ) -> Tensor:
     """An array brought to another shape: images made larger or smaller.
 

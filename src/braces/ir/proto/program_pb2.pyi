@@ -205,7 +205,7 @@ class SlotDesc(_message.Message):
     def __init__(self, slot: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AttrDesc(_message.Message):
-    __slots__ = ("name", "none", "boolean", "integer", "real", "text", "dtype", "size", "literal", "block", "list")
+    __slots__ = ("name", "none", "boolean", "integer", "real", "text", "dtype", "size", "literal", "block", "list", "natural")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NONE_FIELD_NUMBER: _ClassVar[int]
     BOOLEAN_FIELD_NUMBER: _ClassVar[int]
@@ -217,6 +217,7 @@ class AttrDesc(_message.Message):
     LITERAL_FIELD_NUMBER: _ClassVar[int]
     BLOCK_FIELD_NUMBER: _ClassVar[int]
     LIST_FIELD_NUMBER: _ClassVar[int]
+    NATURAL_FIELD_NUMBER: _ClassVar[int]
     name: str
     none: bool
     boolean: bool
@@ -228,7 +229,8 @@ class AttrDesc(_message.Message):
     literal: LiteralDesc
     block: BlockDesc
     list: ListDesc
-    def __init__(self, name: _Optional[str] = ..., none: bool = ..., boolean: bool = ..., integer: _Optional[int] = ..., real: _Optional[float] = ..., text: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., size: _Optional[_Union[SizeDesc, _Mapping]] = ..., literal: _Optional[_Union[LiteralDesc, _Mapping]] = ..., block: _Optional[_Union[BlockDesc, _Mapping]] = ..., list: _Optional[_Union[ListDesc, _Mapping]] = ...) -> None: ...
+    natural: int
+    def __init__(self, name: _Optional[str] = ..., none: bool = ..., boolean: bool = ..., integer: _Optional[int] = ..., real: _Optional[float] = ..., text: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., size: _Optional[_Union[SizeDesc, _Mapping]] = ..., literal: _Optional[_Union[LiteralDesc, _Mapping]] = ..., block: _Optional[_Union[BlockDesc, _Mapping]] = ..., list: _Optional[_Union[ListDesc, _Mapping]] = ..., natural: _Optional[int] = ...) -> None: ...
 
 class ListDesc(_message.Message):
     __slots__ = ("items",)

@@ -79,7 +79,7 @@ class Reader:
     def attr(self, desc: pb.AttrDesc, depth: int) -> Attr:
         """The value of an attribute, or of an element of a list."""
         kind = desc.WhichOneof("value")
-        if kind in ("boolean", "integer", "real", "text"):
+        if kind in ("boolean", "integer", "natural", "real", "text"):
             return getattr(desc, kind)
         readers: dict[str | None, Callable[[], Attr]] = {
             "none": lambda: None,

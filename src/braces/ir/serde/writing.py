@@ -83,6 +83,8 @@ def _write_plain(value: object, desc: pb.AttrDesc) -> None:
             desc.none = True
         case bool():
             desc.boolean = value
+        case int() if value > limits.LARGEST_INT:
+            desc.natural = value
         case int():
             desc.integer = value
         case float():
