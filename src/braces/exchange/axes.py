@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import Any, TypeAlias
 
 from braces.builder.append import one
@@ -11,8 +10,9 @@ from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import INT64
 from braces.errors import ProgramError
-from braces.exchange.numbers import in_dtype, number
+from braces.exchange.numbers import in_dtype
 from braces.frontend import functions as ops
+from braces.frontend.matrix_norms import vector_norm
 
 Axes: TypeAlias = "Sequence[int] | int | None"
 
@@ -53,15 +53,4 @@ def norm(
 ) -> Var:
     """The p-norm."""
     x = x if dtype is None else in_dtype(x, dtype)
-    axis = along(axes)
-    if p is None or p == 2:
-        return ops.norm(x, axis=axis, keepdims=keepdims)
-    size = ops.abs(x)
-    if p in (inf, -inf):
-        return (ops.max if p > 0 else ops.min)(size, axis=axis, keepdims=keepdims)
-    if p == 1:
-        return ops.sum(size, axis=axis, keepdims=keepdims)
-    if p == 0:
-        return ops.sum(in_dtype(size > 0, size.dtype), axis=axis, keepdims=keepdims)
-    total = ops.sum(ops.pow(size, number(p, x.dtype)), axis=axis, keepdims=keepdims)
-    return ops.pow(total, number(1.0 / p, x.dtype))
+    return vector_norm(x, along(axes), keepdims, 2.0 if p is None else float(p))

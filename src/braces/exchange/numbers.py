@@ -10,6 +10,7 @@ import numpy as np
 from braces.builder.var import Var
 from braces.dtypes import BOOL, FLOAT32, DType, is_float, is_stored
 from braces.frontend import functions as ops
+from braces.ops.activation import SELU_ALPHA, SELU_SCALE
 
 # ---- dtypes ----------------------------------------------------------------------------------
 
@@ -59,8 +60,15 @@ def whole_quotient(x: Var, y: Var) -> Var:
 
 
 def remainder_towards_zero(x: Var, y: Var) -> Var:
-    """What is left of a division, with the sign of what is divided."""
-    return ops.sign(x) * ops.remainder(ops.abs(x), ops.abs(y))
+    """The remainder of a division towards zero, which has the sign of the dividend.
+
+    Its slope by `x` is 1 everywhere.
+    """
+    if not is_float(x.dtype):
+        return x - whole_quotient(x, y) * y
+    below = x < 0
+    size = ops.remainder(ops.where(below, -x, x), ops.abs(y))
+    return ops.where(below, -size, size)
 
 
 def small_power(x: Var, exponent: Any) -> Var | None:
@@ -82,59 +90,87 @@ def inverted(x: Var) -> Var:
     return ops.logical_not(x) if x.dtype == BOOL else ops.bitwise_invert(x)
 
 
-def log10(x: Var) -> Var:
-    """The logarithm to base 10."""
-    return ops.log(as_float(x)) / math.log(10.0)
+# ---- bounds ----------------------------------------------------------------------------------
 
 
-def area_sine(x: Var) -> Var:
-    """The inverse of sinh: the sign of x times log(|x| + sqrt(x² + 1))."""
-    size = ops.abs(x)
-    return ops.sign(x) * ops.log1p(size + size * size / (1 + ops.sqrt(size * size + 1)))
+def clamp(x: Var, low: Any, high: Any) -> Var:
+    """Numbers brought between two bounds, of which each may be `None`.
+
+    The slope is 1 at a bound. Bounds are numbers or variables. A variable receives the
+    gradient of the numbers beyond it. Where the bounds cross, the upper one counts.
+    """
+    if not is_float(x.dtype):
+        x = x if low is None else ops.maximum(x, low)
+        return x if high is None else ops.minimum(x, high)
+    if _are_ordered(low, high):
+        return ops.clip(x, min=_as_float(low), max=_as_float(high))
+    x = x if low is None else _bounded(x, x < low, low)
+    return x if high is None else _bounded(x, x > high, high)
 
 
-def area_cosine(x: Var) -> Var:
-    """The inverse of cosh: log(x + sqrt((x - 1) (x + 1)))."""
-    return ops.log(x + ops.sqrt((x - 1) * (x + 1)))
+def _are_ordered(low: Any, high: Any) -> bool:
+    """Whether both bounds are numbers, in order."""
+    if isinstance(low, Var) or isinstance(high, Var):
+        return False
+    return bool((-math.inf if low is None else low) <= (math.inf if high is None else high))
 
 
-def area_tangent(x: Var) -> Var:
-    """The inverse of tanh: (log(1 + x) - log(1 - x)) / 2."""
-    return 0.5 * (ops.log1p(x) - ops.log1p(-x))
+def _as_float(bound: Any) -> float | None:
+    return None if bound is None else float(bound)
+
+
+def _bounded(x: Var, beyond: Var, bound: Any) -> Var:
+    """Numbers, with a bound in the place of those beyond it; a bound that is NaN stays so."""
+    unknown = isinstance(bound, Var)
+    return ops.where(beyond | ops.isnan(bound) if unknown else beyond, bound, x)
+
+
+def cut_off(x: Var, low: float, high: float) -> Var:
+    """Numbers brought between two numbers; the slope is 0 at a bound, as beyond it."""
+    if not is_float(x.dtype):
+        return clamp(x, number(low, x.dtype), number(high, x.dtype))
+    named = {(-1.0, 1.0): ops.hard_tanh, (0.0, 6.0): ops.relu6}.get((low, high))
+    if named is not None:
+        return named(x)
+    return ops.where((x > low) & (x < high), x, ops.stop_gradient(clamp(x, low, high)))
 
 
 # ---- activations -----------------------------------------------------------------------------
 
 
 def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Var:
-    """The identity, bent smoothly for negative numbers."""
-    below = alpha * ops.expm1(ops.minimum(x, 0) * input_scale)
-    return scale * ops.where(x > 0, x, below)
+    """A multiple of the ELU of a multiple; positive numbers are not multiplied first."""
+    if input_scale == 1.0 and _is_nearly(alpha, SELU_ALPHA) and _is_nearly(scale, SELU_SCALE):
+        return ops.selu(x)
+    bent = ops.elu(scaled(x, input_scale), alpha=float(alpha))
+    return scaled(bent if input_scale == 1.0 else ops.where(x > 0, x, bent), scale)
 
 
-def celu(x: Var, alpha: float = 1.0) -> Var:
-    """ELU whose slope is continuous."""
-    return elu(x, alpha, 1.0, 1.0 / alpha)
+def _is_nearly(value: float, wanted: float) -> bool:
+    """Whether a number is another one, or what a file keeps of it in 32 bits."""
+    return bool(np.float32(value) == np.float32(wanted))
 
 
 def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0) -> Var:
     """A smooth positive part, linear beyond a threshold."""
-    wide = x * beta
-    soft = ops.softplus(ops.minimum(wide, threshold)) / beta
-    return ops.where(wide > threshold, x, soft)
+    x = as_float(x)
+    wide = scaled(x, beta)
+    soft = ops.softplus(wide)
+    return ops.where(wide > threshold, x, soft if beta == 1.0 else soft / beta)
 
 
-def log_sigmoid(x: Var) -> Var:
-    """The logarithm of the sigmoid."""
-    return -ops.softplus(-x)
+def swish(x: Var, beta: float) -> Var:
+    """X sigmoid(beta x)."""
+    return ops.silu(x) if beta == 1.0 else x * ops.sigmoid(x * beta)
+
+
+def hard_sigmoid(x: Var, slope: float, offset: float) -> Var:
+    """The line `slope x + offset` between 0 and 1; the slope is 0 where it meets them."""
+    if _is_nearly(slope, 1 / 6) and offset == 0.5:
+        return ops.hard_sigmoid(x)
+    return cut_off(scaled(as_float(x), slope) + offset, 0.0, 1.0)
 
 
 def thresholded(x: Var, alpha: float) -> Var:
     """Numbers above a threshold, else 0."""
     return ops.where(x > alpha, x, ops.zeros_like(x))
-
-
-def shrink(x: Var, bound: float, bias: float) -> Var:
-    """Numbers beyond a bound, moved towards zero; 0 between."""
-    beyond = ops.where(x > bound, x - bias, ops.zeros_like(x))
-    return ops.where(x < -bound, x + bias, beyond)

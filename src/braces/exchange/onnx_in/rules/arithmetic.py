@@ -13,14 +13,13 @@ from braces.dtypes import STORED, DType, is_float, is_narrow, is_stored
 from braces.exchange.alike import alike
 from braces.exchange.known import Known, Value
 from braces.exchange.numbers import (
-    area_cosine,
-    area_sine,
-    area_tangent,
-    celu,
+    clamp,
+    elu,
+    hard_sigmoid,
     in_dtype,
     number,
     remainder_towards_zero,
-    shrink,
+    swish,
     thresholded,
     whole_quotient,
 )
@@ -32,10 +31,11 @@ POWERS = STORED["f8e8m0fnu"]
 LIMITS: Callable[[DType], Any] = ml_dtypes.finfo
 """What floats of a dtype can be."""
 SAME = {
-    "Abs": "abs", "Acos": "arccos", "Add": "add", "And": "logical_and", "Asin": "arcsin",
-    "Atan": "arctan", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Det": "det",
-    "Equal": "equal", "Erf": "erf", "Exp": "exp", "Floor": "floor", "Greater": "greater",
-    "GreaterOrEqual": "greater_equal", "Less": "less",
+    "Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Add": "add", "And": "logical_and",
+    "Asin": "arcsin", "Asinh": "arcsinh", "Atan": "arctan", "Atanh": "arctanh",
+    "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Det": "det", "Equal": "equal",
+    "Erf": "erf", "Exp": "exp", "Floor": "floor", "Greater": "greater",
+    "GreaterOrEqual": "greater_equal", "HardSwish": "hard_swish", "Less": "less",
     "LessOrEqual": "less_equal", "Log": "log", "Mish": "mish", "Mul": "multiply",
     "Neg": "negative", "Not": "logical_not", "Or": "logical_or", "Reciprocal": "reciprocal",
     "Relu": "relu", "Round": "round", "Sigmoid": "sigmoid", "Sign": "sign", "Sin": "sin",
@@ -91,9 +91,16 @@ def clip(node: Node) -> Var:
         found = (node.attr("min"), node.attr("max"))
         low, high = (None if v is None else number(v, x.dtype) for v in found)
     else:
-        low, high = node.maybe(1), node.maybe(2)
-    x = x if low is None else ops.maximum(x, low)
-    return x if high is None else ops.minimum(x, high)
+        low, high = (_bound(node, at) for at in (1, 2))
+    return clamp(x, low, high)
+
+
+def _bound(node: Node, at: int) -> Any:
+    """A bound: a number where the model says it, else what computes it."""
+    value = node.value(at)
+    if isinstance(value, Known) and not value.weight and value.array.size == 1:
+        return value.numbers().ravel()[0]
+    return node.maybe(at)
 
 
 def cast(node: Node) -> Value:
@@ -172,36 +179,28 @@ def with_numbers(function: Callable[..., Var], **defaults: float) -> Callable[[N
 
 def selu(x: Var, alpha: float, gamma: float) -> Var:
     """A scaled ELU."""
-    return gamma * ops.where(x > 0, x, alpha * ops.expm1(ops.minimum(x, 0)))
-
-
-def hard_sigmoid(x: Var, alpha: float, beta: float) -> Var:
-    """A line between 0 and 1."""
-    return ops.clip(x * alpha + beta, min=0.0, max=1.0)
+    return elu(x, alpha, gamma)
 
 
 def shrunk(node: Node) -> Var:
-    """Numbers beyond a bound; integers are computed as float32."""
+    """Numbers beyond a bound, moved towards zero; 0 in place of others, NaN among them.
+
+    Integers are computed as float32.
+    """
     x = node.var(0)
     wide = x if is_float(x.dtype) else ops.cast(x, "float32")
-    return in_dtype(shrink(wide, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype)
+    return in_dtype(_shrunk(wide, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype)
+
+
+def _shrunk(x: Var, bound: float, bias: float) -> Var:
+    beyond = ops.where(x > bound, x - bias, ops.zeros_like(x))
+    return ops.where(x < -bound, x + bias, beyond)
 
 
 def prelu(node: Node) -> Var:
     """Numbers, times a slope of their own where they are below zero."""
     x, slope = alike(node.vars())
     return ops.where(x < 0, x * slope, x)
-
-
-def swish(x: Var, alpha: float) -> Var:
-    """X sigmoid(alpha x)."""
-    return x * ops.sigmoid(x if alpha == 1.0 else alpha * x)
-
-
-def hard_swish(node: Node) -> Var:
-    """X max(0, min(1, x / 6 + 1/2))."""
-    x = node.var(0)
-    return x * hard_sigmoid(x, 1 / 6, 0.5)
 
 
 def gelu(node: Node) -> Var:
@@ -211,18 +210,14 @@ def gelu(node: Node) -> Var:
 
 ARITHMETIC: Mapping[str, Rule] = {
     **{name: partial(same, op_type) for name, op_type in SAME.items()},
-    "Acosh": on(area_cosine),
-    "Asinh": on(area_sine),
-    "Atanh": on(area_tangent),
     "Cast": cast,
     "CastLike": cast_like,
-    "Celu": with_numbers(celu, alpha=1.0),
+    "Celu": with_numbers(ops.celu, alpha=1.0),
     "Clip": clip,
     "Div": divide,
     "Elu": with_numbers(ops.elu, alpha=1.0),
     "Gelu": gelu,
     "HardSigmoid": with_numbers(hard_sigmoid, alpha=0.2, beta=0.5),
-    "HardSwish": hard_swish,
     "Identity": lambda node: node.value(0),
     "IsInf": is_infinite,
     "IsNaN": lambda node: ops.isnan(computed(node.var(0))),

@@ -104,11 +104,6 @@ def square_sum(x: Var, **options: Any) -> Var:
     return ops.sum(ops.square(x), **options)
 
 
-def euclidean(x: Var, **options: Any) -> Var:
-    """The root of the sum of squares."""
-    return ops.sqrt(square_sum(x, **options))
-
-
 def log_sum(x: Var, **options: Any) -> Var:
     """The logarithm of the sum."""
     return ops.log(ops.sum(x, **options))
@@ -176,7 +171,7 @@ REDUCTIONS: Mapping[str, Rule] = {
     "Hardmax": along(hardmax),
     "LogSoftmax": along(ops.log_softmax),
     "ReduceL1": reduction(absolute_sum, single=ops.abs),
-    "ReduceL2": reduction(euclidean, single=ops.abs),
+    "ReduceL2": reduction(ops.norm, single=ops.abs),
     "ReduceLogSum": reduction(log_sum, single=ops.log),
     "ReduceLogSumExp": reduction(ops.logsumexp),
     "ReduceMax": reduction(extreme(ops.max, lowest)),

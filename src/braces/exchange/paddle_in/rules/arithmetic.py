@@ -9,9 +9,9 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange import numbers
-from braces.exchange.numbers import in_dtype, shrink, thresholded
+from braces.exchange.numbers import clamp, cut_off, in_dtype, thresholded
 from braces.exchange.paddle_in.node import Node, Rule
-from braces.frontend import functions as ops
+from braces.frontend import functions as ops, pointwise
 
 Function = Callable[..., Var]
 
@@ -109,10 +109,13 @@ def clip(node: Node) -> Var:
     """Numbers, or the bounds that they lie beyond."""
     x = node.var("X")
     low, high = (_bound(node, name) for name in ("Min", "Max"))
-    return ops.minimum(ops.maximum(x, _beside(low, x)), _beside(high, x))
+    return clamp(x, _beside(low, x), _beside(high, x))
 
 
 def _bound(node: Node, slot: str) -> Any:
+    known = node.known(slot)
+    if known is not None and known.array.size == 1:
+        return known.numbers().ravel()[0]
     return node.var(slot) if node.has(slot) else node.attr(slot.lower(), 0.0)
 
 
@@ -142,26 +145,28 @@ def logical(op_type: str) -> Rule:
 
 def hard_sigmoid(node: Node) -> Var:
     """A line between 0 and 1."""
-    x = node.var("X")
-    return ops.clip(x * node.attr("slope", 0.2) + node.attr("offset", 0.5), min=0.0, max=1.0)
+    return numbers.hard_sigmoid(
+        node.var("X"), node.attr("slope", 0.2), node.attr("offset", 0.5)
+    )
 
 
 def hard_swish(node: Node) -> Var:
     """X times a line between 0 and a threshold."""
-    x = node.var("X")
-    line = ops.clip(x + node.attr("offset", 3.0), min=0.0, max=node.attr("threshold", 6.0))
-    return x * line / node.attr("scale", 6.0)
+    x, given = node.var("X"), (("offset", 3.0), ("threshold", 6.0), ("scale", 6.0))
+    offset, threshold, scale = (node.attr(name, usual) for name, usual in given)
+    if (offset, threshold, scale) == (3.0, 6.0, 6.0):
+        return ops.hard_swish(x)
+    return x * cut_off(x + offset, 0.0, threshold) / scale
 
 
 def swish(node: Node) -> Var:
     """X times the sigmoid of a multiple."""
-    x, beta = node.var("X"), node.attr("beta", 1.0)
-    return ops.silu(x) if beta == 1.0 else x * ops.sigmoid(x * beta)
+    return numbers.swish(node.var("X"), node.attr("beta", 1.0))
 
 
 def relu6(node: Node) -> Var:
     """The positive part, up to a threshold."""
-    return ops.clip(node.var("X"), min=0.0, max=node.attr("threshold", 6.0))
+    return cut_off(node.var("X"), 0.0, node.attr("threshold", 6.0))
 
 
 def selu(node: Node) -> Var:
@@ -192,7 +197,7 @@ def prelu(node: Node) -> Var:
 
 def hard_tanh(node: Node) -> Var:
     """The identity between two numbers."""
-    return ops.clip(node.var("X"), min=node.attr("t_min", 0.0), max=node.attr("t_max", 24.0))
+    return cut_off(node.var("X"), node.attr("t_min", 0.0), node.attr("t_max", 24.0))
 
 
 def with_number(function: Function, name: str, default: float) -> Rule:
@@ -204,16 +209,6 @@ def stanh(node: Node) -> Var:
     """A tanh, stretched both ways."""
     factor, inner = node.attr("scale_b", 1.7159), node.attr("scale_a", 0.67)
     return factor * ops.tanh(inner * node.var("X"))
-
-
-def soft_shrink(x: Var, bound: float) -> Var:
-    """Numbers moved towards zero, as far as that goes."""
-    return shrink(x, bound, bound)
-
-
-def hard_shrink(x: Var, bound: float) -> Var:
-    """Numbers beyond a bound, 0 between."""
-    return shrink(x, bound, 0.0)
 
 
 def any_not_finite(x: Var) -> Var:
@@ -245,33 +240,33 @@ ARITHMETIC: Mapping[str, Rule] = {
     "bitwise_not": on(numbers.inverted),
     "brelu": hard_tanh,
     "cast": cast,
-    "celu": with_number(numbers.celu, "alpha", 1.0),
+    "celu": with_number(ops.celu, "alpha", 1.0),
     "clip": clip,
     "elementwise_div": pair(divide),
     "elementwise_floordiv": pair(ops.floor_divide),
-    "elu": with_number(numbers.elu, "alpha", 1.0),
+    "elu": with_number(ops.elu, "alpha", 1.0),
     "gelu": lambda node: ops.gelu(
         node.var("X"), approximate=bool(node.attr("approximate", False))
     ),
-    "hard_shrink": with_number(hard_shrink, "threshold", 0.5),
+    "hard_shrink": with_number(ops.hard_shrink, "threshold", 0.5),
     "hard_sigmoid": hard_sigmoid,
     "hard_swish": hard_swish,
     "increment": increment,
     "isfinite": lambda node: ops.logical_not(any_not_finite(node.var("X"))),
     "leaky_relu": with_number(ops.leaky_relu, "alpha", 0.02),
-    "log10": on(numbers.log10),
-    "logsigmoid": on(numbers.log_sigmoid),
+    "log10": on(pointwise.log10),
+    "logsigmoid": on(ops.log_sigmoid),
     "pow": power,
     "prelu": prelu,
     "relu6": relu6,
     "scale": scale,
     "selu": selu,
     "softplus": softplus,
-    "softshrink": with_number(soft_shrink, "lambda", 0.5),
+    "softshrink": with_number(ops.softshrink, "lambda", 0.5),
     "stanh": stanh,
     "sum": total,
     "swish": swish,
-    "tanh_shrink": on(lambda x: x - ops.tanh(x)),
+    "tanh_shrink": on(ops.tanhshrink),
     "thresholded_relu": with_number(thresholded, "threshold", 1.0),
     "where": where,
 }  # fmt: skip

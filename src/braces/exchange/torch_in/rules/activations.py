@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces.builder.var import Var
-from braces.exchange.numbers import celu, elu, log_sigmoid, softplus
+from braces.exchange.numbers import as_float, clamp, cut_off, elu, scaled, softplus
 from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.frontend import functions as ops
 
@@ -20,37 +20,42 @@ def prelu(x: Var, slope: Var) -> Var:
     """Numbers, times the slope of their channel where they are below zero."""
     if slope.ndim == 1 and x.ndim > 1:
         slope = ops.reshape(slope, (slope.shape[0], *[1] * (x.ndim - 2)))
-    return ops.where(x < 0, x * slope, x)
+    return ops.where(x > 0, x, x * slope)
 
 
-def hard_sigmoid(x: Var) -> Var:
-    """A line between 0 and 1."""
-    return ops.clip(x / 6 + 0.5, min=0.0, max=1.0)
-
-
-def hard_swish(x: Var) -> Var:
-    """X times the hard sigmoid."""
-    return x * hard_sigmoid(x)
+def celu(x: Var, alpha: float = 1.0) -> Var:
+    """ELU whose slope is continuous."""
+    return ops.celu(x, alpha=float(alpha))
 
 
 def hard_tanh(x: Var, low: float = -1.0, high: float = 1.0) -> Var:
     """The identity between two numbers."""
-    return ops.clip(x, min=low, max=high)
+    return cut_off(x, low, high)
 
 
 def threshold(x: Var, bound: float, value: float) -> Var:
     """Numbers above a bound, another number instead of the rest."""
-    return ops.where(x > bound, x, operand(value, x.dtype))
+    return ops.where(x <= bound, operand(value, x.dtype), x)
 
 
 def leaky_relu(x: Var, slope: float = 0.01) -> Var:
-    """The identity, flattened for negative numbers."""
-    return ops.leaky_relu(x, slope)
+    """The identity, flattened for negative numbers.
+
+    The slope at zero is that of negative numbers, where `br.leaky_relu` has 1.
+    """
+    x = as_float(x)
+    return ops.where(x > 0, x, scaled(x, slope))
+
+
+def logit(x: Var, eps: float | None = None) -> Var:
+    """The logarithm of the odds, of numbers brought between `eps` and `1 - eps`."""
+    x = as_float(x)
+    return ops.logit(x if eps is None else clamp(x, eps, 1.0 - eps))
 
 
 def log_sigmoid_forward(x: Var) -> tuple[Var, None]:
-    """The logarithm of the sigmoid, beside what only torch's gradient reads."""
-    return log_sigmoid(x), None
+    """The logarithm of the sigmoid, beside an output that only torch's gradient reads."""
+    return ops.log_sigmoid(x), None
 
 
 ACTIVATIONS: Mapping[str, Callable[..., Any]] = {
@@ -58,16 +63,19 @@ ACTIVATIONS: Mapping[str, Callable[..., Any]] = {
     "celu": celu,
     "elu": elu,
     "gelu": gelu,
-    "hardsigmoid": hard_sigmoid,
-    "hardswish": hard_swish,
+    "glu": ops.glu,
+    "hardsigmoid": ops.hard_sigmoid,
+    "hardswish": ops.hard_swish,
     "hardtanh": hard_tanh,
     "leaky_relu": leaky_relu,
-    "log_sigmoid": log_sigmoid,
+    "log_sigmoid": ops.log_sigmoid,
     "log_sigmoid_forward": log_sigmoid_forward,
+    "logit": logit,
     "prelu": prelu,
     "relu": ops.relu,
     "relu6": ops.relu6,
     "selu": ops.selu,
     "softplus": softplus,
+    "special_logit": logit,
     "threshold": threshold,
 }

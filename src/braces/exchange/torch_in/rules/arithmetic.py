@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
@@ -13,22 +12,18 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
-from braces.errors import ProgramError
+from braces.exchange import numbers
 from braces.exchange.numbers import (
-    area_cosine,
-    area_sine,
-    area_tangent,
     as_float,
     in_dtype,
     inverted,
-    log10,
     remainder_towards_zero,
     small_power,
     whole_quotient,
 )
 from braces.exchange.shaping import number_of
 from braces.exchange.torch_in.symbols import Asked
-from braces.frontend import functions as ops
+from braces.frontend import functions as ops, pointwise
 from braces.ir.records import Literal
 
 # ---- dtypes ----------------------------------------------------------------------------------
@@ -162,9 +157,8 @@ def where(condition: Var, x: Any, y: Any) -> Var:
 def clamp(x: Var, low: Any = None, high: Any = None) -> Var:
     """Numbers, or the bounds that they lie beyond."""
     dtype = common(*(v for v in (x, low, high) if v is not None))
-    x = in_dtype(x, dtype)
-    x = x if low is None else ops.maximum(x, operand(low, dtype))
-    return x if high is None else ops.minimum(x, operand(high, dtype))
+    low, high = (None if v is None else operand(v, dtype) for v in (low, high))
+    return numbers.clamp(in_dtype(x, dtype), low, high)
 
 
 def bitwise(op_type: str, logical: str) -> Callable[..., Var]:
@@ -181,8 +175,9 @@ def rounded(x: Var, *, decimals: int = 0) -> Var:
     """The nearest whole number, or one of so many decimals."""
     if not is_float(x.dtype):
         return x
-    scale = 10.0**decimals
-    return ops.round(x) if not decimals else ops.round(x * scale) / scale
+    if decimals < 0:
+        return ops.round(x / 10.0**-decimals) * 10.0**-decimals
+    return ops.round(x * 10.0**decimals) / 10.0**decimals if decimals else ops.round(x)
 
 
 def whole(op_type: str) -> Callable[[Var], Var]:
@@ -205,9 +200,15 @@ def same(x: Var, *rest: Any, **options: Any) -> Var:
     return x
 
 
-def lerp(x: Var, y: Var, weight: Any) -> Var:
-    """A number on the way from one to another."""
-    return x + weight * (y - x)
+def lerp(x: Var, y: Var, weight: Var) -> Var:
+    """A number on the way from one to another, computed from the nearer end."""
+    near, far = x + weight * (y - x), y - (1.0 - weight) * (y - x)
+    return ops.where(weight < 0.5, near, far)
+
+
+def lerp_by_number(x: Var, y: Var, weight: float) -> Var:
+    """As `lerp`, of a weight that is known."""
+    return x + weight * (y - x) if weight < 0.5 else y - (1.0 - weight) * (y - x)
 
 
 def addcmul(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
@@ -221,17 +222,8 @@ def addcdiv(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
 
 
 def nan_to_num(x: Var, nan: Any = None, above: Any = None, below: Any = None) -> Var:
-    """Numbers, others instead of those that are none or infinite."""
-    if not is_float(x.dtype):
-        return x
-    if x.dtype.kind != "f" and (above is None or below is None):
-        raise ProgramError(f"The largest number of {x.dtype} must be said.")
-    limits = np.finfo(x.dtype) if above is None or below is None else None
-    high, low = (limits.max, limits.min) if limits is not None else (above, below)
-    high, low = (high if above is None else above), (low if below is None else below)
-    x = ops.where(ops.isnan(x), operand(nan or 0.0, x.dtype), x)
-    x = ops.where(x == math.inf, operand(high, x.dtype), x)
-    return ops.where(x == -math.inf, operand(low, x.dtype), x)
+    """Numbers, with others in the place of NaN and infinities."""
+    return pointwise.nan_to_num(x, nan or 0.0, above, below)
 
 
 def clamp_max(x: Var, high: Any) -> Var:
@@ -239,14 +231,14 @@ def clamp_max(x: Var, high: Any) -> Var:
     return clamp(x, None, high)
 
 
-def erfc(x: Var) -> Var:
-    """One less the error function."""
-    return 1.0 - ops.erf(as_float(x))
+def polygamma(n: int, x: Var) -> Var:
+    """A derivative of the digamma function."""
+    return ops.polygamma(scalar_or(n, INT64), as_float(x))
 
 
-def exp2(x: Var) -> Var:
-    """A power of two."""
-    return ops.exp(as_float(x) * math.log(2.0))
+def mvlgamma(x: Var, p: int) -> Var:
+    """The logarithm of the gamma function of several dimensions."""
+    return ops.multigammaln(as_float(x), d=p)
 
 
 def to_device(x: Var, device: str, *rest: Any) -> Var:
@@ -259,34 +251,33 @@ def to_other(x: Var, other: Var, *rest: Any) -> Var:
     return in_dtype(x, other.dtype)
 
 
-def beside_nan(op_type: str) -> Callable[[Var, Var], Var]:
-    """The larger or smaller of two numbers; the other one where one is NaN."""
+def beside_nan(comparison: str) -> Callable[[Var, Var], Var]:
+    """The larger or smaller of two numbers, the first of equal ones; never NaN beside one."""
 
     def computed(x: Var, y: Var) -> Var:
         dtype = common(x, y)
         x, y = in_dtype(x, dtype), in_dtype(y, dtype)
-        if not is_float(dtype):
-            return ops.function_of(op_type)(x, y)
-        best = ops.function_of(op_type)(x, y)
-        return ops.where(ops.isnan(x), y, ops.where(ops.isnan(y), x, best))
+        first = ops.function_of(comparison)(x, y)
+        return ops.where(first | ops.isnan(y) if is_float(dtype) else first, x, y)
 
     return computed
 
 
+def sign(x: Var) -> Var:
+    """The sign of a number; 0 for NaN."""
+    made = ops.sign(x)
+    return ops.where(ops.isnan(x), ops.zeros_like(x), made) if is_float(x.dtype) else made
+
+
 def is_negative(x: Var) -> Var:
-    """Whether there is a sign; zero has one, too."""
-    below = x < 0
-    if not is_float(x.dtype):
-        return below
-    return ops.logical_or(below, ops.logical_and(ops.equal(x, 0), ops.reciprocal(x) < 0))
+    """The sign bit."""
+    return pointwise.signbit(x) if is_float(x.dtype) else x < 0
 
 
 def copy_sign(x: Any, y: Any) -> Var:
     """A number with the sign of another one."""
     dtype = common(x, y, 1.0)
-    x, y = (scalar_or(v, dtype) for v in (x, y))
-    size = ops.abs(x)
-    return ops.where(is_negative(y), -size, size)
+    return pointwise.copysign(*(scalar_or(v, dtype) for v in (x, y)))
 
 
 def scalar_or(value: Any, dtype: DType) -> Var:
@@ -297,9 +288,12 @@ def scalar_or(value: Any, dtype: DType) -> Var:
 
 ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     **{name: unary(op_type) for name, op_type in {
-        "acos": "arccos", "asin": "arcsin", "atan": "arctan", "cos": "cos", "cosh": "cosh",
-        "digamma": "digamma", "erf": "erf", "erfinv": "erfinv", "lgamma": "lgamma",
-        "exp": "exp", "special_erfinv": "erfinv", "expm1": "expm1", "log": "log",
+        "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
+        "atan": "arctan", "atanh": "arctanh", "cos": "cos", "cosh": "cosh",
+        "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv",
+        "lgamma": "lgamma", "exp": "exp", "exp2": "exp2", "special_erfinv": "erfinv",
+        "expm1": "expm1", "i0": "i0", "special_i0e": "i0e", "special_i1": "i1",
+        "special_i1e": "i1e", "special_entr": "entr", "log": "log",
         "log1p": "log1p", "log2": "log2", "reciprocal": "reciprocal",
         "rsqrt": "rsqrt", "sigmoid": "sigmoid", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
         "tan": "tan", "tanh": "tanh",
@@ -309,6 +303,8 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
         "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
         "ge": "greater_equal", "maximum": "maximum", "minimum": "minimum",
         "atan2": "arctan2", "hypot": "hypot", "logaddexp": "logaddexp",
+        "igamma": "gammainc", "igammac": "gammaincc", "special_zeta": "zeta",
+        "special_xlog1py": "xlog1py", "special_xlogy": "xlogy", "xlogy": "xlogy",
         "floor_divide": "floor_divide", "remainder": "remainder",
         "bitwise_left_shift": "bitwise_left_shift", "__lshift__": "bitwise_left_shift",
         "bitwise_right_shift": "bitwise_right_shift", "__rshift__": "bitwise_right_shift",
@@ -322,12 +318,9 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
          "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg"), same,
     ),
     "detach": ops.stop_gradient,
-    "acosh": on_floats(area_cosine),
     "add": add,
     "addcdiv": addcdiv,
     "addcmul": addcmul,
-    "asinh": on_floats(area_sine),
-    "atanh": on_floats(area_tangent),
     "bitwise_not": inverted,
     "clamp": clamp,
     "clamp_max": clamp_max,
@@ -337,27 +330,29 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "_conj": ops.conj,
     "copysign": copy_sign,
     "div": div,
-    "erfc": erfc,
-    "exp2": exp2,
-    "fmax": beside_nan("maximum"),
-    "fmin": beside_nan("minimum"),
+    "fmax": beside_nan("greater_equal"),
+    "fmin": beside_nan("less_equal"),
     "fmod": fmod,
     "imag": ops.imag,
     "isfinite": ops.isfinite,
     "isinf": ops.isinf,
     "isnan": ops.isnan,
     "lerp": lerp,
-    "log10": log10,
+    "lerp.Scalar": lerp_by_number,
+    "log10": on_floats(pointwise.log10),
     "mul": multiply_,
+    "mvlgamma": mvlgamma,
     "nan_to_num": nan_to_num,
     "neg": ops.negative,
+    "polygamma": polygamma,
     "pow": power,
     "real": ops.real,
     "round": rounded,
     "rsub": rsub,
-    "sgn": ops.sign,
-    "sign": ops.sign,
+    "sgn": sign,
+    "sign": sign,
     "signbit": is_negative,
+    "sinc": pointwise.sinc,
     "square": ops.square,
     "sub": sub,
     "to.device": to_device,

@@ -8,8 +8,10 @@ from typing import Any
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64, is_float
+from braces.exchange import numbers
 from braces.exchange.numbers import in_dtype
 from braces.frontend import functions as ops
+from braces.frontend.custom_gradient import custom_gradient
 
 MEAN = 1
 WHOLE: Mapping[int, Callable[[Var], Var]] = {
@@ -116,9 +118,21 @@ def binary_cross_entropy(
     p: Var, y: Var, weight: Var | None = None, reduction: int = MEAN
 ) -> Var:
     """The cross-entropy of probabilities; logarithms end at -100."""
-    ends = [ops.maximum(ops.log(v), -100.0) for v in (p, 1.0 - p)]
-    losses = -(y * ends[0] + (1.0 - y) * ends[1])
+    losses = _of_probabilities(p, y)
     return WHOLE[reduction](losses if weight is None else losses * weight)
+
+
+@custom_gradient
+def _of_probabilities(p: Var, y: Var) -> tuple[Var, Callable[[Var], tuple[Var, Var]]]:
+    """The loss of each number, with torch's gradient: finite where a logarithm is not."""
+    logs = ops.log(p), ops.log1p(-p)
+    ends = [numbers.clamp(made, -100.0, None) for made in logs]
+
+    def gradient(grad: Var) -> tuple[Var, Var]:
+        by_p = (p - y) / numbers.clamp(p * (1.0 - p), 1e-12, None)
+        return grad * by_p, grad * (logs[1] - logs[0])
+
+    return -(y * ends[0] + (1.0 - y) * ends[1]), gradient
 
 
 def huber(x: Var, y: Var, reduction: int = MEAN, delta: float = 1.0) -> Var:
@@ -155,7 +169,7 @@ def multilabel_margin(x: Var, labels: Var, reduction: int = MEAN) -> Var:
     at = in_dtype(ops.where(real, labels, ops.zeros_like(labels)), INT64)
     hits = ops.scatter_nd_add(ops.zeros_like(at), in_dtype(real, INT64), [_rows(at), at])
     apart = 1.0 - ops.expand_dims(ops.take_along_axis(x, at, axis=1), axis=2)
-    lacking = ops.maximum(apart + ops.expand_dims(x, axis=1), 0.0)
+    lacking = ops.relu(apart + ops.expand_dims(x, axis=1))
     counted = ops.logical_and(
         ops.expand_dims(real, axis=2), ops.expand_dims(ops.equal(hits, 0), axis=1)
     )

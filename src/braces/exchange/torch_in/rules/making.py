@@ -207,7 +207,7 @@ def rrelu(x: Var, low: float = 1 / 8, high: float = 1 / 3, training: bool = Fals
     slope: Any = (low + high) / 2
     if training:
         slope = random.uniform(x.shape, dtype=x.dtype) * (high - low) + low
-    return ops.where(x < 0, x * slope, x)
+    return ops.where(x > 0, x, x * slope)
 
 
 MAKING: Mapping[str, Callable[..., Any]] = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dims import Size, product
@@ -135,7 +137,7 @@ def rms_norm(
 ) -> Var:
     """By the mean square of the last axes."""
     axes = tuple(range(x.ndim - len(shape), x.ndim))
-    least = 1.1920928955078125e-07 if epsilon is None else epsilon
+    least = float(np.finfo(wide(x.dtype)).eps) if epsilon is None else epsilon
     return call("rms_norm", x, scale, axis=axes, epsilon=least)
 
 

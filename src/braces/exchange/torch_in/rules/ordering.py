@@ -9,7 +9,7 @@ from braces import dims
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim
-from braces.dtypes import INT64
+from braces.dtypes import INT64, is_float
 from braces.exchange.axes import sort, topk
 from braces.exchange.numbers import as_float
 from braces.exchange.shaping import number_of
@@ -18,7 +18,10 @@ from braces.frontend import functions as ops
 
 
 def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
-    """The largest or smallest number up to each place, and where it was last."""
+    """The largest or smallest number up to each place, and where it was last.
+
+    The last place of equal numbers receives the gradient.
+    """
 
     def computed(x: Var, axis: int) -> tuple[Var, Var]:
         if not x.ndim:
@@ -27,8 +30,10 @@ def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
         at = axis % x.ndim
         shape = [x.shape[at] if place == at else 1 for place in range(x.ndim)]
         count = ops.reshape(one("arange", stop=x.shape[at]), shape)
-        reached = ops.where(ops.equal(x, best), count, ops.zeros_like(count))
-        return best, ops.cummax(reached, axis=axis)
+        found = ops.equal(x, best)
+        found = found | ops.isnan(x) if is_float(x.dtype) else found
+        places = ops.cummax(ops.where(found, count, ops.zeros_like(count)), axis=axis)
+        return ops.take_along_axis(x, places, axis=axis), places
 
     return computed
 
