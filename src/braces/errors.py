@@ -37,10 +37,9 @@ from collections.abc import Iterable
 __all__ = [
     "BracesError", "ClusterError", "DTypeError", "DeviceError", "DuplicateNameError",
     "FeedError", "FileFormatError", "GradientError", "IndexRangeError", "LayoutError",
-    "MissingPackageError", "NaNError", "NoMatchError", "OpDefinitionError", "ParseError",
-    "ProgramError", "RemoteError", "RunError", "ScopeClosedError", "ShapeError",
-    "SymbolicValueError", "TripLimitError", "UninitializedError", "UnknownNameError",
-    "VerifyError",
+    "NaNError", "NoMatchError", "OpDefinitionError", "ParseError", "ProgramError",
+    "RemoteError", "RunError", "ScopeClosedError", "ShapeError", "SymbolicValueError",
+    "TripLimitError", "UninitializedError", "UnknownNameError", "VerifyError",
 ]  # fmt: skip
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -198,10 +197,6 @@ class DeviceError(BracesError, ValueError):
 
 class LayoutError(BracesError, ValueError):
     """A layout does not fit its mesh, or a program."""
-
-
-class MissingPackageError(BracesError, ImportError):
-    """An optional package that is not installed; the message says how to install it."""
 
 
 class RemoteError(BracesError, RuntimeError):

@@ -392,7 +392,8 @@ HABITS: dict[str, dict[str, str]] = {
         "vars": "scope.keys()",
     },
     "Executor": {
-        "eval": "exe.evaluate(prog, scope, feed={...}, fetch=[...])",
+        "eval": "br.for_test(prog), and exe.run of that",
+        "evaluate": "br.for_test(prog), and exe.run of that",
         "fit": _TRAIN,
         "forward": _RUN,
         "jit": "exe.run: it compiles",

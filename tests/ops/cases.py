@@ -165,8 +165,7 @@ def read_attr(kind: str, text: str) -> Any:
     if base == "Size":
         return parse_size(text)
     if base == "Shape":
-        sizes = text.removeprefix("(").removesuffix(")").rstrip(",")
-        inside = parse_type(f"f32[{sizes}]")
+        inside = parse_type(f"f32[{text.strip('()').rstrip(',')}]")
         assert isinstance(inside, TensorType)
         return inside.shape
     try:

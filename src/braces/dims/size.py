@@ -10,8 +10,7 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from braces.dims.bounds import (
@@ -22,7 +21,6 @@ from braces.dims.bounds import (
     product_bounds,
     sum_bounds,
 )
-from braces.dims.complements import Complements, find_complements
 from braces.dims.text import LARGEST_NUMBER, check_count, check_depth, joined, text_of
 from braces.errors import ShapeError
 
@@ -92,7 +90,7 @@ class Dim:
         """
         if not _NAME.fullmatch(name):
             raise ShapeError(f"{name!r:.80} is not a name for a dimension.", fix="Use a word.")
-        return of_atom(name)
+        return Dim({(name,): 1})
 
     @property
     def name(self) -> str | None:
@@ -194,18 +192,7 @@ class Terms:
         left = {monomial: factor for monomial, factor in self.found.items() if factor}
         if not left:
             return 0
-        if left.keys() == {()}:
-            return left[()]
-        check_count(len(left))
-        found = find_complements(left)
-        return Dim(left) if found is None else self._merged(found)
-
-    def _merged(self, found: Complements) -> Size:
-        """The sum with two terms replaced by what they are together."""
-        for monomial in found.terms:
-            self.count(monomial, -found.factor)
-        self.add(product((found.total, *map(of_atom, found.shared))), found.factor)
-        return self.size()
+        return left[()] if left.keys() == {()} else Dim(left)
 
 
 def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
@@ -259,17 +246,6 @@ def _depth(size: Size) -> int:
     return max((atom.depth for atom in atoms if isinstance(atom, Call)), default=0)
 
 
-def calls_in(size: Size) -> Iterator[Call]:
-    """The functions of sizes in a size, less those within others."""
-    atoms = (atom for monomial, _ in terms_of(size) for atom in monomial)
-    return (atom for atom in atoms if isinstance(atom, Call))
-
-
-def of_atom(atom: Atom) -> Dim:
-    """The size that is one atom."""
-    return Dim({(atom,): 1})
-
-
 # ---- functions -------------------------------------------------------------------------------
 
 
@@ -310,7 +286,7 @@ def call(name: str, left: Size, right: Size) -> Size:
 
 
 def _atom(name: str, left: Size, right: Size) -> Size:
-    return of_atom(Call(name, left, right))
+    return Dim({(Call(name, left, right),): 1})
 
 
 def _floordiv(size: Size, divisor: Size) -> Size:
@@ -413,14 +389,6 @@ def _extreme(name: str, sign: int, left: Size, right: Size) -> Size:
             inside == name and isinstance(right, int)
         ):
             return call(name, inner + more, SIZE_FUNCTIONS[name](limit + more, right))
-        case (Call(name="max", arguments=(inner, int(limit))), 1, more) if (
-            name == "min" and isinstance(right, int)
-        ):
-            return call("max", call("min", inner + more, right), limit + more)
-        case (Call(name="min", arguments=(inner, int(limit))), 1, more) if (
-            more and name == "max" and isinstance(right, int)
-        ):
-            return call("max", call("min", inner + more, limit + more), right)
         case _:
             return _atom(name, left, right)
 
@@ -452,30 +420,21 @@ def sum_of(sizes: Iterable[Size]) -> Size:
     return total.size()
 
 
-_NO_CALLS: Mapping[Call, Size] = MappingProxyType({})
-
-
-def substitute(
-    size: Size, values: Mapping[str, Size], calls: Mapping[Call, Size] = _NO_CALLS
-) -> Size:
-    """`size` with names, and functions of sizes, replaced by sizes."""
+def substitute(size: Size, values: Mapping[str, Size]) -> Size:
+    """`size` with names replaced by sizes."""
     if isinstance(size, int):
         return size
     total = Terms()
     for monomial, factor in size.terms:
         term: Size = factor
         for atom, power in Counter(monomial).items():
-            term = product((term, *[_substitute_atom(atom, values, calls)] * power))
+            term = product((term, *[_substitute_atom(atom, values)] * power))
         total.add(term, 1)
     return total.size()
 
 
-def _substitute_atom(
-    atom: Atom, values: Mapping[str, Size], calls: Mapping[Call, Size]
-) -> Size:
+def _substitute_atom(atom: Atom, values: Mapping[str, Size]) -> Size:
     if isinstance(atom, str):
         return values[atom] if atom in values else Dim.named(atom)
-    if atom in calls:
-        return calls[atom]
-    left, right = (substitute(size, values, calls) for size in atom.arguments)
-    return call(atom.name, left, right)
+    left, right = atom.arguments
+    return call(atom.name, substitute(left, values), substitute(right, values))

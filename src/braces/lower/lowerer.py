@@ -7,29 +7,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from braces.define.axes import shape_of
+from braces.define.calling import refuse_inputs
 from braces.define.decorator import OPS, OpDef
 from braces.define.definition import Values
-from braces.define.inference import refuse_run
-from braces.define.offence import max_code
+from braces.dims import Dim
 from braces.dtypes import Type, is_float
-from braces.errors import BracesError
+from braces.errors import BracesError, RunError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
 from braces.lower.all_trips import is_for_all_trips
 from braces.lower.asking import STOPPED, first_trips, next_end, repeat, scan
 from braces.lower.attributes import Sizes, concrete_attrs, size_number, sizes_inside
+from braces.lower.check_codes import CheckCodes, State, fail, note
 from braces.lower.committing import Commits
 from braces.lower.many_draws import ManyDraws
 from braces.lower.parts import Parts
 from braces.lower.placement import Placement
-from braces.lower.sites import UNFIT, Site, may_be_unfit, placeholders, without_traces
 from braces.lower.telling import told_offence, told_sizes
-from braces.lower.windowed import with_barriers
 from braces.ops.control.base import BlockOp, Lowering
 from braces.ops.lists import Buffer
 from braces.target import OTHER, Target
@@ -40,17 +39,32 @@ STOP = "@stop"
 """The site that says whether a loop was told to stop."""
 
 
-class State(NamedTuple):
-    """What a run knows of itself while it runs: loops and branches carry it.
+@dataclass
+class Site:
+    """An operator that may fail, by its path."""
 
-    Attributes:
-        running: False as soon as something failed that loops must not go on after.
-        sites: For each operator that may fail, 0 or what went wrong; for one where a history
-            begins, how many values it had at most; for one that tells a size, see `Site.count`.
-    """
+    path: str
+    op: Op
+    definition: OpDef
 
-    running: Any
-    sites: dict[str, Any]
+    @cached_property
+    def history(self) -> str | None:
+        """The history that begins here, whose need of room it says."""
+        roles = self.definition.roles
+        return str(self.op.attrs[roles["History"]]) if "Capacity" in roles else None
+
+    @cached_property
+    def length(self) -> str | None:
+        """The dimension of which it says the size."""
+        role = self.definition.roles.get("Learned")
+        length = None if role is None else self.op.attrs[role]
+        return length.name if isinstance(length, Dim) else None
+
+    def count(self, told: int, limit: int, assumed: int) -> int:
+        """The size that it told: beyond the limit where it was not as assumed."""
+        if told > limit:
+            return told - limit - 1
+        return told if limit else assumed
 
 
 def scope_name(path: str, op: Op) -> str:
@@ -62,6 +76,19 @@ def scope_name(path: str, op: Op) -> str:
 def block_path(path: str, op: Op) -> str:
     """The path of the block that an operator stands in; names may have slashes too."""
     return path.removesuffix(op.name).rstrip("/")
+
+
+def find_sites(body: Body, path: str = "") -> dict[str, Site]:
+    """All operators of a block and its sub-blocks that may fail."""
+    found: dict[str, Site] = {}
+    for op in body.ops:
+        definition = OPS.get(op.type)
+        here = f"{path}/{op.name}".lstrip("/")
+        if definition.may_fail(op.attrs) or "Capacity" in definition.roles:
+            found[here] = Site(here, op, definition)
+        for label, sub_block in op.bodies().items():
+            found |= find_sites(sub_block, f"{here}/{label}")
+    return found
 
 
 @dataclass
@@ -83,8 +110,6 @@ class Lowerer:
         scope: What each operator is called in the code that XLA makes.
         draws: What is drawn together.
         placement: Where values lie, if on several devices.
-        unfit: Operators whose kernels do not accept the assumed sizes, by path; `None` where
-            these sizes are known. See `braces.lower.sites`.
     """
 
     sizes: Sizes
@@ -101,22 +126,23 @@ class Lowerer:
     scope: Callable[[str, Op], str] = scope_name
     draws: ManyDraws = field(default_factory=ManyDraws)
     placement: Placement | None = None
-    unfit: dict[str, Site] | None = None
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
+        checks = CheckCodes()
         for op in body.ops:
             definition = OPS.get(op.type)
             here = f"{path}/{op.name}".lstrip("/")
             with jax.named_scope(self.scope(here, op)):
                 if isinstance(definition, BlockOp):
-                    view = OpLowering(self, op, env, here, self._whole(op, env, state))
+                    state = self._whole(op, env, checks.record(state))
+                    view = OpLowering(self, op, env, here, state)
                     env |= definition.lower(view)
                     state = view.outer
                 else:
                     if definition.looks_into_lists:  # beyond the room nothing is to be read
-                        state = self._whole(op, env, state)
-                    results, state = self._plain(definition, op, body, env, here, state)
+                        state = self._whole(op, env, checks.record(state))
+                    results, state = self._plain(definition, op, env, here, state, checks)
                     bind(op, results, env)
             if self.placement is not None:
                 for name in op.binds():
@@ -124,10 +150,11 @@ class Lowerer:
             bound = [env[name] for name in op.binds()]
             state = self._measured(bound, state)
             if self.check_nan:
-                state = note(state, NAN, has_nan(bound))
+                state = note(checks.record(state), NAN, has_nan(bound))
             if here in self.commits.places:
+                state = checks.record(state)
                 self.commits.choose(here, env, state.sites)
-        return state
+        return checks.record(state)
 
     def inside(self, body: Body, sizes: Mapping[str, int]) -> Lowerer:
         """What lowers a sub-block; `sizes` are dimensions that belong to this run of it."""
@@ -142,40 +169,38 @@ class Lowerer:
         self,
         definition: OpDef,
         op: Op,
-        body: Body,
         env: dict[str, Any],
         here: str,
         state: State,
+        checks: CheckCodes,
     ) -> tuple[dict[str, Any], State]:
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
         try:
-            return self._computed(definition, op, values, here, state)
+            return self._computed(definition, op, values, here, state, checks)
         except BracesError as error:
-            if self.unfit is None or not may_be_unfit(op, body):
-                raise error.located(op.describe()) from error.__cause__
-            self.unfit[here] = Site(here, op, definition, refusal=without_traces(error))
-        if here in state.sites:
-            state = fail(state, here, jnp.asarray(UNFIT, "int32"))
-        return placeholders(op, body, self.sizes), state
+            raise error.located(op.describe()) from error.__cause__
 
     def _computed(
-        self, definition: OpDef, op: Op, values: Values, here: str, state: State
+        self,
+        definition: OpDef,
+        op: Op,
+        values: Values,
+        here: str,
+        state: State,
+        checks: CheckCodes,
     ) -> tuple[dict[str, Any], State]:
         if definition.learn_rule is not None:
             found = told_sizes(definition, values, op.attrs)
-            state = self._check_sizes(found, here, state)
+            state = self._check_sizes(found, here, checks.record(state))
         if (drawn := self.draws.get(here, op, values)) is not None:
             return definition.by_slot(drawn), state
         attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
-            state = fail(state, here, told_offence(definition, values, attrs))
-        compute = partial(definition.compute, attrs=attrs, wanted=op.outputs.keys())
+            checks.add(here, told_offence(definition, values, attrs))
         try:
-            if self.placement is not None:
-                values = with_barriers(compute, values, here)
-            return compute(values), state
+            return definition.compute(values, attrs, op.outputs.keys()), state
         except Exception as error:
-            refuse_run(definition, values, attrs, tuple(op.outputs), error)
+            refuse_inputs(RunError, definition.type, definition.kernel, values, attrs, error)
 
     def _measured(self, bound: Iterable[Any], state: State) -> State:
         """Note how many values the lists have that began in the block that has this state.
@@ -233,23 +258,16 @@ class Lowerer:
         return found
 
 
+def histories(sites: Iterable[Site]) -> list[str]:
+    """The histories that begin at some of these operators."""
+    return list(dict.fromkeys(site.history for site in sites if site.history))
+
+
 def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> None:
     """Give the outputs of an operator their values."""
     for slot, names in op.outputs.items():
         for name, value in zip(names, results.get(slot, ()), strict=True):
             env[name] = value
-
-
-def note(state: State, site: str, wrong: Any) -> State:
-    """The state with what a site found; loops stop where it is something."""
-    code = max_code(wrong)
-    sites = state.sites | {site: jnp.maximum(state.sites[site], code)}
-    return State(state.running & (code == 0), sites)
-
-
-def fail(state: State, site: str, wrong: Any) -> State:
-    """The state with a failure, where nothing failed before: what came first is told."""
-    return note(state, site, jnp.where(state.running, wrong, jnp.zeros_like(wrong)))
 
 
 @dataclass

@@ -8,10 +8,9 @@ All else is refused when the branch is built.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from braces.define.axes import Place
 from braces.dims import Size
 from braces.errors import ProgramError
 from braces.ir.records import Op
@@ -30,17 +29,17 @@ class RowView:
     """One operator of a row-wise branch, for what takes its place there.
 
     Attributes:
-        places: The axes of inputs that are rows.
+        places: The axes that are rows, by variable.
         rows: How many rows there are: a number, or a name.
     """
 
     op: Op
-    places: Collection[Place]
+    places: Mapping[str, frozenset[int]]
     rows: Size
 
-    def axes(self, slot: str, position: int = 0) -> frozenset[int]:
-        """The axes of one input that are rows: a slot, and a position in it."""
-        return frozenset(axis for *at, axis in self.places if at == [slot, position])
+    def axes(self, name: str) -> frozenset[int]:
+        """The axes of a variable that are rows."""
+        return self.places.get(name, frozenset())
 
 
 def refused(op: Op, why: str, fix: str = OUTSIDE) -> ProgramError:

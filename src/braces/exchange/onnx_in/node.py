@@ -18,6 +18,7 @@ from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.checking import attributes_of, followed
 from braces.exchange.onnx_in.dtypes import array_of, dtype_named
 from braces.exchange.onnx_in.lengths import Lengths
+from braces.exchange.onnx_in.same_values import ValueNumbers
 from braces.exchange.problems import Missing
 from braces.lazy import onnx
 
@@ -35,11 +36,13 @@ class Runner(Protocol):
         sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
         lengths: The sizes that lists have as arrays.
         trying: How many attempts go on that may fail; within them none has a second way.
+        walks: Walks through trees that several nodes share, by graph and output.
     """
 
     sizes: dict[tuple[str, int | None, int], Size]
     lengths: Lengths
     trying: int
+    walks: dict[tuple[int, str], Any]
 
     def lift(self, value: Value) -> Var:
         """A value as a variable."""
@@ -77,6 +80,7 @@ class Names:
         path: What names of operators begin with.
         values: What each name stands for; `Missing` is said for what could not be read.
         makers: The node that makes a name, and the names that it sees.
+        nodes: The nodes of the graph, read or not.
     """
 
     runner: Runner
@@ -85,6 +89,8 @@ class Names:
     path: str = ""
     values: dict[str, Value | type[Missing]] = field(default_factory=dict)
     makers: dict[str, Maker] = field(default_factory=dict)
+    nodes: Sequence[Any] = ()
+    _numbers: ValueNumbers | None = None
 
     def value(self, name: str) -> Value:
         """What a name stands for.
@@ -112,6 +118,12 @@ class Names:
             held = holder(found[0], found[1])
             found = held.makers.get(found[1]) if held is not None else None
         return found
+
+    def value_numbers(self) -> ValueNumbers:
+        """The numbers of the values of the graph."""
+        if self._numbers is None:
+            self._numbers = ValueNumbers(self, self.nodes)
+        return self._numbers
 
     def inner(self, path: str = "") -> Names:
         """The names of a graph inside this one."""

@@ -22,7 +22,7 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError
-from braces.exchange.attempts import Lifted, attempt, names_lifted, sensible
+from braces.exchange.attempts import Lifted, attempt, sensible
 from braces.exchange.known import Array, Known, Value, written
 from braces.exchange.names import ROOM, cleaned, holder, rename_made
 from braces.exchange.onnx_in import bodies
@@ -77,6 +77,7 @@ class Reader:
         sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
         lengths: The sizes that lists have as arrays.
         trying: How many attempts go on that may fail; within them none has a second way.
+        walks: Walks through trees that several nodes share, by graph and output.
     """
 
     program: Builder
@@ -91,6 +92,7 @@ class Reader:
     lengths: Lengths = field(default_factory=Lengths)
     _lifted: dict[tuple[int, int], Lifted[Known]] = field(default_factory=dict)
     trying: int = 0
+    walks: dict[tuple[int, str], Any] = field(default_factory=dict)
     _count: int = 0
     _work: int = 0
     _depth: int = 0
@@ -114,6 +116,7 @@ class Reader:
 
     def run(self, names: Names, nodes: Sequence[Any]) -> None:
         """Read nodes, in order."""
+        names.nodes = nodes
         for proto in nodes:
             self._count += 1
             self._work += 1
@@ -140,8 +143,8 @@ class Reader:
     def attempt(self) -> Generator[None]:
         """Where an exception leaves, nothing was built."""
         lengths = self.lengths
-        held = self.parameters, self._lifted, self.sizes, lengths.atoms, lengths.named
-        with attempt(self.program, *held):
+        held = self.parameters, self._lifted, self.sizes, self.walks
+        with attempt(self.program, *held, lengths.atoms, lengths.named):
             yield
 
     def tried(self, read: Callable[[], T]) -> T | None:
@@ -219,7 +222,7 @@ class Reader:
     def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
         table = self.program.current
         first = next((name for name in node.proto.output if name), "")
-        before, lifted = len(table.ops), len(self._lifted)
+        before = len(table.ops)
         called = first or node.proto.name
         with table.naming(f"{self.path_of(node.names, called)}/"):
             made = rule(node)
@@ -227,8 +230,7 @@ class Reader:
                 return in_declared_dtypes(node, made)
             (made,) = in_declared_dtypes(node, (made,))
         if isinstance(made, Var) and first:
-            kept = names_lifted(self._lifted, lifted)
-            made = rename_made(table, before, made, self.path_of(node.names, first), kept)
+            made = rename_made(table, before, made, self.path_of(node.names, first))
         return (made,)
 
     @staticmethod

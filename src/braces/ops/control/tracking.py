@@ -37,12 +37,11 @@ class Occurrence:
     """An axis of an input or output of an operator.
 
     Attributes:
-        position: Which variable of the slot.
         index: What the operator calls it.
     """
 
     slot: str
-    position: int
+    name: str
     axis: int
     index: Index
     size: Size
@@ -74,8 +73,10 @@ class Tracked:
 
     def view(self, rows: Size) -> RowView:
         """The operator, for what takes its place."""
-        found = (one for one in self.inputs if one.index in self.rows)
-        places = frozenset((one.slot, one.position, one.axis) for one in found)
+        places: dict[str, frozenset[int]] = {}
+        for one in self.inputs:
+            if one.index in self.rows:
+                places[one.name] = places.get(one.name, frozenset()) | {one.axis}
         return RowView(self.op, places, rows)
 
 
@@ -276,7 +277,7 @@ class Tracker:
                 whats = known.get(name, ("other",) * len(shape))
                 indices = axes.of(slot, position)
                 for axis, index in enumerate(indices):
-                    yield Occurrence(slot, position, axis, index, shape[axis], whats[axis])
+                    yield Occurrence(slot, name, axis, index, shape[axis], whats[axis])
 
     def _indices(self, op: Op, axes: AxisMap, inputs: Iterable[Occurrence]) -> Iterator[str]:
         """What the operator calls the axes that are rows."""

@@ -92,12 +92,31 @@ def label_encoder(node: Node) -> Var:
         node.refuse("encodes texts", TEXTS)
     if len(keys) != len(values):
         node.refuse(f"has {len(keys)} keys for {len(values)} values")
-    x = ops.expand_dims(node.var(0), axis=-1)
+    x, otherwise = node.var(0), _default(node, values)
+    if is_dense(keys) and not is_float(x.dtype):
+        return _look_up(x, keys, values, otherwise)
+    x = ops.expand_dims(x, axis=-1)
     found = ops.equal(x, keys)
     if keys.dtype.kind == "f" and np.isnan(keys).any():
         found = found | (ops.isnan(x) & np.isnan(keys))
-    otherwise = _default(node, values)
     return ops.take(np.append(values, otherwise), _place(found, len(values)))
+
+
+def is_dense(keys: Array) -> bool:
+    """Whether an array over the range of integer keys is not much larger than the keys."""
+    if keys.dtype.kind not in "iu" or not len(keys):
+        return False
+    return int(keys.max()) - int(keys.min()) < 4 * len(keys) + 64
+
+
+def _look_up(x: Var, keys: Array, values: Array, otherwise: Array) -> Var:
+    """The values of integer keys, read from an array over the range of all keys."""
+    first, last = int(keys.min()), int(keys.max())
+    table = np.full(last - first + 2, otherwise[0], values.dtype)
+    table[keys[::-1] - first] = values[::-1]  # of equal keys the first one holds
+    inside = (x >= number(first, x.dtype)) & (x <= number(last, x.dtype))
+    place = ops.where(inside, x - number(first, x.dtype), number(last - first + 1, x.dtype))
+    return ops.take(table, place)
 
 
 def _side(node: Node, name: str) -> Array | None:

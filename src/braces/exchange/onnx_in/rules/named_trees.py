@@ -19,16 +19,15 @@ from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import LEARNED, Node, Rule
 from braces.exchange.onnx_in.rules.linear import examples
 from braces.exchange.onnx_in.rules.scores import classified, labels_of, of_two, transformed
+from braces.exchange.onnx_in.rules.tree_walk import Nodes, reached
 from braces.exchange.onnx_in.rules.trees import (
     AVERAGE,
     MAX,
     MIN,
     SUM,
     Leaves,
-    Nodes,
     among,
     ints,
-    reached,
     together,
 )
 from braces.frontend import functions as ops
@@ -94,9 +93,10 @@ def _said(node: Node, what: str, count: int, how: int) -> tuple[Var, Array]:
         node.refuse(f"has weights of something else than its {count} scores")
     at, first = where(trees, names), len(nodes.modes)
     kept = at >= first
-    most = int(where.leaves)
-    leaves = _leaves(node, (at[kept] - first, ids[kept], weights[kept]), most, count, how)
-    leaf = reached(node, nodes, most, x)
+    leaves = _leaves(
+        node, (at[kept] - first, ids[kept], weights[kept]), nodes.leaves, count, how
+    )
+    leaf = reached(node, nodes, x, lambda other, dtype: _nodes_by_name(other, dtype)[1])
     return together(node, leaves, leaf, len(nodes.roots)), weights
 
 
@@ -178,6 +178,7 @@ def _nodes_by_name(node: Node, dtype: DType) -> tuple[Places, Nodes]:
     return where, Nodes(
         codes, features[asks], values[asks].astype(dtype), yes, no,
         missing[asks] == 1 if len(missing) else None, None, where(trees[roots], names[roots]),
+        where.leaves,
     )  # fmt: skip
 
 

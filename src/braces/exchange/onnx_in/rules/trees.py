@@ -1,12 +1,8 @@
-"""Trees, and TreeEnsemble, which is arrays of nodes and leaves.
-
-All rows walk all trees at once, one level after the other: a row is at a node, which is a
-number; what the node asks, and where it sends the row, is read from arrays by that number.
-"""
+"""The sums over the leaves of trees, and TreeEnsemble, which is arrays of nodes and leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,51 +10,19 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import DType
-from braces.exchange.known import Array, Known
+from braces.exchange.known import Array
 from braces.exchange.numbers import number
 from braces.exchange.onnx_in.node import LEARNED, Node, Rule
 from braces.exchange.onnx_in.rules.scores import transformed
+from braces.exchange.onnx_in.rules.tree_walk import MEMBER, Nodes, reached, written
 from braces.frontend import functions as ops
 
 MOST_TARGETS = 1 << 20
 """Each row has a number for each target."""
-DEEPEST = 512
-"""Each level of a tree is a few operators."""
 MOST_MEMBERS = 1 << 24
 """Each node has room for as many numbers as any has."""
-MEMBER = 6
-TESTS: Mapping[int, Callable[..., Var]] = {
-    0: ops.less_equal, 1: ops.less, 2: ops.greater_equal, 3: ops.greater, 4: ops.equal,
-    5: ops.not_equal,
-}  # fmt: skip
-"""What a node asks of a feature and its number, by ONNX's number of it."""
 AVERAGE, SUM, MIN, MAX = range(4)
 """What becomes of what several trees say of one target."""
-
-
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """What asks, for all trees; leaves are numbered after them.
-
-    Attributes:
-        modes: What each node asks.
-        features: Of which feature.
-        splits: The number that it is held against.
-        yes: Where those that it is true of go on.
-        no: Where the others go on.
-        missing: Whether it is true of what is missing.
-        members: The numbers of those that ask for several, filled up with NaN.
-        roots: Where each tree begins.
-    """
-
-    modes: Array
-    features: Array
-    splits: Array
-    yes: Array
-    no: Array
-    missing: Array | None
-    members: Array | None
-    roots: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,81 +44,7 @@ class Leaves:
     otherwise: float | None = None
 
 
-# ---- walking ---------------------------------------------------------------------------------
-
-
-def reached(node: Node, nodes: Nodes, leaves: int, x: Var) -> Var:
-    """The leaf of each tree that each row of features comes to."""
-    count = len(nodes.modes)
-    _check(node, nodes, count + leaves, x)
-    at = ops.broadcast_to(nodes.roots, (x.shape[0], len(nodes.roots)))
-    depth = _depth(node, nodes)
-    if not depth:
-        return at - count
-    features, yes, no = (written(node, v) for v in (nodes.features, nodes.yes, nodes.no))
-    answers = _answering(node, nodes, x.dtype)
-    for _ in range(depth):
-        inner = ops.minimum(at, count - 1)
-        value = ops.take_along_axis(x, ops.take(features, inner), axis=1)
-        true = answers(inner, value)
-        after = ops.where(true, ops.take(yes, inner), ops.take(no, inner))
-        at = ops.where(at < count, after, at)
-    return at - count
-
-
-def written(node: Node, array: Array) -> Var:
-    """An array as a variable: each level reads the same one."""
-    return node.names.runner.lift(Known.of(array))
-
-
-def _check(node: Node, nodes: Nodes, count: int, x: Var) -> None:
-    """Refuse trees that lead out of themselves, or ask of features that are not there."""
-    if len({len(each) for each in (nodes.modes, nodes.features, nodes.splits, nodes.yes)}) > 1:
-        node.refuse("says other numbers of nodes in its attributes")
-    for places in (nodes.yes, nodes.no, nodes.roots):
-        if len(places) and not 0 <= places.min() <= places.max() < count:
-            node.refuse("has a tree with a way to no node")
-    if not len(nodes.roots):
-        node.refuse("has no tree")
-    width = x.shape[-1]
-    most = nodes.features.max() if len(nodes.features) else 0
-    if isinstance(width, int) and most >= width:
-        node.refuse(f"asks for the feature {most} of {width}")
-
-
-def _depth(node: Node, nodes: Nodes) -> int:
-    """How many nodes there are at most on the way to a leaf."""
-    count, level, depth = len(nodes.modes), np.unique(nodes.roots), 0
-    while len(level := level[level < count]):
-        depth += 1
-        if depth > min(count, DEEPEST):
-            node.refuse(f"has a tree that goes in circles, or is deeper than {DEEPEST}")
-        level = np.unique(np.concatenate([nodes.yes[level], nodes.no[level]]))
-    return depth
-
-
-def _answering(node: Node, nodes: Nodes, dtype: DType) -> Callable[[Var, Var], Var]:
-    """What the nodes say of values."""
-    modes, splits = written(node, nodes.modes), written(node, nodes.splits.astype(dtype))
-    members = None if nodes.members is None else written(node, nodes.members)
-    tracks = nodes.missing is not None and nodes.missing.any()
-    missing = written(node, nodes.missing) if nodes.missing is not None and tracks else None
-
-    def answers(at: Var, value: Var) -> Var:
-        mode, split = ops.take(modes, at), ops.take(splits, at)
-        found = ops.zeros_like(value, dtype="bool")
-        for code, test in TESTS.items():
-            if code in nodes.modes:
-                found = ops.where(mode == number(code, mode.dtype), test(value, split), found)
-        if members is not None:
-            there = ops.expand_dims(value, axis=-1) == ops.take(members, at, axis=0)
-            mine = mode == number(MEMBER, mode.dtype)
-            found = ops.where(mine, ops.any(there, axis=-1), found)
-        if missing is not None:
-            found = found | (ops.isnan(value) & ops.take(missing, at))
-        return found
-
-    return answers
+# ---- predictions -----------------------------------------------------------------------------
 
 
 def together(node: Node, leaves: Leaves, leaf: Var, trees: int) -> Var:
@@ -190,22 +80,27 @@ def _by_target(leaves: Leaves, target: Var, weight: Var) -> Var:
 
 
 def tree_ensemble(node: Node) -> Var:
-    """What the leaves say that a row reaches in each tree, together."""
-    x, modes = node.var(0), _numbers(node, "nodes_modes")
+    """The sums of the leaves at which each row ends, one for each target."""
+    x = node.var(0)
     weights, targets = _numbers(node, "leaf_weights"), ints(node, "leaf_targetids")
     count, how = int(node.attr("n_targets")), int(node.attr("aggregate_function", SUM))
     if len(weights) != len(targets) or not among(targets, count) or how not in range(4):
         node.refuse("has leaves that speak of no target")
-    missing = node.attr("nodes_missing_value_tracks_true")
-    yes, no = (_following(node, answer, len(modes)) for answer in ("true", "false"))
-    nodes = Nodes(
-        modes, ints(node, "nodes_featureids"), _numbers(node, "nodes_splits"), yes, no,
-        np.asarray(missing, bool) if missing else None, _members(node, modes),
-        ints(node, "tree_roots"),
-    )  # fmt: skip
+    nodes = _parse_trees(node, x.dtype)
     leaves = Leaves(targets[:, None], weights[:, None], count, how)
-    leaf = reached(node, nodes, len(weights), x)
+    leaf = reached(node, nodes, x, _parse_trees)
     return transformed(node, together(node, leaves, leaf, len(nodes.roots)))
+
+
+def _parse_trees(node: Node, dtype: DType) -> Nodes:
+    """The trees that the attributes of a TreeEnsemble describe."""
+    modes, missing = _numbers(node, "nodes_modes"), node.attr("nodes_missing_value_tracks_true")
+    yes, no = (_following(node, answer, len(modes)) for answer in ("true", "false"))
+    return Nodes(
+        modes, ints(node, "nodes_featureids"), _numbers(node, "nodes_splits").astype(dtype),
+        yes, no, np.asarray(missing, bool) if missing else None, _members(node, modes),
+        ints(node, "tree_roots"), len(_numbers(node, "leaf_weights")),
+    )  # fmt: skip
 
 
 def _numbers(node: Node, name: str) -> Array:

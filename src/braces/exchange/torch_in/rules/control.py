@@ -43,10 +43,9 @@ def while_loop(
     loop = create_while()
     with loop.block() as block:
         memories = [block.add_memory(init=value) for value in variables(carried)]
-        before = [memory.pre() for memory in memories]
-        (asked,) = variables(going(*before, *given))
+        (asked,) = variables(going(*memories, *given))
         block.set_condition(ops.reshape(asked, ()))
-        after = variables(body(*before, *given))
+        after = variables(body(*memories, *given))
         for memory, value in zip(memories, after, strict=True):
             memory.update(in_dtype(value, memory.dtype))
     return [loop.final(memory) for memory in memories]
@@ -60,7 +59,7 @@ def scan(
     with rnn.stepnet() as net:
         cuts = [net.add_input(x) for x in xs]
         memories = [net.add_memory(init=value) for value in init]
-        made = variables(step(*(memory.pre() for memory in memories), *cuts, *given))
+        made = variables(step(*memories, *cuts, *given))
         for memory, value in zip(memories, made, strict=False):
             memory.update(in_dtype(value, memory.dtype))
         collected = [ops.identity(row) for row in made[len(memories) :]]
