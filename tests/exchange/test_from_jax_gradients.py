@@ -273,8 +273,21 @@ def test_solutions_found_step_by_step_have_the_gradient_of_the_equations() -> No
             lambda _, b: jnp.linalg.inv(rows).T @ b,
         )
 
+    def root(a: Any, b: Any) -> Any:
+        """The cube root of `b`, of which the solution found step by step is held fast."""
+
+        def solve(f: Any, guess: Any) -> Any:
+            slopes = jax.vmap(jax.grad(lambda x, b: x**3 - b), (0, 0))
+            step = lambda _, x: x - f(x) / slopes(x, b)  # noqa: E731
+            return lax.stop_gradient(lax.fori_loop(0, 30, step, guess))
+
+        return lax.custom_root(
+            lambda x: x**3 - b - 0.1 * a[0], jnp.ones(3), solve, lambda g, y: y / g(jnp.ones(3))
+        )
+
     b = np.array([1.0, -2.0, 0.5], "f4")
     for function, a in (
+        (root, np.diag([1.0, 2.0, 4.0]).astype("f4")),
         (searched, np.diag([1.0, 2.0, 4.0]).astype("f4")),
         (told, np.sin(np.arange(9.0, dtype="f4")).reshape(3, 3)),
     ):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import linecache
+import os
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from braces.errors import OpDefinitionError
-from braces.lazy import jax
+from braces.lazy import jax, jaxlib
 
 
 def reads_values(
@@ -62,12 +64,24 @@ def users_line(error: Exception) -> str | None:
 
 def _places(error: Exception) -> list[tuple[str, int]]:
     """The files and lines outside of JAX and NumPy that an error passed."""
-    libraries = tuple(str(Path(one).parent) for one in (jax.__file__, np.__file__))
     return [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if not frame.f_code.co_filename.startswith(libraries)
+        if not in_packages(frame.f_code.co_filename, jax, jaxlib, np)
     ]
+
+
+def in_packages(file: str, *packages: ModuleType) -> bool:
+    """Return whether a file lies in the folder of one of some packages.
+
+    Example:
+        >>> in_packages(np.linalg.__file__, np), in_packages("<stdin>", np)
+        (True, False)
+        >>> in_packages(np.__path__[0] + "ro/__init__.py", np)
+        False
+    """
+    folders = (str(Path(str(package.__file__)).parent) for package in packages)
+    return file.startswith(tuple(folder + os.sep for folder in folders))
 
 
 def _users(places: list[tuple[str, int]]) -> list[tuple[str, int]]:

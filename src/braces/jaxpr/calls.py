@@ -19,6 +19,7 @@ from braces.ir.records import Body
 from braces.ir.views import LoopView
 from braces.jaxpr.equation import Equation, Rule, Runner, Value, of_library
 from braces.jaxpr.own_gradients import has_own_gradient, standing, with_own_gradient
+from braces.jaxpr.recognized import operator_of
 from braces.lazy import extend
 from braces.ops.control.building import (
     build_block,
@@ -40,41 +41,26 @@ def call(parameter: str) -> Rule:
 
 
 def with_own_rule(e: Equation, *values: Value) -> Value | list[Value]:
-    """A function with a derivative of its own, which it has in a program, too.
+    """A function with a derivative of its own, which the program keeps.
 
-    What JAX's library computes is put in its place where the derivative of that is the same.
-    For kinks there are operators.
+    Only a function with the equations and the derivative of an operator becomes that operator.
+    A function of a user becomes a plain block of its name.
     """
     closed, runner = e.params["call_jaxpr"], e.runner
-    info = closed.jaxpr.debug_info
-    name, file = str(info.func_name), info.func_filename
-    library = of_library(file) and not str(file).endswith(WRAPPERS)
-    if library and name in AT_KINKS and len(values) == 1:
-        return one(name, e.lift(values[0]))
+    same = operator_of(e)
+    if same is not None:
+        return one(same, e.lift(values[0]))
     known = standing(e, values)
     if known is not None:
         return known
-    inlined = runner.whole is None or (library and name not in KEPT)
-    if inlined or not has_own_gradient(e, values):
+    if runner.whole is None or not has_own_gradient(e, values):
         return e.call(closed, values)
-    called = _block_name(name)
-    if library or not called:
+    info = closed.jaxpr.debug_info
+    called = _block_name(str(info.func_name))
+    if not called or of_library(info.func_filename):
         return with_own_gradient(e, runner, values)
     inner = runner.inner()
     return list(build_plain_block(called, lambda: with_own_gradient(e, inner, values)))
-
-
-AT_KINKS = ("relu", "relu6")
-"""Functions of JAX's library whose slope at kinks does not follow from their arithmetic."""
-
-KEPT = (
-    "_frexp", "_sinc_maclaurin", "_xlogx", "log1mexp", "log_ndtr", "logaddexp", "logaddexp2",
-    "xlog1py", "xlogy",
-)  # fmt: skip
-"""Functions of JAX's library with derivatives where their arithmetic has none, or others."""
-
-WRAPPERS = "custom_derivatives.py"
-"""The file of JAX that wraps functions of users, as `jax.custom_gradient` does."""
 
 
 def compiled(e: Equation, *values: Value) -> list[Value]:

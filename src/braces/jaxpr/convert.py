@@ -12,8 +12,8 @@ share is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from braces.jaxpr.equation import (
     Value,
     Whole,
     in_words,
+    needed,
     source_of,
     written_at,
 )
@@ -54,6 +55,7 @@ class Importer:
         self._constants = dict[Literal, Var]()
         self._made = dict[Any, list[Value]]()
         self._outermost: Any = None
+        self._read = list[tuple[Any, dict[Any, Value]]]()
 
     @property
     def line(self) -> str | None:
@@ -65,7 +67,35 @@ class Importer:
         made = Importer(self.what, self.translation, self.whole)
         made._constants, made._made = dict(self._constants), dict(self._made)
         made._outermost, made.standing = self._outermost, dict(self.standing)
+        made._read = list(self._read)
         return made
+
+    def find(self, variable: Any) -> Value | None:
+        """Compute a variable of the jaxprs that are being read, innermost first.
+
+        A derivative that a function brings along may close over any of them, computed or not.
+
+        Returns:
+            The value, or `None` where no jaxpr has the variable.
+        """
+        for jaxpr, known in reversed(self._read):
+            found = self._find_in(jaxpr, known, variable)
+            if found is not None:
+                return found
+        return None
+
+    def _find_in(self, jaxpr: Any, known: Mapping[Any, Value], variable: Any) -> Value | None:
+        if isinstance(variable, extend.Literal):
+            return written(variable)
+        if variable in known:
+            return known[variable]
+        eqn = next((eqn for eqn in jaxpr.eqns if variable in eqn.outvars), None)
+        if eqn is None:
+            return None
+        values = [self._find_in(jaxpr, known, atom) for atom in eqn.invars]
+        assert all(value is not None for value in values), "a jaxpr is closed"
+        made = self._equation(eqn, cast("list[Value]", values))
+        return made[list(eqn.outvars).index(variable)]
 
     def run(self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Value]) -> list[Value]:
         """Append the operators of a jaxpr.
@@ -85,9 +115,11 @@ class Importer:
             return written(atom) if isinstance(atom, extend.Literal) else known[atom]
 
         _, equations = needed(jaxpr)
+        self._read.append((jaxpr, known))
         for eqn in equations:
             made = self._equation(eqn, [read(atom) for atom in eqn.invars])
             known.update(zip(eqn.outvars, made, strict=True))
+        self._read.pop()
         return [read(atom) for atom in jaxpr.outvars]
 
     def _brought(self, array: Any) -> Value:
@@ -166,17 +198,6 @@ class Importer:
         except TypeError:
             return None
         return eqn.primitive.name, params, *names
-
-
-def needed(jaxpr: Any) -> tuple[set[Any], list[Any]]:
-    """What the results of a jaxpr follow from: variables, and equations in order."""
-    used = {atom for atom in jaxpr.outvars if not isinstance(atom, extend.Literal)}
-    kept = list[Any]()
-    for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or not used.isdisjoint(eqn.outvars):
-            kept.append(eqn)
-            used.update(a for a in eqn.invars if not isinstance(a, extend.Literal))
-    return used, kept[::-1]
 
 
 def written(literal: Any) -> np.ndarray[Any, Any]:

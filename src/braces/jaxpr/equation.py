@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from braces.builder.program import Builder
 from braces.builder.var import Var
+from braces.define.traced import in_packages
 from braces.define.translation import Translation
 from braces.dims import Shape
 from braces.dtypes import DType, TensorType
 from braces.errors import BracesError, ProgramError
 from braces.ir.records import Source
-from braces.lazy import jax
+from braces.lazy import extend, jax, jaxlib
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Var | Array"
@@ -86,6 +86,10 @@ class Runner(Protocol):
 
     def inner(self) -> Runner:
         """One for a block inside the current one."""
+        ...
+
+    def find(self, variable: Any) -> Value | None:
+        """Compute a variable of the jaxprs that are being read, or return `None`."""
         ...
 
 
@@ -171,6 +175,17 @@ Rule: TypeAlias = "Callable[..., Value | Sequence[Value]]"
 """From an equation and its values, one by one, to what it gives."""
 
 
+def needed(jaxpr: Any) -> tuple[set[Any], list[Any]]:
+    """What the results of a jaxpr follow from: variables, and equations in order."""
+    used = {atom for atom in jaxpr.outvars if not isinstance(atom, extend.Literal)}
+    kept = list[Any]()
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or not used.isdisjoint(eqn.outvars):
+            kept.append(eqn)
+            used.update(a for a in eqn.invars if not isinstance(a, extend.Literal))
+    return used, kept[::-1]
+
+
 def in_words(aval: Any) -> Any:
     """What is known of an array; a key of random numbers is the words that it is made of."""
     library: Any = jax
@@ -196,8 +211,8 @@ def source_of(eqn: Any) -> Source | None:
 
 
 def of_library(file: str | None) -> bool:
-    """Whether a file is JAX's own."""
-    return file is None or file.startswith((str(Path(jax.__file__).parent), "<"))
+    """Return whether a file belongs to JAX; what `exec` and consoles run does not."""
+    return file is None or in_packages(file, jax, jaxlib)
 
 
 def _frame(eqn: Any) -> Any:

@@ -107,8 +107,8 @@ def order_of_pivots(e: Equation, pivots: Value) -> list[Value]:
 def solved(e: Equation, *values: Value) -> list[Value]:
     """Equations of any kind: what solves them, in their place.
 
-    What finds a solution step by step has not the gradient of the solution: that follows from
-    the equations, by solving transposed ones. A factorization has it.
+    The gradient of a solution follows from the equations, by solving transposed ones: what
+    solves them may take steps, or factors that are held fast.
     """
     known = standing(e, values)
     if known is not None:
@@ -117,15 +117,10 @@ def solved(e: Equation, *values: Value) -> list[Value]:
     consts, before = sum(lengths), lengths.matvec + lengths.vecmat
     given = [*values[before : before + lengths.solve], *values[consts:]]
     found = e.call(jaxprs.solve, given)
-    factored = str(jaxprs.solve.jaxpr.debug_info.func_filename).endswith(FACTORIZATIONS)
     own = jaxprs.transpose_solve is not None and has_own_gradient(e, values)
-    if factored or not own or e.runner.whole is None:
+    if not own or e.runner.whole is None:
         return found
     return with_gradient_of_jax(e, e.runner, values, found)
-
-
-FACTORIZATIONS = "lax/linalg.py"
-"""The file of JAX that solves by factorizations."""
 
 
 def symmetric_product(e: Equation, x: Value, c: Value) -> Var:

@@ -20,7 +20,7 @@ rule that calls it on others, or others of the kind, has their gradients in its 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from braces.builder.program import current_program
@@ -29,7 +29,7 @@ from braces.builder.var import Var, tensor_type
 from braces.dtypes import is_float
 from braces.errors import ProgramError
 from braces.ir.records import Body, Literal, Op
-from braces.jaxpr.equation import Equation, Runner, Value
+from braces.jaxpr.equation import Equation, Rule, Runner, Value
 from braces.jaxpr.tracing import closed_jaxpr
 from braces.lazy import jax
 from braces.ops.control.building import build_block, build_custom_gradient
@@ -66,10 +66,33 @@ def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> l
     return with_gradient_of_jax(e, runner, values, found)
 
 
+def with_derivative_of_jax(rule: Rule, differs: Callable[[Equation], bool]) -> Rule:
+    """A rule whose results have the derivative that JAX has of the primitive.
+
+    Args:
+        rule: Operators of the same values.
+        differs: Whether their derivative is another one for some arguments, by the equation.
+    """
+
+    def found(e: Equation, *values: Value) -> Value | Sequence[Value]:
+        known = standing(e, values)
+        if known is not None:
+            return known
+        made = rule(e, *values)
+        if e.runner.whole is None or not differs(e) or not has_own_gradient(e, values):
+            return made
+        several = list(made) if isinstance(made, Sequence) else [made]
+        return with_gradient_of_jax(e, e.runner, values, several)
+
+    return found
+
+
 def with_gradient_of_jax(
     e: Equation, runner: Runner, values: Sequence[Value], found: Sequence[Value]
 ) -> list[Value]:
     """What an equation gives, with the gradient that JAX says of it.
+
+    An equation of which JAX has none keeps that of its operators, unless a user's rule fails.
 
     Args:
         e: The equation.
@@ -82,6 +105,13 @@ def with_gradient_of_jax(
     """
     ends, made = _ends(e), [runner.lift(value) for value in found]
     passed, ways = [made[at] for at in ends], _ways(e, values)
+    try:
+        rule = _pullback(e, [at for at, _ in ways], ends)
+        consts = [_brought(e, array, runner) for array in rule.consts]
+    except ProgramError:
+        if "call_jaxpr" in e.params and not runner.standing:
+            raise
+        return [*made]
 
     def build(params: list[Var]) -> list[Var]:
         here: list[Value] = [*made]
@@ -89,9 +119,7 @@ def with_gradient_of_jax(
             here[at] = param
         inner = runner.inner()
         inner.standing[_call_of(e, values)] = here
-        rule = _pullback(e, [at for at, _ in ways], ends)
         given = [*values, *params[len(ends) :]]
-        consts = [_brought(e, array, values) for array in rule.consts]
         return [inner.lift(value) for value in inner.run(rule.jaxpr, consts, given)]
 
     body = build_block(list(map(tensor_type, passed)) * 2, build)
@@ -103,12 +131,17 @@ def with_gradient_of_jax(
 
 
 def _ways(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
-    """The arguments that get cotangents, by place; what a function closes over gets none."""
-    first = e.params.get("num_consts", 0)
+    """The arguments that get cotangents, by place.
+
+    Constants get none, and a rule with symbolic zeros is told so; neither does what a function
+    closes over.
+    """
+    first, table = e.params.get("num_consts", 0), current_program().current
     return [
         (at, value)
         for at, value in enumerate(values)
         if at >= first and isinstance(value, Var) and is_float(value.dtype)
+        if moves(table, value.name)
     ]
 
 
@@ -119,15 +152,22 @@ def _ends(e: Equation) -> list[int]:
 
 def _call_of(e: Equation, values: Sequence[Value]) -> Hashable:
     """What two calls share that are one: where the function is written, and the arguments."""
-    closed = _forward(e)
     names = [v.name if isinstance(v, Var) else Literal.of(v) for v in values]
-    return e.name, closed.jaxpr.debug_info.func_src_info, str(closed), *names
+    return e.name, _named(e), str(_forward(e)), *names
 
 
 def _forward(e: Equation) -> Any:
-    """What computes the results of an equation: the function itself, or what solves."""
+    """What computes the results of an equation: a function, what solves, or the primitive."""
     found = e.params.get("call_jaxpr")
-    return e.params["jaxprs"].solve if found is None else found
+    if found is None and "jaxprs" in e.params:
+        return e.params["jaxprs"].solve
+    return e.params if found is None else found
+
+
+def _named(e: Equation) -> str:
+    """The function of a call and where it is written, else the name of the primitive."""
+    forward = _forward(e)
+    return e.name if forward is e.params else forward.jaxpr.debug_info.func_src_info
 
 
 def _pullback(e: Equation, ways: Sequence[int], ends: Sequence[int]) -> Any:
@@ -144,31 +184,32 @@ def _pullback(e: Equation, ways: Sequence[int], ends: Sequence[int]) -> Any:
             for at, value in zip(ways, moving, strict=True):
                 given[at] = value
             made = primitive.bind(*given, **primitive.get_bind_params(e.eqn.params))
-            return [made[at] for at in ends]
+            results = made if primitive.multiple_results else [made]
+            return [results[at] for at in ends]
 
         _, pull = library.vjp(moved, *(arguments[at] for at in ways))
         return pull(list(cotangents))
 
     structs = [_struct(atom.aval) for atom in e.eqn.invars]
     results = [_struct(e.eqn.outvars[at].aval) for at in ends]
-    name = _forward(e).jaxpr.debug_info.func_name
-    closed, _ = closed_jaxpr(f"The gradient of `{name}`", pulled, (structs, results))
+    closed, _ = closed_jaxpr(
+        f"The gradient of `{_named(e).partition(' ')[0]}`", pulled, (structs, results)
+    )
     return closed
 
 
-def _brought(e: Equation, array: Any, values: Sequence[Value]) -> Any:
-    """An array that a rule closes over; one of the function around it is a value here.
+def _brought(e: Equation, array: Any, runner: Runner) -> Any:
+    """An array that a rule closes over; one of the functions around it is a value here.
 
     Raises:
-        ProgramError: That is not known.
+        ProgramError: The value is not known.
     """
     if not isinstance(array, _library().core.Tracer):
         return array
-    places = range(e.params.get("num_consts", 0))
-    found = [values[at] for at in places if e.eqn.invars[at] is getattr(array, "val", None)]
-    if not found:
+    found = runner.find(getattr(array, "val", None))
+    if found is None:
         raise _closed_over(e)
-    return found[0]
+    return found
 
 
 def _refuse_closed_over(e: Equation, values: Sequence[Value]) -> None:
@@ -186,7 +227,7 @@ def _refuse_closed_over(e: Equation, values: Sequence[Value]) -> None:
 
 
 def _closed_over(e: Equation) -> ProgramError:
-    name = e.params["call_jaxpr"].jaxpr.debug_info.func_name
+    name = _named(e).partition(" ")[0]
     return ProgramError(
         f"`{name}` has a gradient of its own, and reads a value of the function around it.",
         fix=f"Give it to `{name}` as an argument, as JAX asks for, or stop its gradient.",
@@ -216,9 +257,11 @@ def _with_residuals(table: SymbolTable, body: Body) -> Body:
             apart.append(op)
         else:
             follows.update(op.binds())
-    made_of = _made_of_something(apart, body)
-    needed = {name for op in apart if made_of.issuperset(op.binds()) for name in op.reads()}
-    moved = [op for op in apart if not (made_of | needed).isdisjoint(op.binds())]
+    needed = _made_of_something(apart, body)
+    for op in reversed(apart):
+        if not needed.isdisjoint(op.binds()):
+            needed.update(op.reads())
+    moved = [op for op in apart if not needed.isdisjoint(op.binds())]
     gone = set[str]()
     for op in moved:
         table.append(op, [body.vars[name] for name in op.binds()])

@@ -21,8 +21,8 @@ from typing import Any
 from braces.builder.var import Var
 from braces.define.translation import Translation
 from braces.dtypes import TensorType
-from braces.jaxpr.convert import Importer, needed
-from braces.jaxpr.equation import Value, Whole
+from braces.jaxpr.convert import Importer
+from braces.jaxpr.equation import Value, Whole, needed
 from braces.jaxpr.tracing import closed_jaxpr
 from braces.lazy import jax
 

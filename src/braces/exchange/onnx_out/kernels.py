@@ -23,7 +23,8 @@ from braces.exchange.onnx_out.graph import Graph, refuse_complex
 from braces.exchange.onnx_out.missing import COMPLEX, why_not
 from braces.exchange.onnx_out.primitives import PRIMITIVES
 from braces.ir.records import Op
-from braces.jaxpr.convert import needed, written
+from braces.jaxpr.convert import written
+from braces.jaxpr.equation import needed
 from braces.lazy import extend, jax
 
 KEYED = frozenset(
