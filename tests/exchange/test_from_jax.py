@@ -347,3 +347,29 @@ def test_a_batch_that_has_a_name_is_reduced_over(mode: str) -> None:
 def test_options_are_said_by_the_names_of_arguments() -> None:
     error = refuses(ProgramError, "sizes by the names of arguments", jnp.sin, X, sizes=["b"])
     assert "sizes={'x': …}" in str(error)
+
+
+WEAK = jnp.asarray(1.5)  # of a Python number: it has the dtype of what it meets
+WEAK_WHOLE = jnp.asarray(3)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int8", "float32"])
+def test_weak_types_of_arrays_are_those_of_jax(dtype: str) -> None:
+    x = jnp.ones(2, dtype)
+
+    def scaled(params: Any, w: Any, x: Any) -> Any:
+        end, _ = lax.scan(lambda h, _: (h * params["n"], None), x, None, length=2)
+        return x * w, params["n"] * x, jnp.where(x > 0, params["b"], x), WEAK * x, end
+
+    params = {"n": WEAK_WHOLE, "b": WEAK}
+    wanted = scaled(params, WEAK, x)
+    structs = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in (WEAK, x)]
+    for examples in ((WEAK, x), structs):
+        prog, values = br.from_jax(scaled, params, *examples)
+        scope = br.Scope()
+        scope.update(values)
+        feed = {"w": np.asarray(WEAK), "x": np.asarray(x)}
+        found = br.Executor(mode="interpret").run(prog, scope, feed, list(prog.fetches))
+        assert [value.dtype for value in found] == [value.dtype for value in wanted]
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, np.asarray(other))

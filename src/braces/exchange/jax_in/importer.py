@@ -37,6 +37,7 @@ from braces.lazy import jax
 from braces.program import Program
 
 Array = np.ndarray[Any, Any]
+_jax: Any = jax
 
 
 @says_where
@@ -164,7 +165,9 @@ def _struct(leaf: Leaf, translation: Translation) -> Any:
     rank = len(leaf.example.shape)
     shape = tuple(map(translation.size, leaf.type.shape[:rank]))
     whole = len(leaf.type.shape) == rank
-    return jax.ShapeDtypeStruct(shape, leaf.type.dtype if whole else leaf.example.dtype)
+    dtype = leaf.type.dtype if whole else leaf.example.dtype
+    weak = bool(getattr(leaf.example, "weak_type", False))
+    return _jax.ShapeDtypeStruct(shape, dtype, weak_type=weak)
 
 
 def _held(leaf: Leaf, given: Var) -> Var:
