@@ -407,7 +407,7 @@ def call_of(module: str, name: str) -> Call | None:
     said = CALLS.get(module, {})
     function = getattr(importlib.import_module(module), name)
     tried = [said[name]] if name in said else [_call(function, *args) for args in TRIED]
-    return next((call for call in tried if _traceable(*call)), None)
+    return next((call for call in tried if traceable(*call)), None)
 
 
 def calls(module: str) -> dict[str, Call]:
@@ -417,7 +417,7 @@ def calls(module: str) -> dict[str, Call]:
     return {name: call for name, call in found.items() if call is not None}
 
 
-def _traceable(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
+def traceable(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
     """Whether JAX can trace a call, and it gives arrays that follow from its arguments."""
     try:
         with warnings.catch_warnings():

@@ -139,7 +139,12 @@ def in_dtype(value: Var, dtype: Any) -> Var:
 def convert(e: Equation, x: Value) -> Value:
     """The same numbers in another dtype; a number that is written out stays so."""
     dtype = np.dtype(e.params["new_dtype"])
-    return in_dtype(x, dtype) if isinstance(x, Var) else x.astype(dtype)
+    if not isinstance(x, Var):
+        return x.astype(dtype)
+    if dtype.kind == "c" and x.dtype.kind != "c":
+        part = in_dtype(x, np.finfo(dtype).dtype)
+        return one("complex", part, one("zeros_like", part))
+    return in_dtype(x, dtype)
 
 
 def select(e: Equation, which: Value, *cases: Value) -> Var:

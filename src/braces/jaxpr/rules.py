@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from braces.jaxpr.arithmetic import ARITHMETIC
 from braces.jaxpr.calls import CALLS
-from braces.jaxpr.equation import Rule
+from braces.jaxpr.equation import Equation, Rule
 from braces.jaxpr.exact import EXACT
 from braces.jaxpr.inserted import INSERTED
 from braces.jaxpr.linear_algebra import LINEAR_ALGEBRA
 from braces.jaxpr.order import ORDER
+from braces.jaxpr.own_gradients import with_derivative_of_jax
 from braces.jaxpr.places import PLACES
 from braces.jaxpr.shapes import SHAPES
 from braces.jaxpr.sliding import SLIDING
 from braces.jaxpr.threefry import RANDOM
 
-RULES: Mapping[str, Rule] = {
+_VALUES: Mapping[str, Rule] = {
     **ARITHMETIC, **SHAPES, **PLACES, **ORDER, **SLIDING, **LINEAR_ALGEBRA, **EXACT,
     **CALLS,
     **RANDOM,
     **INSERTED,
 }  # fmt: skip
+OTHER_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
+    "abs": lambda _: True,
+    "cholesky": lambda _: True,
+    "clamp": lambda _: True,
+    "eigh": lambda _: True,
+    "integer_pow": lambda e: e.params["y"] < 0,
+    "rem": lambda _: True,
+}
+"""Primitives whose operators have the same values, and another derivative at a kink or a pole,
+or with respect to the triangle of a matrix that is not read; and where they have."""
+
+RULES: Mapping[str, Rule] = {
+    **_VALUES,
+    **{
+        name: with_derivative_of_jax(_VALUES[name], differs)
+        for name, differs in OTHER_DERIVATIVES.items()
+    },
+}
 """A primitive that is not here is refused by name."""
 
 CALLS_BACK = "which calls Python back"
