@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from braces.errors import OpDefinitionError
-from braces.lazy import jax, jaxlib
+from braces.lazy import jax
 
 
 def reads_values(
@@ -67,7 +67,7 @@ def _places(error: Exception) -> list[tuple[str, int]]:
     return [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if not in_packages(frame.f_code.co_filename, jax, jaxlib, np)
+        if not in_packages(frame.f_code.co_filename, jax, np)
     ]
 
 

@@ -16,7 +16,7 @@ from braces.dims import Shape
 from braces.dtypes import DType, TensorType
 from braces.errors import BracesError, ProgramError
 from braces.ir.records import Source
-from braces.lazy import extend, jax, jaxlib
+from braces.lazy import extend, jax
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Var | Array"
@@ -212,7 +212,7 @@ def source_of(eqn: Any) -> Source | None:
 
 def of_library(file: str | None) -> bool:
     """Return whether a file belongs to JAX; what `exec` and consoles run does not."""
-    return file is None or in_packages(file, jax, jaxlib)
+    return file is None or in_packages(file, jax)
 
 
 def _frame(eqn: Any) -> Any:
