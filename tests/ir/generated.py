@@ -69,7 +69,7 @@ def literals(draw: st.DrawFn) -> Literal:
 
 
 plain_attrs = st.one_of(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1),
     st.floats() | st.text(max_size=8),
     st.sampled_from([0, 0.0, -0.0, 1, 1.0, True, 5e-324, 1e16, "size(b)", '"\\\n#']),
     dtypes | dims | literals(),

@@ -93,7 +93,7 @@ def test_a_bare_block_reads_back_without_its_source_lines(body: Body) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [0, 1, -1, 0.0, 1.0, True, False, 2**63 - 1, -(2**63), "", (), None]
+    "value", [0, 1, -1, 0.0, 1.0, True, False, 2**63 - 1, 2**64 - 1, -(2**63), "", (), None]
 )
 def test_an_attribute_keeps_its_python_type(value: Attr) -> None:
     found = written(value)
@@ -210,7 +210,8 @@ class Odd:
 
 
 @pytest.mark.parametrize(
-    "value", [Odd(), 2**63, 1j, [1], (1, {2}), "\ud800", np.dtype("S3"), np.int64(1)]
+    "value",
+    [Odd(), 2**64, -(2**63) - 1, 1j, [1], (1, {2}), "\ud800", np.dtype("S3"), np.int64(1)],
 )
 def test_what_has_no_stored_form_is_named_with_its_operator(value: Any) -> None:
     with pytest.raises(

@@ -18,8 +18,7 @@ from braces.jaxpr.equation import Equation, Rule, Value
 def broadcast(e: Equation, x: Value) -> Value:
     """Copies along new axes, and along axes of size 1."""
     wanted = e.shape
-    plain = not isinstance(x, Var) and not x.ndim and x.dtype.kind != "c"
-    if plain and wanted and x == x:
+    if not isinstance(x, Var) and wanted and _is_real(x):
         return one("full", shape=wanted, value=number_of(x), dtype=e.dtype)
     var = e.lift(x)
     places = e.params["broadcast_dimensions"]
@@ -27,6 +26,11 @@ def broadcast(e: Equation, x: Value) -> Value:
     kept = dict(zip((*places, *words), var.shape, strict=True))
     apart = tuple(kept.get(axis, 1) for axis in range(len(wanted)))
     return broadcast_to(reshaped(var, apart), wanted)
+
+
+def _is_real(x: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is one number: real, and not NaN."""
+    return not x.ndim and x.dtype.kind != "c" and bool(x == x)
 
 
 def broadcast_to(x: Var, shape: Shape) -> Var:
