@@ -255,7 +255,7 @@ def _nested() -> tuple[br.Program, br.Var]:
                 body.set_condition(br.sum(s) < 2.0)
                 s.update(s + br.exp(s @ w))
             h.update(br.tanh(h + loop.final(s)))
-            net.add_output(h)
+            net.add_output(h.pre(1))
         rows, last = rnn(), rnn.final(h)
         choice = br.create_if_else(br.sum(last) > 0.0)
         with choice.true_block() as t:

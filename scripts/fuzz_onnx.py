@@ -121,7 +121,7 @@ def fuzz(
     warnings.simplefilter("ignore")  # NumPy tells of numbers that overflow
     models = [found.SerializeToString() for found in table_models()]
     if not tables:
-        models += [(case.folder / "model.onnx").read_bytes() for case in cases().values()]
+        models += [case.model().SerializeToString() for case in cases().values()]
     small = [(KIND, data) for data in models if len(data) <= LARGEST]
     small += [(KIND, data) for data in functions()] * OFTEN
     with tempfile.TemporaryDirectory() as made:

@@ -84,7 +84,7 @@ def rnn() -> tuple[Feed, list[br.Var]]:
         row = net.add_input(x)
         h = net.add_memory(shape=[3], batch_like=x, batch_axis=1)
         h.update(br.tanh(h.pre(1) @ w + row))
-        net.add_output(h)
+        net.add_output(h.pre(1))
     loss = br.mean(br.softmax_cross_entropy(cell.final(h), y)) + br.mean(cell() ** 2)
     rate = br.optimizer.exponential_decay(0.1, 2, 0.5)
     br.optimizer.chain(br.optimizer.clip_by_global_norm(1.0), br.optimizer.adam(rate)).minimize(
@@ -107,7 +107,7 @@ def loops() -> tuple[Feed, list[br.Var]]:
         root = body.add_memory(init=x)
         body.set_condition(br.any(br.abs(root * root - x) > 1e-12))
         root.update((root + x / root) * 0.5)
-        body.add_output(br.sum(root))
+        body.add_output(br.sum(root.pre(1)))
     final = loop.final(root)
     (slope,) = br.gradients([final], [x])
     (curve,) = br.gradients([slope], [x])

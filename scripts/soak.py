@@ -61,7 +61,7 @@ def _loop(exe: br.Executor, rows: bool) -> Callable[[np.random.Generator], Any]:
             s.update(br.tanh(s * 1.01))
             i.update(i + 1)
             if rows:
-                body.add_output(s)
+                body.add_output(s.pre(1))
         out = br.sum(loop(), axis=0) if rows else loop.final(s)
         fetch = [loop() if rows else out, *br.gradients([out], [x])]
     scope = br.Scope()

@@ -143,6 +143,13 @@ def test_putting_in_and_computing_may_change_places(
         (call("max", 0, B - 1), "max(b - 1, 0)"),
         (call("min", call("min", B, 5), 3), "min(b, 3)"),
         (call("max", B, B + 1), "b + 1"),
+        (call("min", call("max", B - 1, 0), 2), "max(min(b - 1, 2), 0)"),
+        (call("max", call("min", B, 3) - 1, 0), "max(min(b - 1, 2), 0)"),
+        (call("max", B - 1, 0) + call("min", B, 1), "b"),
+        (2 * call("max", B, T) + call("min", T, B), "b + max(b, t) + t"),
+        (T * call("max", B - 1, 0) + T * call("min", B, 1), "b*t"),
+        ((B + 2) // 3 + B // 3 + (B + 1) // 3, "b"),
+        (3 - B // 2 - (B + 1) // 2, "-b + 3"),
     ],
     ids=str,
 )

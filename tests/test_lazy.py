@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from braces.errors import ProgramError
+from braces.errors import MissingPackageError
 from braces.lazy import LazyModule
 
 
 def test_the_extra_that_brings_a_package_is_named() -> None:
-    with pytest.raises(ProgramError, match="the package nowhere,") as caught:
+    with pytest.raises(MissingPackageError, match="the package nowhere,") as caught:
         _ = LazyModule("nowhere.deep", extra="deep").attribute
     assert 'pip install "braces[deep]"' in str(caught.value)
 

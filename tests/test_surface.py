@@ -41,7 +41,7 @@ MEMBERS = {
     "cell": "set value",
     "rnn": "final stepnet",
     "net": "add_input add_memory add_output stop_when",
-    "memory": "pre update",
+    "memory": "next pre update",
     "loop": "block final",
     "body": "add_memory add_output set_condition",
     "choice": "false_block pass_through true_block",
@@ -69,7 +69,7 @@ def met() -> dict[str, Any]:
             row = net.add_input(x)
             memory = net.add_memory(init=br.zeros(["b", 2]))
             memory.update(row)
-            net.add_output(memory)
+            net.add_output(memory.pre(1))
         loop = br.create_while()
         with loop.block() as body:
             count = body.add_memory(init=br.constant(0))

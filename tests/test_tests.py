@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import itertools
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -160,6 +163,106 @@ def test_differences_are_taken_along_every_number() -> None:
     near(found["y"], 6 * values["x"] ** 2, 1e-9, "slopes")
     assert found.keys() == {"y", "missing"}
     assert not found["missing"].any()
+
+
+# ---- the order of tests ----------------------------------------------------------------------
+
+SETS = ("set", "frozenset")
+ORDERED = ("sorted", "min", "max", "len", "sum", "any", "all")
+"""Functions whose results do not depend on the order of what they are given."""
+
+
+PARAMETRIZED = ("mark.parametrize", "pytest.fixture")
+
+
+def unordered(node: ast.AST, names: frozenset[str] = frozenset()) -> bool:
+    """Whether an expression iterates over a set, whose order is that of hashes.
+
+    Args:
+        node: The expression.
+        names: Names that stand for sets.
+    """
+    if isinstance(node, ast.Compare):
+        return False
+    if isinstance(node, ast.Call):
+        called = getattr(node.func, "id", "")
+        if called in SETS or called in ORDERED:
+            return called in SETS
+    keys = isinstance(node, ast.BinOp) and ".keys()" in ast.unparse(node)
+    named = isinstance(node, ast.Name) and node.id in names
+    if keys or named or isinstance(node, ast.Set | ast.SetComp):
+        return True
+    children = ast.iter_child_nodes(node)
+    if isinstance(node, ast.List | ast.Tuple | ast.Dict):  # a set may be an element
+        children = (child for child in children if not isinstance(child, ast.Set))
+    return any(unordered(child, names) for child in children)
+
+
+def assigned_names(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def in_hash_order(tree: ast.Module) -> list[str]:
+    """The parameters of tests and fixtures that come from sets."""
+    assigned = [one for one in tree.body if isinstance(one, ast.Assign | ast.AnnAssign)]
+    targets = [one for one in assigned if one.value is not None and unordered(one.value)]
+    names = frozenset(name for one in targets for name in assigned_names(one))
+    given = [
+        argument.value if isinstance(argument, ast.keyword) else argument
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(PARAMETRIZED)
+        for argument in (*node.args[-1:], *(k for k in node.keywords if k.arg == "params"))
+    ]
+    return [ast.unparse(one) for one in given if unordered(one, names)]
+
+
+def test_no_test_takes_its_parameters_in_the_order_of_a_set() -> None:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
+    wrong = {path.name: in_hash_order(tree) for path, tree in trees.items()}
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"),
+    [
+        ("{1, 2}", True),
+        ("set(CASES)", True),
+        ("CASES.keys() - {1}", True),
+        ("[*map(str, CASES.keys() - {1})]", True),
+        ("NAMES", True),
+        ("sorted({1, 2})", False),
+        ("sorted(NAMES)", False),
+        ("[{'a': 1}, {}, {1}]", False),
+        ("[*{1, 2}]", True),
+        ("CASES.keys()", False),
+        ("[name for name in CASES if name not in {1, 2}]", False),
+    ],
+)
+def test_the_rule_of_order_finds_sets(code: str, wrong: bool) -> None:
+    text = f"NAMES = {{1, 2}}\n@pytest.mark.parametrize('x', {code})\ndef test_x(x): assert x"
+    assert bool(in_hash_order(ast.parse(text))) == wrong
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(900)
+def test_tests_are_collected_in_the_same_order_by_every_process() -> None:
+    collecting = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-p"]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    processes = [
+        subprocess.Popen(
+            [*collecting, "no:cacheprovider"],
+            cwd=ROOT.parent,
+            env=environment | {"PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in ("1", "2")
+    ]
+    first, second = [process.communicate()[0].splitlines() for process in processes]
+    collected = [[line for line in found if "::" in line] for found in (first, second)]
+    assert len(collected[0]) > 10_000
+    assert collected[0] == collected[1]
 
 
 # ---- what `make check` leaves to `make thorough` ---------------------------------------------

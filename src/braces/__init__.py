@@ -27,6 +27,7 @@ from braces.errors import (
     GradientError as GradientError,
     IndexRangeError as IndexRangeError,
     LayoutError as LayoutError,
+    MissingPackageError as MissingPackageError,
     NaNError as NaNError,
     NoMatchError as NoMatchError,
     OpDefinitionError as OpDefinitionError,

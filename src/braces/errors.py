@@ -37,9 +37,10 @@ from collections.abc import Iterable
 __all__ = [
     "BracesError", "ClusterError", "DTypeError", "DeviceError", "DuplicateNameError",
     "FeedError", "FileFormatError", "GradientError", "IndexRangeError", "LayoutError",
-    "NaNError", "NoMatchError", "OpDefinitionError", "ParseError", "ProgramError",
-    "RemoteError", "RunError", "ScopeClosedError", "ShapeError", "SymbolicValueError",
-    "TripLimitError", "UninitializedError", "UnknownNameError", "VerifyError",
+    "MissingPackageError", "NaNError", "NoMatchError", "OpDefinitionError", "ParseError",
+    "ProgramError", "RemoteError", "RunError", "ScopeClosedError", "ShapeError",
+    "SymbolicValueError", "TripLimitError", "UninitializedError", "UnknownNameError",
+    "VerifyError",
 ]  # fmt: skip
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -197,6 +198,10 @@ class DeviceError(BracesError, ValueError):
 
 class LayoutError(BracesError, ValueError):
     """A layout does not fit its mesh, or a program."""
+
+
+class MissingPackageError(BracesError, ImportError):
+    """An optional package that is not installed; the message says how to install it."""
 
 
 class RemoteError(BracesError, RuntimeError):

@@ -392,8 +392,7 @@ HABITS: dict[str, dict[str, str]] = {
         "vars": "scope.keys()",
     },
     "Executor": {
-        "eval": "br.for_test(prog), and exe.run of that",
-        "evaluate": "br.for_test(prog), and exe.run of that",
+        "eval": "exe.evaluate(prog, scope, feed={...}, fetch=[...])",
         "fit": _TRAIN,
         "forward": _RUN,
         "jit": "exe.run: it compiles",

@@ -11,7 +11,7 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from braces.errors import ProgramError
+from braces.errors import MissingPackageError
 
 
 class LazyModule(ModuleType):
@@ -19,24 +19,29 @@ class LazyModule(ModuleType):
 
     Args:
         name: The module.
-        extra: The extra of Braces that brings it along, where it is not always there.
+        extra: The extra of Braces that installs it, where it is optional.
+        package: The name of its package in the registry, where that is another one.
+
+    Raises:
+        MissingPackageError: An attribute is looked up, and the optional package is not
+            installed.
     """
 
-    def __init__(self, name: str, extra: str = "") -> None:
+    def __init__(self, name: str, extra: str = "", package: str = "") -> None:
         super().__init__(name)
         self._extra = extra
+        self._package = package or name.partition(".")[0]
 
     def __getattr__(self, name: str) -> Any:
         try:
             value = getattr(importlib.import_module(self.__name__), name)
         except ModuleNotFoundError as error:
-            package = self.__name__.partition(".")[0]
-            if not self._extra or error.name != package:
+            if not self._extra or error.name != self.__name__.partition(".")[0]:
                 raise
             if name.startswith("__"):  # asked for by what looks modules over, as doctest does
                 raise AttributeError(name, name=name, obj=self) from None
-            raise ProgramError(
-                f"This needs the package {package}, which is not installed.",
+            raise MissingPackageError(
+                f"This needs the package {self._package}, which is not installed.",
                 fix=f'pip install "braces[{self._extra}]"',
             ) from None
         setattr(self, name, value)
@@ -45,16 +50,20 @@ class LazyModule(ModuleType):
 
 ray: Any = LazyModule("ray", extra="ray")
 ray_strategies: Any = LazyModule("ray.util.scheduling_strategies", extra="ray")
+sklearn_datasets: Any = LazyModule("sklearn.datasets", extra="demo", package="scikit-learn")
 
 if TYPE_CHECKING:
     import jax
     import jax._src.distributed as distributed
+    import jax._src.xla_bridge as xla_bridge
     import jax.core as tracing
     import jax.custom_derivatives as derivatives
+    import jax.extend.backend as backends
     import jax.extend.core as extend
     import jax.extend.random as keys
     import jax.numpy as jnp
     import jax.scipy.special as jax_special
+    import jaxlib._jax as jaxlib
     import onnx
     import onnxruntime
     import optax
@@ -75,6 +84,9 @@ else:
     derivatives = LazyModule("jax.custom_derivatives")
     jax_special = LazyModule("jax.scipy.special")
     extend = LazyModule("jax.extend.core")
+    backends = LazyModule("jax.extend.backend")
+    xla_bridge = LazyModule("jax._src.xla_bridge")
+    jaxlib = LazyModule("jaxlib._jax")
     keys = LazyModule("jax.extend.random")
     ad = LazyModule("jax.interpreters.ad")
     mlir = LazyModule("jax.interpreters.mlir")
@@ -85,7 +97,8 @@ else:
     xla_metadata = LazyModule("jax.experimental.xla_metadata")
 
 __all__ = [
-    "ad", "compilation_cache", "console", "derivatives", "distributed", "extend", "jax",
-    "jax_special", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime", "optax", "ray",
-    "ray_strategies", "rich_table", "rich_text", "tracing", "xla_metadata",
+    "ad", "backends", "compilation_cache", "console", "derivatives", "distributed", "extend",
+    "jax", "jax_special", "jaxlib", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime",
+    "optax", "ray", "ray_strategies", "rich_table", "rich_text", "sklearn_datasets", "tracing",
+    "xla_bridge", "xla_metadata",
 ]  # fmt: skip

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from braces.cli.main import main
-from braces.lower.code_folder import JAX_VARIABLE, VARIABLE
+from braces.lower.code_folder import (
+    JAX_VARIABLE,
+    MARKER,
+    VARIABLE,
+    kept_in,
+    made_ready,
+    processor,
+)
 
 
 @pytest.fixture
@@ -20,9 +27,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def fill(folder: Path) -> None:
     """Two files, one of them in a folder of its own as XLA has them for a GPU."""
-    (folder / "tuning").mkdir(parents=True)
-    (folder / "tuning" / "one").write_bytes(bytes(500))
-    (folder / "two").write_bytes(bytes(1000))
+    assert made_ready(folder)
+    tuning = folder / processor() / "xla_gpu_per_fusion_autotune_cache_dir"
+    tuning.mkdir()
+    (tuning / f"{'x' * 43}.textproto").write_bytes(bytes(500))
+    (folder / processor() / f"two-{'0' * 64}-cache").write_bytes(bytes(1000))
 
 
 def test_the_folder_and_its_size_are_told(
@@ -41,7 +50,7 @@ def test_clear_removes_its_files(folder: Path, capsys: pytest.CaptureFixture[str
     (folder.parent / "beside").write_bytes(b"1")
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out == f"{folder}\n2 files removed, 1.5 kB\n"
-    assert not [path for path in folder.rglob("*") if path.is_file()]
+    assert [path.name for path in folder.rglob("*") if path.is_file()] == [MARKER]
     assert (folder.parent / "beside").exists()
 
 
@@ -68,4 +77,5 @@ def test_a_folder_of_others_is_left_alone(
     folder.chmod(0o777)
     assert main(["cache", "--clear"]) == 1
     assert "not used" in capsys.readouterr().out
-    assert (folder / "two").exists()
+    folder.chmod(0o700)
+    assert len(kept_in(folder)) == 2

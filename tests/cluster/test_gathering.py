@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from braces.cluster.gathering import gather
+from braces.cluster import reception
+from braces.cluster.gathering import Gathered, gather
+from braces.cluster.hosts import hosts_of_all
 from braces.cluster.lines import LONGEST, Line
 from braces.cluster.places import Place
 from braces.errors import ClusterError
 
 FACTS = {"version of jax": "0.10.2", "setting x64": "False"}
-Gathered = dict[int, Line]
+Lines = dict[int, Line]
 
 
 @pytest.fixture
@@ -30,15 +32,13 @@ def address() -> str:
 
 
 @pytest.fixture
-def go() -> Iterator[Callable[..., Future[Gathered]]]:
+def go() -> Iterator[Callable[..., Future[Lines]]]:
     """Let a thread be a process."""
     with ThreadPoolExecutor(8) as pool:
-        made = list[Future[Gathered]]()
+        made = list[Future[Lines]]()
 
-        def start(
-            place: Place, facts: Any = FACTS, timeout_s: float = 20.0
-        ) -> Future[Gathered]:
-            made.append(pool.submit(gather, place, facts, timeout_s))
+        def start(place: Place, facts: Any = FACTS, timeout_s: float = 20.0) -> Future[Lines]:
+            made.append(pool.submit(lambda: gather(place, facts, timeout_s).lines))
             return made[-1]
 
         yield start
@@ -51,7 +51,7 @@ def places(count: int, address: str) -> list[Place]:
     return [Place(index, count, address, "job") for index in range(count)]
 
 
-def refused(futures: list[Future[Gathered]]) -> str:
+def refused(futures: list[Future[Lines]]) -> str:
     """The words with which all refuse, which are the same."""
     said = set[str]()
     for future in futures:
@@ -154,6 +154,7 @@ def connected(host: str, port: int) -> socket.socket:
 
 def greeting(**changes: Any) -> dict[str, Any]:
     known = {"index": 1, "count": 3, "job": "job", "left_ms": 20000, "facts": FACTS}
+    known["host"] = "127.0.0.1"
     return {**known, **changes}
 
 
@@ -166,7 +167,13 @@ STRANGERS = [
     b"{}\n",
     *(
         json.dumps(greeting(**change)).encode() + b"\n"
-        for change in ({"job": "other"}, {"left_ms": "soon"}, {"facts": 3}, {"index": None})
+        for change in (
+            {"job": "other"},
+            {"left_ms": "soon"},
+            {"facts": 3},
+            {"index": None},
+            {"host": "n1"},
+        )
     ),
     b"",
 ]
@@ -209,3 +216,143 @@ def test_a_line_that_ended_is_known_to_have(address: str) -> None:
         line.receive(5.0)
     assert line.has_ended()
     line.close()
+
+
+# ---- connections that say nothing ------------------------------------------------------------
+
+
+@pytest.fixture
+def silent(address: str) -> Iterator[Callable[[int], None]]:
+    """Open connections to process 0 that say nothing, or half of something."""
+    host, _, port = address.partition(":")
+    held = list[socket.socket]()
+
+    def hold(count: int, said: bytes = b"") -> None:
+        for _ in range(count):
+            held.append(connected(host, int(port)))
+            held[-1].sendall(said)
+
+    yield hold
+    for connection in held:
+        connection.close()
+
+
+@pytest.mark.parametrize("said", [b"", b"{", b"GET / HTTP/1.1"])
+def test_idle_connections_do_not_keep_a_job_from_meeting(
+    address: str, go: Any, silent: Any, said: bytes
+) -> None:
+    began = time.monotonic()
+    one, two, three = places(3, address)
+    first, second = go(one, timeout_s=10.0), go(two, timeout_s=10.0)
+    silent(40, said)
+    third = go(three, timeout_s=10.0)
+    assert sorted(first.result(30)) == [1, 2]
+    assert [sorted(other.result(30)) for other in (second, third)] == [[0], [0]]
+    assert time.monotonic() - began < 5
+
+
+def test_more_idle_connections_than_are_kept_end_the_oldest_ones(
+    address: str, go: Any, silent: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reception, "MOST_WAITING", 8)
+    one, two = places(2, address)
+    first = go(one, timeout_s=10.0)
+    silent(50)
+    assert sorted(go(two, timeout_s=10.0).result(30)) == [0]
+    assert sorted(first.result(30)) == [1]
+
+
+def test_a_connection_that_says_nothing_is_ended_after_its_time(
+    address: str, go: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reception, "GREETING_S", 0.3)
+    first = go(places(2, address)[0], timeout_s=10.0)
+    host, _, port = address.partition(":")
+    with connected(host, int(port)) as stranger:
+        stranger.settimeout(5)
+        stranger.sendall(b"{")
+        assert stranger.recv(10) == b""
+    go(places(2, address)[1]).result(30)
+    first.result(30)
+
+
+def test_a_greeting_in_small_pieces_is_read(address: str, go: Any) -> None:
+    first = go(places(2, address)[0], timeout_s=10.0)
+    host, _, port = address.partition(":")
+    text = json.dumps(greeting(count=2)).encode() + b"\n"
+    with connected(host, int(port)) as slow:
+        for at in range(0, len(text), 40):
+            slow.sendall(text[at : at + 40])
+            time.sleep(0.02)
+        assert sorted(first.result(30)) == [1]
+
+
+def test_no_more_descriptors_are_no_end_of_a_start(
+    address: str, go: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [OSError(24, "Too many open files")] * 3
+    accept = socket.socket.accept
+
+    def failing(self: socket.socket) -> Any:
+        if failures:
+            raise failures.pop()
+        return accept(self)
+
+    monkeypatch.setattr(socket.socket, "accept", failing)
+    one, two = places(2, address)
+    first, second = go(one), go(two)
+    assert (sorted(first.result(30)), sorted(second.result(30))) == ([1], [0])
+    assert not failures
+
+
+# ---- the address of each process -------------------------------------------------------------
+
+
+def meet(address: str, count: int) -> list[Gathered]:
+    """What all processes of a job learn."""
+    with ThreadPoolExecutor(count) as pool:
+        found = list(pool.map(lambda place: gather(place, FACTS, 20.0), places(count, address)))
+    for one in found:
+        for line in one.lines.values():
+            line.close()
+    return found
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+def test_processes_of_one_machine_meet_at_its_loopback_address(host: str, address: str) -> None:
+    _, _, port = address.partition(":")
+    found = meet(f"{host}:{port}", 3)
+    (shared,) = {one.host for one in found}
+    assert shared == ("::1" if host == "[::1]" else "127.0.0.1")
+    assert {one.address for one in found} == {
+        f"[::1]:{port}" if host == "[::1]" else f"127.0.0.1:{port}"
+    }
+
+
+def test_the_name_of_the_machine_is_not_asked_for(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("gethostname", "getfqdn"):
+        monkeypatch.setattr(socket, name, None)
+    assert {one.host for one in meet(address, 2)} == {"127.0.0.1"}
+
+
+ONE, TWO, THREE = "10.0.0.1", "10.0.0.2", "10.0.0.3"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "here", "found"),
+    [
+        ([TWO, THREE], [ONE, ONE], [ONE, TWO, THREE]),
+        (["127.0.0.1", TWO], ["127.0.1.1", ONE], [ONE, ONE, TWO]),  # Debian's own name
+        ([TWO, TWO, "::1"], [ONE, ONE, "::1"], [ONE, TWO, TWO, ONE]),
+        ([ONE, TWO], [ONE, ONE], [ONE, ONE, TWO]),  # process 1 came by the outer address
+        (["127.0.0.1", "127.0.0.1"], ["127.0.1.1", "127.0.0.1"], ["127.0.1.1"] * 3),
+        (["fd00::2"], ["fd00::1"], ["fd00::1", "fd00::2"]),
+    ],
+)
+def test_the_address_of_a_process_is_that_of_its_connection(
+    theirs: list[str], here: list[str], found: list[str]
+) -> None:
+    given = dict(enumerate(theirs, start=1)), dict(enumerate(here, start=1))
+    assert hosts_of_all(*given) == dict(enumerate(found))

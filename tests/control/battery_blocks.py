@@ -137,7 +137,7 @@ def blocks_that_run_again_in_a_while(x: br.Var, w: br.Var, n: br.Var) -> br.Var:
         with br.block("cell", recompute=True):
             h.update(br.tanh(h * w) + h)
         i.update(after)
-        body.add_output(h)
+        body.add_output(h.pre(1))
     return br.sum(loop.final(h) * w) + br.sum(br.sin(loop()))
 
 
@@ -181,7 +181,7 @@ def block_with_a_while_called_again(x: br.Var, w: br.Var, n: br.Var) -> br.Var:
             body.set_condition(i < n)
             h.update(br.tanh(h * w))
             i.update(i + 1)
-            body.add_output(h * x)
+            body.add_output(h.pre(1) * x)
         y = loop.final(h) + br.sum(loop(), axis=0)
     return br.sum(y * search(x=br.sin(y), n=n + 1))
 

@@ -79,7 +79,7 @@ def rnn_in_while_in_branch(x: br.Var, w: br.Var, s: br.Var) -> br.Var:
             with rnn.stepnet() as net:
                 k = net.add_memory(init=h)
                 k.update(br.tanh(k * w + net.add_input(s)))
-                net.add_output(k * h)
+                net.add_output(k.pre(1) * h)
             h.update(rnn.final(k) + br.mean(rnn(), axis=0))
         t.add_output(loop.final(h))
     with choice.false_block() as f:
@@ -134,7 +134,7 @@ def switch_in_rnn_in_while(x: br.Var, w: br.Var, s: br.Var) -> br.Var:
             with chooser.default() as c:
                 c.add_output(br.sin(k) * x)
             k.update(chooser())
-            net.add_output(br.sum(k))
+            net.add_output(br.sum(k.pre(1)))
         h.update(rnn.final(k) * br.mean(rnn()))
         i.update(i + 1)
     return br.sum(loop.final(h) ** 2)
@@ -233,7 +233,7 @@ def row_wise_branch_in_rnn_with_while_inside(x: br.Var, h0: br.Var, w: br.Var) -
                 k.update(br.sin(k @ w) + k * 0.5)
             f.add_output(loop.final(k) + f.add_input(row))
         h.update(choice())
-        net.add_output(h * 2.0)
+        net.add_output(h.pre(1) * 2.0)
     return br.sum(rnn() ** 2) + br.sum(rnn.final(h))
 
 

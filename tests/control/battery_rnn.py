@@ -22,7 +22,7 @@ def rnn_of_any_length(x: br.Var, w: br.Var) -> br.Var:
         row = net.add_input(x)
         h = net.add_memory(shape=[3], batch_like=x, batch_axis=1, value=0.2)
         h.update(br.tanh(h @ w + row))
-        net.add_output(h * row)
+        net.add_output(h.pre(1) * row)
     return br.sum(rnn() ** 2) + br.sum(rnn.final(h) * w[0])
 
 
@@ -33,7 +33,7 @@ def rnn_reversed_with_a_past(x: br.Var, w: br.Var) -> br.Var:
         row = net.add_input(x)
         h = net.add_memory(init=(x[0], x[1] * 2.0))
         h.update(br.tanh(h.pre(3) @ w + row * h.pre(2)))
-        net.add_output(h, axis=1)
+        net.add_output(h.pre(1), axis=1)
     return br.sum(rnn() ** 2) + br.sum(rnn.final(h))
 
 
@@ -51,7 +51,7 @@ def rnn_without_input(x: br.Var, w: br.Var) -> br.Var:
     with rnn.stepnet() as net:
         h = net.add_memory(init=x)
         h.update(br.tanh(h * w))
-        net.add_output(br.sum(h))
+        net.add_output(br.sum(h.pre(1)))
     return br.sum(rnn() ** 2)
 
 
@@ -66,9 +66,9 @@ def rnn_in_rnn_capturing_from_every_block(x: br.Var, w: br.Var) -> br.Var:
         with inner.stepnet() as deep:
             cell, k = deep.add_input(row), deep.add_memory(init=br.sum(h, axis=0))
             k.update(br.tanh(k * cell + scale))
-            deep.add_output(k * row[0] + br.mean(h))
+            deep.add_output(k.pre(1) * row[0] + br.mean(h))
         h.update(br.sin(h @ w + inner.final(k)) + br.mean(inner(), axis=0))
-        net.add_output(h)
+        net.add_output(h.pre(1))
     return br.sum(rnn() * scale)
 
 
@@ -106,7 +106,7 @@ def four_deep(x: br.Var, w: br.Var) -> br.Var:
         with choice.false_block() as f:
             f.add_output(h * h * 0.3 + row)
         h.update(choice())
-        net.add_output(h * row)
+        net.add_output(h.pre(1) * row)
     return br.sum(rnn() ** 2) + br.sum(rnn.final(h))
 
 

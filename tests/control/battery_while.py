@@ -15,7 +15,7 @@ import braces as br
 def swap_of_two_memories(x: br.Var, w: br.Var) -> br.Var:
     with counted(3, x, w) as (loop, p, q):
         p.update(q)
-        q.update(br.sin(p * q) + p)
+        q.update(br.sin(p.pre(1) * q) + p.pre(1))
     return br.sum(loop.final(p) * 2.0 + loop.final(q))
 
 
@@ -23,7 +23,7 @@ def swap_of_two_memories(x: br.Var, w: br.Var) -> br.Var:
 def memory_never_read(x: br.Var, w: br.Var) -> br.Var:
     with counted(3, x, w) as (loop, h, unread):
         h.update(br.tanh(h * w))
-        unread.update(h * 3.0)
+        unread.update(h.pre(1) * 3.0)
     return br.sum(loop.final(h) ** 2)
 
 
@@ -31,7 +31,7 @@ def memory_never_read(x: br.Var, w: br.Var) -> br.Var:
 def memory_read_only_at_the_end(x: br.Var, w: br.Var) -> br.Var:
     with counted(3, x, w) as (loop, h, last):
         h.update(br.tanh(h * w))
-        last.update(h * h)
+        last.update(h.pre(1) * h.pre(1))
     return br.sum(loop.final(last) ** 2)
 
 
@@ -70,7 +70,7 @@ def square_overwritten_each_trip(x: br.Var) -> br.Var:
         y = body.add_memory(init=x)
         body.set_condition(i < 6.0)
         i.update(i * i)
-        y.update(i * i * y * y * 0.2)
+        y.update(i.pre(1) * i.pre(1) * y * y * 0.2)
     return loop.final(y) + loop.final(i)
 
 
@@ -163,7 +163,7 @@ def integers_and_bools_beside_floats(x: br.Var, w: br.Var) -> br.Var:
 def rows_of_a_while(x: br.Var, w: br.Var) -> br.Var:
     with counted(4, x) as (loop, h):
         h.update(br.tanh(h * w + x))
-        loop.body.add_output(h, br.sum(h) * w)
+        loop.body.add_output(h.pre(1), br.sum(h.pre(1)) * w)
     rows, others = loop()
     return br.sum(rows**2) + br.sum(others * w)
 
@@ -179,8 +179,8 @@ def past_and_tuples_of_inits(x: br.Var, w: br.Var) -> br.Var:
 def update_is_the_initial_value_or_another_memory(x: br.Var, w: br.Var) -> br.Var:
     with counted(3, x, w, x) as (loop, a, b, c):
         a.update(x)
-        b.update(a)
-        c.update(c * b + a)
+        b.update(a.pre(1))
+        c.update(c * b.pre(1) + a.pre(1))
     return br.sum(loop.final(a) * 2.0 + loop.final(b) * loop.final(c))
 
 
@@ -208,7 +208,7 @@ def _collected(x: br.Var, w: br.Var, n: br.Var) -> tuple[br.Var, br.Var]:
         body.set_condition(i < n)
         h.update(br.tanh(h * w + x))
         i.update(i + 1)
-        body.add_output(h * h)
+        body.add_output(h.pre(1) * h.pre(1))
     return loop(), loop.final(h)
 
 
@@ -250,7 +250,7 @@ def rows_of_two_kinds_in_a_switch_in_a_branch_in_a_block(
             with chooser.case(0) as a:
                 with counted(3, x) as (loop, h):
                     h.update(br.tanh(h * w + x))
-                    loop.body.add_output(h * h, br.sum(h) * w)
+                    loop.body.add_output(h.pre(1) * h.pre(1), br.sum(h.pre(1)) * w)
                 rows, others = loop()
                 a.add_output(br.sum(rows * others, axis=0))
             with chooser.default() as c:

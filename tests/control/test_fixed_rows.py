@@ -34,7 +34,7 @@ def build(step: Step, batch: Any, stops: bool = False) -> tuple[Any, Sequence[br
         if stops:
             left = net.add_memory(init=n)
             left.update(left - 1)
-            net.stop_when(left < 2)
+            net.stop_when(left.pre(1) < 2)
     return x, [rnn(), rnn.final(h)]
 
 
@@ -268,11 +268,11 @@ def with_inputs(given: str, stops: bool, mode: str) -> list[np.ndarray]:
             h = net.add_memory(shape=[3], batch_like=xt)
             own = own.T if given == "with rows behind" else own
             h.update(br.tanh(xt * net.add_input(scale) + h * own + own))
-            net.add_output(h * own)
+            net.add_output(h.pre(1) * own)
             if stops:
                 left = net.add_memory(init=n)
                 left.update(left - 1)
-                net.stop_when(left < 2)
+                net.stop_when(left.pre(1) < 2)
         found = [rnn(), rnn.final(h)]
         grads = br.gradients([br.sum(rnn() ** 2) + br.sum(found[1])], [x, table, scale])
         second = br.gradients([br.sum(grads[1] ** 2)], [x, table, scale])

@@ -158,7 +158,7 @@ def test_what_a_block_binds_stands_wherever_a_variable_may() -> None:
             memory = net.add_memory(init=h)
             with br.block("cell"):
                 memory.update(br.tanh(memory + h))
-                net.add_output(memory)
+                net.add_output(memory.pre(1))
         choice = br.create_if_else(deep)
         with choice.true_block() as t:
             t.add_output(h)

@@ -80,7 +80,7 @@ def stepped(x: br.Var, lengths: br.Var, deep: bool) -> br.Var:
         if deep:
             given += in_a_case(h[:, 1] > 0.0, h, lambda own: br.gaussian_noise(own, 0.3))
         h.update(br.tanh(given + h + 0.1))
-        net.add_output(br.dropout(h, 0.25))
+        net.add_output(br.dropout(h.pre(1), 0.25))
     return br.concat([rnn(), br.expand_dims(rnn.final(h), 0)], axis=0)
 
 
@@ -293,8 +293,8 @@ def test_rows_that_stop_draw_the_same_while_they_run(mode: str) -> None:
         with rnn.stepnet() as net:
             h = net.add_memory(shape=[2], batch_like=x, batch_axis=1)
             h.update(h + br.dropout(net.add_input(x), RATE) ** 2)
-            net.stop_when(br.sum(h, axis=1) > most)
-            net.add_output(h)
+            net.stop_when(br.sum(h.pre(1), axis=1) > most)
+            net.add_output(h.pre(1))
         out = rnn()
     exe, scope, given = br.Executor(mode=mode), br.Scope(), X.astype("f4")
 

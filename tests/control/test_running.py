@@ -208,7 +208,7 @@ def test_rows_of_a_while_change_in_number_from_run_to_run(mode: str) -> None:
             body.set_condition(i < n)
             h.update(h * x)
             i.update(i + 1)
-            body.add_output(h * x, i)
+            body.add_output(h.pre(1) * x, i.pre(1))
         rows, numbers = loop()
         (grad,) = br.gradients([br.sum(rows * rows)], [x])
     executor, scope, value = br.Executor(mode=mode), br.Scope(), np.array([0.5, 0.9, 1.1])
@@ -235,7 +235,7 @@ def test_rows_that_a_case_collects_have_no_slope_where_another_case_runs(mode: s
                 body.set_condition(i < k)
                 h.update(h * x)
                 i.update(i + 1)
-                body.add_output(h)
+                body.add_output(h.pre(1))
             t.add_output(br.sum(loop() ** 2))
         with choice.false_block() as f:
             f.add_output(x**3)

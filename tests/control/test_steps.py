@@ -26,7 +26,7 @@ def with_lengths(lengths: list[int], reverse: bool) -> Any:
             xt = net.add_input(x)
             h = net.add_memory(shape=[3], batch_like=xt)
             h.update(br.tanh(xt @ w + h * 0.5 + h.pre(2) * 0.2))
-            net.add_output(h * xt)
+            net.add_output(h.pre(1) * xt)
         return br.sum(rnn() ** 2) + br.sum(rnn.final(h))
 
     return build
@@ -62,7 +62,7 @@ def test_padding_reaches_neither_values_nor_gradients(mode: str) -> None:
             h = net.add_memory(shape=[3], batch_like=xt)
             new = br.log(br.abs(xt)) @ w + h * 0.5
             h.update(new - br.mean(new, axis=0))  # over the rows that are active
-            net.add_output(h + 0.0)
+            net.add_output(h.pre(1) + 0.0)
         outs, last = rnn(), rnn.final(h)
         grads = br.gradients([br.sum(outs * outs) + br.sum(last)], [x, w])
     lengths, padded = np.array([4, 2, 0]), X.astype("float32")
@@ -136,8 +136,8 @@ def test_after_a_stop_memories_stay_and_outputs_are_zero(mode: str) -> None:
         with rnn.stepnet() as net:
             n = net.add_memory(init=br.constant(0.0))
             n.update(n + 1.0)
-            net.add_output(n + 1.0)
-            net.stop_when(n + 1.0 >= 3.0)
+            net.add_output(n.pre(1) + 1.0)
+            net.stop_when(n.pre(1) + 1.0 >= 3.0)
         out, last = rnn(), rnn.final(n)
     got = br.Executor(mode=mode).run(prog, br.Scope(), fetch=[out, last])
     assert got[0].tolist() == [1.0, 2.0, 3.0, 0.0, 0.0, 0.0]
@@ -168,7 +168,7 @@ def test_a_checkpointed_while_is_the_same(trips: int) -> None:
             body.set_condition(i < trips)
             h.update(br.tanh(h @ w) + br.cast(body.step, "float64") * 0.1)
             i.update(i + 1)
-            body.add_output(h)
+            body.add_output(h.pre(1))
         return br.sum(loop.final(h) ** 2) + br.sum(loop() ** 2)
 
     check(build, {"x": X[0], "w": W})

@@ -29,7 +29,7 @@ def collected(w: br.Var, n: br.Var | None = None) -> br.Var:
         body.set_condition(i < n)
         s.update(br.tanh(s * 1.1) + 0.1 * w)
         i.update(i + 1)
-        body.add_output(s * w)
+        body.add_output(s.pre(1) * w)
     return loop()
 
 
@@ -91,7 +91,7 @@ def _loop_over(rows: br.Var, w: br.Var) -> br.Var:
         row = net.add_input(rows)
         h = net.add_memory(init=w)
         h.update(br.tanh(row + h))
-        net.add_output(h * row)
+        net.add_output(h.pre(1) * row)
     return br.sum(rnn()) + rnn.final(h)
 
 
@@ -292,7 +292,7 @@ def doubling(x: br.Var, max_trips: int | None = None) -> br.Var:
         h = body.add_memory(init=x)
         body.set_condition(h < 1.0)
         h.update(h * 2.0)
-        body.add_output(h * h)
+        body.add_output(h.pre(1) * h.pre(1))
     return loop()
 
 
@@ -330,3 +330,43 @@ def test_a_loop_that_makes_too_many_trips_fails_whatever_comes_after_it(mode: st
             continue
         found, pushed = executor.run(prog, br.Scope(), {"x": start}, [rows, moved])
         np.testing.assert_allclose(pushed, 2.0 * found / start * np.sum(found), rtol=1e-5)
+
+
+# ---- sizes that an operator needs ------------------------------------------------------------
+
+
+def _largest_two(rows: br.Var) -> br.Var:
+    return br.sum(br.topk(rows[:, 0], 2)[0])
+
+
+def _in_a_branch(rows: br.Var) -> br.Var:
+    return br.cond(br.sum(rows) > 1e6, lambda: _largest_two(rows), lambda: br.sum(rows))
+
+
+def _in_a_loop(rows: br.Var) -> br.Var:
+    def step(total: br.Var, row: br.Var) -> tuple[br.Var, br.Var]:
+        total = total + _largest_two(rows) * row[0]
+        return total, total
+
+    return br.scan(step, br.constant(0.0, dtype="float64"), rows)[0]
+
+
+@pytest.mark.parametrize("use", [_largest_two, _in_a_branch, _in_a_loop])
+def test_what_needs_two_rows_runs_as_soon_as_there_are(use: Any, mode: str) -> None:
+    with br.Program() as prog:
+        w = br.parameter("w", [3], dtype="float64")
+        out = use(collected(w))
+        prog.update("w", (w + out).name)
+    exe, scope, other = br.Executor(mode=mode), scope_with_w(), scope_with_w()
+    interpreter = br.Executor(mode="interpret")
+    exe.compile(prog, scope, {"n": np.int32(5)}, out)
+    for n in (3, 1, 5, 2):
+        if n == 1 and use is not _in_a_branch:
+            with pytest.raises(br.ShapeError, match="topk cannot take 2 of 1") as caught:
+                exe.run(prog, scope, {"n": np.int32(n)}, out)
+            assert "built at" in str(caught.value)
+        else:
+            got = exe.run(prog, scope, {"n": np.int32(n)}, out)
+            want = interpreter.run(prog, other, {"n": np.int32(n)}, out)
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+        np.testing.assert_allclose(scope.var("w").value, other.var("w").value, rtol=1e-12)

@@ -261,3 +261,15 @@ def test_a_file_that_is_no_model_is_refused(tmp_path: Path, content: bytes) -> N
     path.write_bytes(content)
     with pytest.raises(br.errors.FileFormatError):
         br.from_onnx(path)
+
+
+@pytest.mark.parametrize("passed", ["CastLike(c, x)", "Identity(c)", "Sum(c)", "Max(c)"])
+def test_a_constant_that_an_operator_passes_on_can_be_read_again(passed: str) -> None:
+    text = f"""twice (float[N] x) => (float[N] y, float[N] z, float[N] w) {{
+        c = Constant <value = float[2] {{1, 2}}> ()
+        a = {passed}  b = {passed}
+        y = Add(x, a)  z = Mul(x, b)  w = Sub(x, c)
+    }}"""
+    x = np.array([3.0, 5.0], "float32")
+    for got, want in zip(run(model(text), {"x": x}), ([4, 7], [3, 10], [2, 3]), strict=True):
+        assert got.tolist() == want

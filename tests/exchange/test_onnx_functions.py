@@ -110,7 +110,7 @@ def test_sizes_go_into_functions_and_come_out_of_them(tmp_path: Path) -> None:
                 i = body.add_memory(init=br.cast(br.zeros([]), "int64"))
                 body.set_condition(i < n)
                 i.update(i + 1)
-                body.add_output(x[0] * br.cast(i, "float32"))
+                body.add_output(x[0] * br.cast(i.pre(1), "float32"))
             rows = loop()
         with br.block("used"):
             ones = br.broadcast_to(br.sum(rows), [rows.shape[0], 2])

@@ -90,6 +90,18 @@ def test_inputs_and_weights_can_be_fetched_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(list(found.values()), [[3, 4], [1, 2], [3, 8]])
 
 
+def test_a_value_that_is_fetched_twice_is_two_outputs(tmp_path: Path) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["b", 2])
+        y = br.tanh(x)
+    br.to_onnx(prog, tmp_path / "m.onnx", fetches=[y, x, y, x])
+    back, _ = br.from_onnx(tmp_path / "m.onnx")
+    feed = {"x": np.ones((3, 2), "float32")}
+    found = br.Executor().run(back, br.Scope(), feed=feed, fetch=list(back.fetches))
+    for got, want in zip(found, [np.tanh(feed["x"]), feed["x"]] * 2, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_large_weights_lie_in_a_file_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +248,7 @@ def test_numbers_of_trips_that_are_written_make_scans(tmp_path: Path) -> None:
         with rnn.stepnet() as net:
             h = net.add_memory(shape=[3])
             h.update(br.tanh(net.add_input(x) + h.pre()))
-            net.add_output(h)
+            net.add_output(h.pre(1))
         rows = rnn()
     br.to_onnx(prog, path, fetches=[rows])
     assert "Scan" in kinds(model(path).graph)

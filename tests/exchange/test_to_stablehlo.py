@@ -122,7 +122,7 @@ def steps() -> list[br.Var]:
     with rnn.stepnet() as net:
         row, h = net.add_input(x[..., None], axis=1), net.add_memory(shape=[1], batch_like=x)
         h.update(br.tanh(row + h @ w))
-        net.add_output(h)
+        net.add_output(h.pre(1))
     last = rnn.final(h)
     return [rnn(), last, *br.gradients([br.sum(last * last)], [w])]
 

@@ -22,7 +22,7 @@ def in_net(write: Callable[[Any, Any], Any]) -> None:
     with br.create_rnn().stepnet() as net:
         memory = net.add_memory(init=br.zeros([3]))
         memory.update(memory)
-        write(net, memory)
+        write(net, memory.pre(1))
 
 
 @pytest.mark.parametrize("given", WRONG)

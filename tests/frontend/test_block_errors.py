@@ -53,7 +53,7 @@ def test_a_memory_that_is_updated_twice_is_refused(prog: br.Program) -> None:
         with rnn.stepnet() as net:
             x, h = net.add_input(get("x")), net.add_memory(shape=[4])
             h.update(x)
-            h.update(h + x)
+            h.update(h.pre(1) + x)
 
     refuse_here(prog, br.ProgramError, build, "updated twice", "memory_0")
 

@@ -63,7 +63,7 @@ def _recurrent(x: Any) -> Any:
     with rnn.stepnet() as net:
         memory = net.add_memory(init=br.zeros([8]))
         memory.update(br.tanh(memory + net.add_input(x)))
-        net.add_output(memory)
+        net.add_output(memory.pre(1))
     return rnn()
 
 

@@ -153,7 +153,7 @@ def test_a_layer_in_a_step_is_one_layer_for_all_steps(
             step = net.add_input(x)
             h = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
             h.update(br.tanh(br.fc(step, 4, name="in") + br.fc(h, 4, name="rec", bias=False)))
-            net.add_output(h)
+            net.add_output(h.pre(1))
         out, last = rnn(), rnn.final(h)
     assert parameters(prog) == {"in.w": "f32[3,4]", "in.b": "f32[4]", "rec.w": "f32[4,4]"}
     fed = rng.normal(size=(5, 2, 3)).astype("f4")

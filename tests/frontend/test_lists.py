@@ -34,7 +34,8 @@ def times(n: br.Var, carried: tuple[br.Var, ...], step: Callable[..., Any]) -> t
         i = body.add_memory(init=br.constant(0))
         memories = [body.add_memory(init=one) for one in carried]
         body.set_condition(i < n)
-        for memory, value in zip(memories, step(i, *memories), strict=True):
+        after = step(i, *(memory.pre(1) for memory in memories))
+        for memory, value in zip(memories, after, strict=True):
             memory.update(value)
         i.update(i + 1)
     return tuple(map(loop.final, memories))

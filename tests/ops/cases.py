@@ -165,7 +165,8 @@ def read_attr(kind: str, text: str) -> Any:
     if base == "Size":
         return parse_size(text)
     if base == "Shape":
-        inside = parse_type(f"f32[{text.strip('()').rstrip(',')}]")
+        sizes = text.removeprefix("(").removesuffix(")").rstrip(",")
+        inside = parse_type(f"f32[{sizes}]")
         assert isinstance(inside, TensorType)
         return inside.shape
     try:

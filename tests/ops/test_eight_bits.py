@@ -33,7 +33,7 @@ def test_they_are_moved_as_they_are(mode: str, short: str) -> None:
             xt = net.add_input(given)
             before = net.add_memory(init=kept[0])
             before.update(xt)
-            net.add_output(before)
+            net.add_output(before.pre(1))
         out = [
             br.concat([given, kept], axis=0), br.transpose(given)[::-1],
             br.take(given, [1, 0], axis=0), br.reshape(given, [-1]), rnn(),

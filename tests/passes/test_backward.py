@@ -80,7 +80,7 @@ def test_what_loops_carry_and_the_target_does_not_need_has_no_slope(mode: str) -
                 body.set_condition(trip < 2)
                 after = v * 1.0
                 v.update(after)
-                d.update(br.sqrt(br.square(after - v)))  # its slope at 0 is NaN
+                d.update(br.sqrt(br.square(after - v.pre(1))))  # its slope at 0 is NaN
                 trip.update(trip + 1)
             value.update(inner.final(v))
             far.update(inner.final(d))

@@ -79,7 +79,7 @@ def test_sizes_that_are_declared_have_chunks_too(trips: int, limit: Limit) -> No
             h = net.add_memory(init=br.zeros([ROWS, 4], dtype="float64"))
             kept = br.dropout(net.add_input(xs), 0.5)
             h.update(br.tanh(kept @ w + h))
-            net.add_output(br.logsumexp(h @ u, axis=-1))
+            net.add_output(br.logsumexp(h.pre(1) @ u, axis=-1))
         slopes = br.gradients(br.sum(rnn()), [w, u, xs])
     wanted = [rnn(), rnn.final(h), *slopes]
     feed = {"xs": np.random.default_rng(0).normal(size=(trips, ROWS, 4))}
@@ -106,7 +106,7 @@ def test_what_is_large_never_exists_for_all_trips(trained: bool, limit: Limit) -
         with rnn.stepnet() as net:
             h = net.add_memory(init=br.zeros([xs.shape[1], 16]))
             h.update(br.tanh(net.add_input(xs) + h @ w))
-            losses = br.softmax_cross_entropy(h @ u + c, net.add_input(labels))
+            losses = br.softmax_cross_entropy(h.pre(1) @ u + c, net.add_input(labels))
             net.add_output(losses)
         wanted = [br.mean(rnn())]
         wanted += br.gradients(wanted[0], [w, u, c]) if trained else []

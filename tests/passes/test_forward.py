@@ -39,7 +39,7 @@ def trips(x: Any) -> Pair:
         value, count = body.add_memory(init=x), body.add_memory(init=br.zeros([], "float64"))
         body.set_condition(br.sum(br.square(value)) > 0.9)
         value.update(br.sin(value) * 0.9)
-        count.update(count + br.sum(value))
+        count.update(count + br.sum(value.pre(1)))
     return loop.final(value), loop.final(count)
 
 
@@ -57,7 +57,7 @@ def steps(x: Any) -> Pair:
         h = net.add_memory(init=br.zeros([], "float64"))
         piece = net.add_input(x)
         h.update(br.tanh(h + piece * 2.0))
-        net.add_output(br.sin(h * piece))
+        net.add_output(br.sin(h.pre(1) * piece))
     return loop(), loop.final(h)
 
 

@@ -25,7 +25,7 @@ def net(loops: int = 1) -> tuple[br.Program, br.Var]:
             with rnn.stepnet() as step:
                 h = step.add_memory(init=br.zeros([2, 3]))
                 h.update(br.tanh(step.add_input(y) @ (w @ u) + h))
-                step.add_output(h)
+                step.add_output(h.pre(1))
             y = rnn()
         loss = br.mean(br.square(y), name="loss")
     return prog, loss

@@ -76,7 +76,7 @@ def test_the_input_of_the_trip_before_is_multiplied_for_all_trips(reverse: bool)
             h, before = (net.add_memory(shape=[ROWS, WIDTH], dtype="float64") for _ in "ab")
             h.update(br.tanh(h @ w + before @ u))
             before.update(x)
-            net.add_output(h * before)
+            net.add_output(h.pre(1) * before.pre(1))
         slope = br.gradients(br.sum(rnn()), [w, u, xs])
         curved = br.gradients(br.sum(br.sin(slope[0])), [w, xs])
     wanted = [rnn(), *slope, *curved]
@@ -95,7 +95,7 @@ def test_a_cell_without_a_batch_is_taken_out_as_one_with_it() -> None:
         with rnn.stepnet() as net:
             h = net.add_memory(init=br.zeros([WIDTH], dtype="float64"))
             h.update(br.tanh(w @ net.add_input(xs) + u @ h))
-            net.add_output(v @ h)
+            net.add_output(v @ h.pre(1))
         slope = br.gradients(br.sum(br.sin(rnn())), [w, u, v, xs])
         curved = br.gradients(sum(br.sum(br.sin(one)) for one in slope), [w, u, v, xs])
     assert products(prog, [rnn(), *slope]) == 2
@@ -115,7 +115,7 @@ def test_frames_of_all_trips_are_convolved_as_one_batch() -> None:
             h = net.add_memory(init=br.zeros([frames.shape[1], 3, 3, 3], dtype="float64"))
             seen = call("conv2d", net.add_input(frames), weight)
             h.update(br.tanh(h + seen))
-            net.add_output(h)
+            net.add_output(h.pre(1))
         slope = br.gradients(br.sum(br.sin(rnn())), [weight, frames])
     wanted = [rnn(), *slope]
     found = all_ops(prog.explain(fetch=rnn()).program.main)
@@ -174,7 +174,7 @@ def convolving(name: str, reverse: bool) -> tuple[br.Program, list[Any], list[An
             h.update(
                 br.tanh(call(conv, x, w, bias, **on_frames) + call(conv, h, u, **on_memory))
             )
-            net.add_output(h)
+            net.add_output(h.pre(1))
         wrt = [w, u, bias, xs, h0]
         loss = br.sum(br.sin(rnn()))
         slope = br.gradients(loss, wrt)
@@ -216,7 +216,7 @@ def test_masks_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> Non
                 part = br.dropout(deep.add_input(x), rate=0.5)
                 k.update(br.tanh(part @ w + k @ u))
                 deep.add_output(part)
-                deep.add_output(k)
+                deep.add_output(k.pre(1))
             part, rows = inner()
             kept = br.dropout(x, rate=0.5)
             h.update(br.tanh(kept @ w + h @ u + rows))
@@ -252,7 +252,7 @@ def test_draws_of_all_trips_at_once_are_those_of_each_trip(reverse: bool) -> Non
                 k, row = deep.add_memory(shape=[WIDTH]), deep.add_input(x)
                 noise = br.random.truncated_normal([WIDTH])
                 k.update(br.tanh(row * noise + k @ u))
-                deep.add_output(k)
+                deep.add_output(k.pre(1))
                 deep.add_output(noise)
             rows, noise = inner()
             shaken = br.random.permutation(x, axis=1) * br.random.uniform([3, 1])

@@ -58,7 +58,7 @@ def tagger(classes: int = 500, trained: bool = True) -> Built:
             after = br.sigmoid(f) * c + br.sigmoid(i) * br.tanh(g)
             c.update(after)
             h.update(br.sigmoid(o) * br.tanh(after))
-            net.add_output(br.softmax_cross_entropy(h @ u, net.add_input(labels)))
+            net.add_output(br.softmax_cross_entropy(h.pre(1) @ u, net.add_input(labels)))
         loss = br.mean(rnn())
         if trained:
             br.optimizer.sgd(0.1).minimize(loss)

@@ -22,7 +22,7 @@ def trained() -> tuple[br.Program, br.Var, br.Var]:
             unused = net.add_memory(init=br.constant(0.0))
             h.update(br.tanh(br.fc(xt, 4, name="a") + br.fc(h, 4, name="b")))
             unused.update(unused + br.sum(br.fc(xt, 2, name="dead")))
-            net.add_output(h, xt * 2.0)
+            net.add_output(h.pre(1), xt * 2.0)
         acts, _ = rnn()
         logits = br.fc(acts, 2, name="out")
         loss = br.mean(logits * logits) + rnn.final(unused) * 0.0
@@ -93,7 +93,7 @@ def nested(depth: int, told: bool) -> tuple[br.Program, br.Var]:
                     h = body.add_memory(init=x)
                     body.set_condition(h < 1.0)
                     h.update(h * 2.0)
-                    body.add_output(h)
+                    body.add_output(h.pre(1))
                 x = br.sum(loop())
             for _ in range(60):
                 x = br.tanh(x)

@@ -30,7 +30,7 @@ def tagger() -> tuple[br.Program, Any]:
         with rnn.stepnet() as net:
             h = net.add_memory(init=br.zeros([xs.shape[1], HIDDEN]))
             h.update(br.tanh(net.add_input(xs) + h @ w))
-            net.add_output(br.sum(br.softmax(h @ u), axis=-1))
+            net.add_output(br.sum(br.softmax(h.pre(1) @ u), axis=-1))
     return prog, rnn()
 
 

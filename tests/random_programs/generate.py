@@ -114,7 +114,7 @@ class _Writer(Functional):
             several = self.draw.random() < 0.2
             memory = block.add_memory(init=(init, self.pick(place, kind)) if several else init)
             found.append((kind, memory))
-            inner.values[kind].append(memory)
+            inner.values[kind].append(memory.pre(1))
             if self.draw.random() < 0.25:
                 inner.values[kind].append(memory.pre(self.draw.randint(1, 3)))
         return found
@@ -126,8 +126,8 @@ class _Writer(Functional):
             integers.append(block.add_memory(init=self.integer(place)))
         if self.draw.random() < 0.25:
             flags.append(block.add_memory(init=self.condition(place)))
-        inner.integers += [*integers, block.step]
-        inner.flags += flags
+        inner.integers += [*(memory.pre(1) for memory in integers), block.step]
+        inner.flags += [memory.pre(1) for memory in flags]
         return integers, flags
 
     def updates(self, inner: Place, memories: Sequence[tuple[str, Any]]) -> None:
@@ -159,7 +159,7 @@ class _Writer(Functional):
         rows: list[tuple[str, Any]] = []
         with loop.block() as body:
             count = body.add_memory(init=br.constant(0, dtype="int32"))
-            inner.integers.append(count)
+            inner.integers.append(count.pre(1))
             integers, flags = self.discrete(place, body, inner)
             memories = self.memories(place, body, inner)
             body.set_condition(self.goes_on(place, count, memories, flags))

@@ -356,16 +356,18 @@ def test_a_program_that_does_not_compile_says_so_itself(folder: Path) -> None:
 
 
 def test_what_was_used_longest_ago_is_let_go(tmp_path: Path) -> None:
+    folder = tmp_path / "xla"
+    assert made_ready(folder)
     for number, name in enumerate("cab"):
-        path = tmp_path / name
+        path = folder / processor() / f"{name}-{'0' * 64}-cache"
         path.write_bytes(bytes(100))
         os.utime(path, (number, number))
-    trim(tmp_path, most_bytes=300)
-    assert [path.name for path in entries(tmp_path)] == ["a", "b", "c"]
-    trim(tmp_path, most_bytes=299)
-    assert [path.name for path in entries(tmp_path)] == ["a", "b"]
-    trim(tmp_path, most_files=1)
-    assert [path.name for path in entries(tmp_path)] == ["b"]
+    trim(folder, most_bytes=300)
+    assert [path.name[0] for path in entries(folder)] == ["a", "b", "c"]
+    trim(folder, most_bytes=299)
+    assert [path.name[0] for path in entries(folder)] == ["a", "b"]
+    trim(folder, most_files=1)
+    assert [path.name[0] for path in entries(folder)] == ["b"]
 
 
 def test_the_folder_is_trimmed_when_a_process_compiles(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from tests.laid_out import MODELS, batch, classifier, code_of, collectives, layouts, train
 
 import braces as br
+from braces.runtime.compiled import CompiledPlan
 
 pytestmark = pytest.mark.unoptimized
 
@@ -277,3 +279,24 @@ def test_two_sizes_that_share_an_axis_of_the_mesh() -> None:
     fed = {"x": np.ones([8, 8, 8], "float32")}
     found = br.Executor(layout=layout).run(program, br.Scope(), fed, y)
     np.testing.assert_allclose(found, np.e - np.ones([8, 8, 8]), rtol=1e-6)
+
+
+def test_collectives_that_break_in_a_run_are_a_cluster_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with br.Program() as prog:
+        x = br.data("x", ["rows"])
+        total = br.sum(x)
+        prog.update("seen", (br.state("seen", [], init=0.0) + 1.0).name)
+    layout = br.Layout(br.Mesh({"data": -1}), dims={"rows": "data"})
+    exe, scope = br.Executor(layout=layout), br.Scope()
+    exe.init(prog, scope)
+
+    def broken(*_: object) -> None:
+        monkeypatch.setattr("braces.runtime.compiled.jax.process_count", lambda: 2)
+        raise jax.errors.JaxRuntimeError("UNKNOWN: Gloo context initialization failed")
+
+    monkeypatch.setattr(CompiledPlan, "_run", broken)
+    for fetch in (total, "seen"):
+        with pytest.raises(br.ClusterError, match="Gloo context initialization failed"):
+            exe.run(prog, scope, {"x": np.ones(8, "f4")}, fetch=fetch)

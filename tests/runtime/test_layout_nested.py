@@ -62,7 +62,7 @@ def stepped(t: Any, h: br.Var, lengths: bool = False) -> br.Var:
         )
         s = net.add_memory(init=rows)
         s.update(dense(s, "again") + xt)
-        net.add_output(br.sin(s))
+        net.add_output(br.sin(s.pre(1)))
     return rnn.final(s) + br.sum(rnn(), axis=0)
 
 
@@ -171,7 +171,7 @@ def test_steps_that_end_may_loop_and_branch(
         with rnn.stepnet() as net:
             h = net.add_memory(shape=[8], batch_like=x, batch_axis=0)
             h.update(step(net.add_input(x, axis=1) + dense(h, "again")))
-            net.add_output(h)
+            net.add_output(h.pre(1))
         wanted = [br.mean(rnn(), axis=0)]
         add_gradients(program, wanted, 1)
     x, lengths = rng.normal(size=[ROWS, STEPS, 8]), np.arange(ROWS) % (STEPS + 1)
@@ -190,7 +190,7 @@ def test_steps_may_look_at_rows_that_do_not_lead(rng: np.random.Generator) -> No
             asked = dense(net.add_input(x, axis=1) + h)
             weights = br.softmax(br.einsum("bd,sbd->bs", asked, seen))
             h.update(dense(br.einsum("bs,sbd->bd", weights, seen), "again"))
-            net.add_output(h)
+            net.add_output(h.pre(1))
         wanted = [br.mean(rnn(), axis=0)]
         add_gradients(program, wanted, 1)
     x, seen = rng.normal(size=[ROWS, STEPS, 8]), rng.normal(size=[3, ROWS, 8])
@@ -226,7 +226,7 @@ def with_sums(t: Any, h: br.Var) -> br.Var:
         s = body.add_memory(init=rows)
         body.set_condition(i < which())
         s.update(br.tanh(s + total))
-        total.update(total + br.sum(s, axis=0))
+        total.update(total + br.sum(s.pre(1), axis=0))
         i.update(i + 1)
     return loop.final(s)
 

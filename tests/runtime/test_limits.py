@@ -7,6 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.lower.watch import cancelled_by
 
 
 def counted(n: br.Var) -> br.Var:
@@ -141,6 +143,22 @@ def test_ctrl_c_ends_a_run_without_end(mode: str, build: str) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("build", ENDLESS)
+def test_a_run_ends_when_another_thread_cancels_it(mode: str, build: Any) -> None:
+    prog, out = build()
+    exe, scope = started(prog, mode)
+    want = exe.run(prog, scope, feed={"n": 5}, fetch=out)
+    cancelled = threading.Event()
+    threading.Timer(0.3, cancelled.set).start()
+    with cancelled_by(cancelled):
+        for n in (-1, 5):
+            with pytest.raises(br.RunError, match="was cancelled"):
+                exe.run(prog, scope, feed={"n": n}, fetch=out)
+    assert scope.var("runs").value == 1.0
+    assert exe.run(prog, scope, feed={"n": 5}, fetch=out) == want  # it knows nothing of it
+    assert scope.var("runs").value == 2.0
+
+
 def test_a_handler_that_goes_on_does_not_end_a_run() -> None:
     prog, out = counting()
     exe, scope = started(prog, "compile")
@@ -231,7 +249,7 @@ def test_a_limit_of_time_changes_no_result(steps: int, reverse: bool, rng: Any) 
         with net.stepnet() as step:
             x, h = step.add_input(xs), step.add_memory(init=br.full([3], 0.5))
             h.update(br.tanh(w @ h + x))
-            step.add_output(h * x)
+            step.add_output(h.pre(1) * x)
         loss = br.sum(net()) + br.sum(net.final(h))
         grads = br.gradients([loss], [xs, w])
     exe, scope = started(prog, "compile")

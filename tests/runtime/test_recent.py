@@ -152,20 +152,25 @@ def test_a_limit_of_executables_is_a_number_from_one(limit: Any) -> None:
 # ---- saying so -------------------------------------------------------------------------------
 
 
-def test_compiling_again_for_a_new_shape_is_said_once(
+def test_each_new_set_of_shapes_is_said_with_what_changed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     prog, y = _doubled()
     exe, scope = br.Executor(), br.Scope()
     with caplog.at_level(logging.INFO, logger="braces"):
-        exe.run(prog, scope, feed={"x": np.ones(2, "f4")}, fetch=y)
-        exe.run(prog, scope, feed={"x": np.ones(2, "f4")}, fetch=[y])
-        assert not caplog.records
-        for size in (3, 4, 5):
+        for size in (2, 2, 3, 2, 4):
             exe.run(prog, scope, feed={"x": np.ones(size, "f4")}, fetch=y)
-    (record,) = caplog.records
-    assert record.levelno == logging.INFO
-    assert "`x` is f32[3], was f32[2]" in record.getMessage()
+        exe.run(prog, scope, feed={"x": np.ones(4, "f4")}, fetch=[y, y])
+    records = [one for one in caplog.records if one.name == "braces"]
+    assert all(record.levelno == logging.INFO for record in records)
+    changes = [record.getMessage().partition(": ")[2] for record in records]
+    assert changes[:3] == [
+        "`x` is f32[2].",
+        "`x` is f32[3], was f32[2].",
+        "`x` is f32[4], was f32[3].",
+    ]
+    assert changes[3].startswith("the list of fetches is ")
+    assert [one.change for one in exe.stats.listed] == [one[:-1] for one in changes]
 
 
 def test_more_shapes_than_are_kept_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -64,7 +64,7 @@ def test_a_run_of_a_loop_of_which_the_rows_tell_the_trips_takes_few_calls() -> N
             i = body.add_memory(init=br.constant(0, dtype="int32"))
             body.set_condition(i < n)
             i.update(i + 1)
-            body.add_output(br.take(table, i, axis=0))
+            body.add_output(br.take(table, i.pre(1), axis=0))
         out = loop()
     exe, scope = br.Executor(), br.Scope()
     feed = {"n": np.array(3, "int32"), "table": np.arange(9, dtype="float32")}

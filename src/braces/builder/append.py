@@ -16,7 +16,7 @@ from braces.builder.program import Builder, current_program, program_in_with
 from braces.builder.scalars import as_literal, leading
 from braces.builder.source import innermost_line, user_line
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, check_visible, shown, visible_var
+from braces.builder.var import Var, check_visible, declared_var, shown, visible_var
 from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef
 from braces.define.inference import Context, infer
@@ -171,7 +171,7 @@ def _operands(
     types: dict[str, tuple[Type, ...]] = {}
     for slot, values in inputs.items():
         for value in values:
-            if not isinstance(value, Var):
+            if type(value) is not Var:
                 values = _as_vars(definition, program, inputs, slot, source)
                 break
         for var in values:
@@ -196,14 +196,17 @@ def _as_vars(
     """The operands of a slot as variables; beside floats, Python's numbers are floats too."""
     beside = None
     if slot not in definition.index_slots:
-        types = [v.type for v in chain.from_iterable(inputs.values()) if isinstance(v, Var)]
+        given = chain.from_iterable(inputs.values())
+        types = [value.type for value in given if isinstance(value, Var | VarInfo)]
         beside = leading([t.dtype for t in types if isinstance(t, TensorType)])
     constant, made = OPS.get(_CONSTANT), list[Var]()
     for value in inputs[slot]:
-        if not isinstance(value, Var):
-            attrs = {"value": as_literal(value, beside)}
-            (value,) = _append(constant, program, {}, attrs, None, "", source)["out"]
-        made.append(value)
+        value = declared_var(program, value)
+        if isinstance(value, Var):
+            made.append(value.read())
+            continue
+        attrs = {"value": as_literal(value, beside)}
+        made.extend(_append(constant, program, {}, attrs, None, "", source)["out"])
     return tuple(made)
 
 
@@ -235,7 +238,7 @@ def _program_outside(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> Build
         ProgramError: There are values, and none is a variable.
     """
     given = [value for values in inputs.values() for value in values]
-    if given and not any(isinstance(value, Var) for value in given):
+    if given and not any(isinstance(value, Var | VarInfo) for value in given):
         raise ProgramError(
             f"{op_type} builds a program, and is given values outside of any.",
             at=user_line(),
@@ -297,12 +300,27 @@ one: Callable[..., Var] = call
 """`call` for operators with one output, which a type checker is to know."""
 
 
+def handle_of(value: Any) -> Any:
+    """The variable that operators read where this is an operand; other values as they are.
+
+    For what is given now and read later, when a memory may be updated.
+
+    Raises:
+        ProgramError: It is a memory that is updated already.
+        UnknownNameError: It is the declaration of a variable that is not visible.
+    """
+    if isinstance(value, VarInfo):
+        return declared_var(current_program(), value)
+    return value.read() if isinstance(value, Var) else value
+
+
 def as_var(value: Any, beside: DType | None = None) -> Var:
     """An operand as a variable; numbers and arrays become constants.
 
     Raises:
         DTypeError: It is neither a variable nor a number nor an array.
     """
+    value = handle_of(value)
     if isinstance(value, Var):
         return shown(value) if value.table.closed else value
     return one(_CONSTANT, value=as_literal(value, beside))

@@ -33,6 +33,7 @@ class Builder:
         results: What the program gives where no fetch is named.
         source: The line of the user's that operators are said to be made by; `None` looks.
         built: What functions that build once have built here, by function.
+        origin: The program that this is a copy of, and the version of this one at that moment.
     """
 
     def __init__(self, definition: ProgramDef | None = None) -> None:
@@ -42,6 +43,7 @@ class Builder:
         self.results: tuple[str, ...] = ()
         self.source: Source | None = None
         self.built: dict[object, Any] = {}
+        self.origin: tuple[Self, tuple[int, int]] | None = None
         self._startup: Self | None = None
         self._unknown = b""
         self._frozen: tuple[int, int, ProgramDef] | None = None
@@ -66,6 +68,13 @@ class Builder:
     def version(self) -> tuple[int, int]:
         """Changes whenever the program does."""
         return self.table.version, len(self.updates)
+
+    @property
+    def original(self) -> Self:
+        """The program that this is a copy of, as long as nothing was added; else itself."""
+        if self.origin is None or self.origin[1] != self.version:
+            return self
+        return self.origin[0]
 
     @property
     def definition(self) -> ProgramDef:
@@ -166,13 +175,8 @@ class Builder:
         return self.definition.main.vars
 
     @property
-    def parameters(self) -> list[VarInfo]:
-        """The trainable and frozen parameters, in order of definition."""
-        return [info for info in self.vars.values() if info.kind == "parameter"]
-
-    @property
-    def persistables(self) -> list[VarInfo]:
-        """All variables that outlive a run."""
+    def persistable_infos(self) -> list[VarInfo]:
+        """The declarations of all variables that outlive a run, in order of definition."""
         return [info for info in self.vars.values() if info.persistable]
 
     # ---- being built -------------------------------------------------------------------------
@@ -192,7 +196,7 @@ class Builder:
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles have: nothing is open in them, nor to be called."""
-        here = {"current": self.table, "source": None}
+        here = {"current": self.table, "source": None, "origin": None}
         return {**vars(self), **here, "_entered": [], "built": {}}
 
     @contextmanager

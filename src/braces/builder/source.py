@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -18,8 +19,11 @@ R = TypeVar("R")
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _DEMO = str(Path(_PACKAGE, "demo"))
-_OURS: dict[str, bool] = {}
-"""Whether a file of code is of this package, for those that were met."""
+_OURS: dict[str, bool] = {contextlib.__file__: True}
+"""Whether a file of code is of this package, for those that were met.
+
+Functions of ours that are context managers are entered by `contextlib`.
+"""
 
 
 def user_source() -> Source | None:

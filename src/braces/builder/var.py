@@ -13,7 +13,7 @@ from braces.builder.program import Builder
 from braces.builder.source import user_line
 from braces.builder.table import SymbolTable
 from braces.dims import Shape
-from braces.dtypes import DType, ListType, TensorType, Type
+from braces.dtypes import AxisNames, DType, ListType, TensorType, Type
 from braces.errors import (
     DTypeError,
     ProgramError,
@@ -50,6 +50,10 @@ class Var(Arithmetic, NumPyCalls):
         self.table = table
         self.name = name
 
+    def read(self) -> Var:
+        """Return the variable that an operator reads where this handle is its operand."""
+        return self
+
     @property
     def info(self) -> VarInfo:
         """The declaration."""
@@ -79,6 +83,26 @@ class Var(Arithmetic, NumPyCalls):
     def persistable(self) -> bool:
         """Whether the value outlives a run."""
         return self.info.persistable
+
+    @property
+    def kind(self) -> str:
+        """`value`, `data`, `parameter`, `state` or `argument`; see `VarInfo`."""
+        return self.info.kind
+
+    @property
+    def trainable(self) -> bool:
+        """Whether optimizers update it; for parameters."""
+        return self.info.trainable
+
+    @property
+    def axes(self) -> AxisNames:
+        """For each axis its declared name, or `None`; empty where no axis has one."""
+        return self.info.axes
+
+    @property
+    def shown_type(self) -> str:
+        """The text of its type, with the names of axes: `f32[embed=16,mlp=32]`."""
+        return self.info.shown_type
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -201,6 +225,15 @@ def named_var(program: Builder, name: str) -> Var:
         current.get_var(name)
     assert table is not None
     return var_of(program, table, name)
+
+
+def declared_var(program: Builder, value: Any) -> Any:
+    """The variable of a declaration, which stands for it; any other value as it is.
+
+    Raises:
+        UnknownNameError: No variable of this name is visible.
+    """
+    return named_var(program, value.name) if isinstance(value, VarInfo) else value
 
 
 def check_visible(program: Builder, var: Var) -> None:

@@ -13,15 +13,17 @@ from braces.lower.code_folder import (
     JAX_VARIABLE,
     MOST_BYTES,
     VARIABLE,
-    is_private,
     kept_in,
     let_go,
     named_folder,
+    refusal,
 )
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--clear", action="store_true", help="remove all files of the folder")
+    parser.add_argument(
+        "--clear", action="store_true", help="remove compiled code, and no other file"
+    )
 
 
 def _run(options: Namespace) -> int:
@@ -30,8 +32,9 @@ def _run(options: Namespace) -> int:
         print(f"Nothing is kept: {VARIABLE} is empty, or there is no home folder.")
         return NO
     print(folder)
-    if folder.exists() and not is_private(folder):
-        print("It is not used: it is somebody else's, or others can write to it.")
+    reason = refusal(folder) if os.path.lexists(folder) else None
+    if reason is not None:
+        print(f"It is not used: it {reason}.")
         return NO
     kept = kept_in(folder)
     files = f"{len(kept)} file{'s' * (len(kept) != 1)}"

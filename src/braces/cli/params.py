@@ -35,7 +35,7 @@ def parameters_of(content: Content) -> Iterator[dict[str, Any]]:
     """Name, type, kind and size of each variable: as stored, else as declared."""
     # A startup program is the last, and what it declares counts least.
     programs = reversed(list(content.programs.values()))
-    declared = {i.name: i for one in programs for i in one.persistables}
+    declared = {i.name: i for one in programs for i in one.persistable_infos}
     types = dict(content.arrays) or {name: info.type for name, info in declared.items()}
     for name, type_ in types.items():
         info = declared.get(name)

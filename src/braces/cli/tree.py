@@ -36,7 +36,7 @@ def describe(program: Program, gives: Mapping[str, str]) -> Tree:
         "gives": {name: str(main.vars[var].type) for name, var in gives.items()},
         "updates": len(program.updates),
         "takes": plain_cost(_cost(program, gives)),
-        "parameters": [_parameter(i.name, i.type, i.kind) for i in program.persistables],
+        "parameters": [_parameter(i.name, i.type, i.kind) for i in program.persistable_infos],
         "blocks": _block("", main, None),
     }
 

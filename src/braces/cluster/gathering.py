@@ -8,23 +8,40 @@ afterwards. The connections stay: by them the processes end together (`braces.cl
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from braces.cluster.hosts import as_host, hosts_of_all, is_loopback, joined_address
 from braces.cluster.lines import Line, Record, number_in
 from braces.cluster.places import Place, split_address
+from braces.cluster.reception import Reception
 from braces.errors import ClusterError
 from braces.runtime.agreement import check_alike, said_processes
 
 Facts = Mapping[str, str]
 """What all processes must have alike, by its name."""
 
-_GREETING_S, _VERDICT_S, _AGAIN_S = 2.0, 5.0, 0.05
+_VERDICT_S, _AGAIN_S = 5.0, 0.05
 
 
-def gather(place: Place, facts: Facts, timeout_s: float) -> dict[int, Line]:
+@dataclass(frozen=True)
+class Gathered:
+    """The processes of a job, as one of them has them.
+
+    Attributes:
+        lines: Connections by process: process 0 has one to each other, which has one to it.
+        host: The address at which the others reach this process.
+        address: The address of process 0 from here, with numbers in place of names.
+    """
+
+    lines: dict[int, Line]
+    host: str
+    address: str
+
+
+def gather(place: Place, facts: Facts, timeout_s: float) -> Gathered:
     """Wait until all processes of the job are there.
 
     Args:
@@ -32,15 +49,12 @@ def gather(place: Place, facts: Facts, timeout_s: float) -> dict[int, Line]:
         facts: What it has.
         timeout_s: How long it waits.
 
-    Returns:
-        The lines of this process: process 0 has one to each other, which has one to it.
-
     Raises:
         ClusterError: A process did not come in time, or they differ; all say the same.
     """
     if place.index == 0:
         return _host(place, facts, timeout_s)
-    return {0: _join(place, facts, time.monotonic() + timeout_s, timeout_s)}
+    return _join(place, facts, time.monotonic() + timeout_s, timeout_s)
 
 
 def bind_address(address: str) -> str:
@@ -51,32 +65,35 @@ def bind_address(address: str) -> str:
         ('127.0.0.1:80', '[::]:80')
     """
     host, port = split_address(address)
-    return address if _is_loopback(host) else f"[::]:{port}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return address if is_loopback(host) else f"[::]:{port}"
 
 
 # ---- process 0 -------------------------------------------------------------------------------
 
 
-def _host(place: Place, facts: Facts, timeout_s: float) -> dict[int, Line]:
-    lines = dict[int, Line]()
+def _host(place: Place, facts: Facts, timeout_s: float) -> Gathered:
+    lines, hosts = dict[int, Line](), dict[int, str]()
     told = {0: facts}
     try:
         with _listener(place.address) as listener:
-            _await_all(listener, place, lines, told, timeout_s)
+            _await_all(listener, place, lines, told, hosts, timeout_s)
         for name in facts:
             check_alike(name, {index: one.get(name, "none") for index, one in told.items()})
     except ClusterError as error:
         _refuse(lines, error)
         raise
-    _tell(lines, {"start": True})
-    return lines
+    found = hosts_of_all(hosts, {index: _own_host(line) for index, line in lines.items()})
+    for index, line in lines.items():
+        _tell({index: line}, {"start": True, "host": found[index]})
+    _, port = split_address(place.address)
+    return Gathered(lines, found[0], joined_address(found[0], port))
+
+
+def _own_host(line: Line) -> str:
+    try:
+        return line.hosts()[0]
+    except OSError:  # it is gone, which the watch tells
+        return "127.0.0.1"
 
 
 def _tell(lines: Mapping[int, Line], record: Record) -> None:
@@ -97,7 +114,7 @@ def _refuse(lines: Mapping[int, Line], error: ClusterError) -> None:
 def _listener(address: str) -> socket.socket:
     host, port = split_address(address)
     try:
-        if _is_loopback(host):
+        if is_loopback(host):
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             return socket.create_server((host, port), family=family, backlog=1024)
         if socket.has_dualstack_ipv6():
@@ -119,32 +136,35 @@ def _await_all(
     place: Place,
     lines: dict[int, Line],
     told: dict[int, Facts],
+    hosts: dict[int, str],
     timeout_s: float,
 ) -> None:
     """Take in all other processes; strangers are let go."""
     deadline = time.monotonic() + timeout_s
-    while len(lines) < place.count - 1:
-        listener.settimeout(max(deadline - time.monotonic(), 0.001))
-        try:
-            connection, _ = listener.accept()
-        except TimeoutError:
-            missing = sorted({*range(1, place.count)} - lines.keys())
-            raise _missing(said_processes(missing), place, timeout_s) from None
-        line = Line(connection)
-        try:
-            greeting = line.receive(_GREETING_S)
-            index = _admit(greeting, place, lines)
-            deadline = min(deadline, time.monotonic() + number_in(greeting, "left_ms") / 1000)
-            told[index] = {str(name): str(value) for name, value in greeting["facts"].items()}
-        except (OSError, ValueError, KeyError, AttributeError):
-            line.close()
-            continue
-        except ClusterError as error:
-            _refuse({0: line}, error)
-            raise
-        if index in lines:  # it was ended, and started again
-            lines[index].close()
-        lines[index] = line
+    reception = Reception(listener)
+    try:
+        while len(lines) < place.count - 1:
+            line, greeting = reception.next(deadline)
+            try:
+                index = _admit(greeting, place, lines)
+                left_s = number_in(greeting, "left_ms") / 1000
+                facts = {str(name): str(value) for name, value in greeting["facts"].items()}
+                host = as_host(str(greeting["host"]))
+            except (ValueError, KeyError, AttributeError):
+                line.close()
+                continue
+            except ClusterError as error:
+                _refuse({0: line}, error)
+                raise
+            deadline = min(deadline, time.monotonic() + left_s)
+            if index in lines:  # it was ended, and started again
+                lines[index].close()
+            lines[index], told[index], hosts[index] = line, facts, host
+    except TimeoutError:
+        missing = sorted({*range(1, place.count)} - lines.keys())
+        raise _missing(said_processes(missing), place, timeout_s) from None
+    finally:
+        reception.close()
 
 
 def _missing(who: str, place: Place, timeout_s: float) -> ClusterError:
@@ -181,7 +201,7 @@ def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
 # ---- the others ------------------------------------------------------------------------------
 
 
-def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Line:
+def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Gathered:
     """Go to process 0, again and again until it is there, and hear what it says."""
     seen = "nobody listened there"
     while (left := deadline - time.monotonic()) > 0:
@@ -201,6 +221,7 @@ def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Line
                     "count": place.count,
                     "job": place.job,
                     "left_ms": int(left * 1000),
+                    "host": line.hosts()[0],
                     "facts": dict(facts),
                 }
             )
@@ -209,16 +230,18 @@ def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Line
             line.close()
             time.sleep(_AGAIN_S)
             continue
-        return _heard(verdict, line)
+        return _heard(verdict, line, place)
     error = _missing("Process 0", place, timeout_s)
     error.given = seen
     raise error
 
 
-def _heard(verdict: Record, line: Line) -> Line:
-    """The line, if process 0 says that all are there."""
+def _heard(verdict: Record, line: Line, place: Place) -> Gathered:
+    """The job, if process 0 says that all are there."""
     if verdict.get("start") is True:
-        return line
+        _, port = split_address(place.address)
+        _, there = line.hosts()
+        return Gathered({0: line}, str(verdict.get("host")), joined_address(there, port))
     line.close()
     what, given, fix = (*verdict.get("error", ()), None, None, None)[:3]
     raise ClusterError(

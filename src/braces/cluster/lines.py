@@ -7,6 +7,8 @@ import socket
 import time
 from typing import Any, cast
 
+from braces.cluster.hosts import as_host
+
 LONGEST = 1 << 16
 """Bytes of a record; more is no record of ours."""
 
@@ -48,12 +50,27 @@ class Line:
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._read:
             self.connection.settimeout(max(deadline - time.monotonic(), 0.001))
-            more = self.connection.recv(LONGEST)
-            if not more:
-                raise ConnectionResetError("The other end hung up.")
-            self._read += more
-            if len(self._read) > LONGEST:
-                raise ValueError("The record is too long.")
+            self._read_more()
+        return self._next_record()
+
+    def received(self) -> Record | None:
+        """The next record, if all of it has come; `None` if more is to come."""
+        self.connection.setblocking(False)
+        try:
+            self._read_more()
+        except BlockingIOError:
+            return None
+        return self._next_record() if b"\n" in self._read else None
+
+    def _read_more(self) -> None:
+        more = self.connection.recv(LONGEST)
+        if not more:
+            raise ConnectionResetError("The other end hung up.")
+        self._read += more
+        if len(self._read) > LONGEST:
+            raise ValueError("The record is too long.")
+
+    def _next_record(self) -> Record:
         text, _, self._read = self._read.partition(b"\n")
         try:
             record = json.loads(text)
@@ -62,6 +79,12 @@ class Line:
         if not isinstance(record, dict):
             raise ValueError("It is no record.")
         return cast("Record", record)
+
+    def hosts(self) -> tuple[str, str]:
+        """The addresses at this end and at the other one, without their ports."""
+        ends = self.connection.getsockname(), self.connection.getpeername()
+        here, there = (as_host(end[0]) for end in ends)
+        return here, there
 
     def is_own_echo(self) -> bool:
         """Whether both ends are this one: so it may be where nobody listens at a local port."""

@@ -28,7 +28,7 @@ def launch_on_ray(job: Job, gpus: int = 0) -> int:
 
     Raises:
         ClusterError: The job cannot be run so, or Ray has no room for it.
-        ProgramError: Ray is not installed.
+        MissingPackageError: Ray is not installed.
     """
     job.check()
     if job.hosts > 1 or job.address is not None:

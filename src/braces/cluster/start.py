@@ -6,17 +6,18 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from typing import Any
 
-from braces.cluster.gathering import Facts, bind_address, gather
+from braces.cluster.gathering import Facts, Gathered, bind_address, gather
 from braces.cluster.places import ATTEMPT, TIMEOUT, Place, Told, find_place
 from braces.cluster.watch import Watch
 from braces.errors import ClusterError
-from braces.lazy import distributed, jax
+from braces.lazy import backends, distributed, jax, jaxlib, xla_bridge
 from braces.runtime.device import compute_in_calling_thread
 
-_TIMEOUT_S = 300.0
+_TIMEOUT_S, _LINE = 300.0, "\n"
 _FLAGS = (
     "jax_enable_x64",
     "jax_numpy_dtype_promotion",
@@ -70,7 +71,8 @@ def start(
     Afterwards the devices of all processes are JAX's, and a mesh may span them. The processes
     end together: an exception that nobody catches, `sys.exit` with another status than 0, and a
     process that is killed end all others at once, with the status 75; a process that is done
-    waits until all are. Collectives of CPUs go by Gloo.
+    waits until all are. Collectives of CPUs go by Gloo, from and to the address that each
+    process has towards process 0; what the machines call themselves does not matter.
 
     Args:
         process_index: The number of this process, from 0.
@@ -102,9 +104,9 @@ def start(
     if jax.distributed.is_initialized():
         return _again(made)
     patience_s = _patience(timeout_s)
-    lines = gather(place, _facts(), patience_s)
-    Watch(place.index, lines).begin()
-    _connect(place, local_devices, patience_s)
+    gathered = gather(place, _facts(), patience_s)
+    Watch(place.index, gathered.lines).begin()
+    _connect(place, gathered, local_devices, patience_s)
     return made
 
 
@@ -154,14 +156,16 @@ def _version(package: str) -> str:
         return "(not installed)"
 
 
-def _connect(place: Place, local_devices: Sequence[int] | None, timeout_s: float) -> None:
+def _connect(
+    place: Place, gathered: Gathered, local_devices: Sequence[int] | None, timeout_s: float
+) -> None:
     """Let JAX know of all processes, which are there."""
     compute_in_calling_thread()
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     devices = place.devices if local_devices is None else local_devices
     try:
         jax.distributed.initialize(
-            place.address,
+            gathered.address,
             place.count,
             place.index,
             None if devices is None else list(devices),
@@ -169,9 +173,23 @@ def _connect(place: Place, local_devices: Sequence[int] | None, timeout_s: float
             initialization_timeout=max(int(timeout_s), 1),
             coordinator_bind_address=bind_address(place.address),
         )
+        _meet_at(gathered.host)
     except RuntimeError as error:
         raise ClusterError(
             "JAX did not let this process join its job.",
-            given=str(error).partition("\n")[0],
-            fix="Call br.cluster.start() first of all, before anything is computed.",
+            given=f"{str(error).partition(_LINE)[0]}; this process is at {gathered.host}",
+            fix="Call br.cluster.start() first of all, before anything is computed; all hosts "
+            "must reach one another, at any port.",
         ) from error
+
+
+def _meet_at(host: str) -> None:
+    """Let the CPUs of other processes reach those of this one at an address.
+
+    JAX would take the machine's own name for it.
+    """
+    collectives = jaxlib.make_gloo_tcp_collectives(
+        distributed_client=distributed.global_state.client, hostname=host
+    )
+    factory = partial(xla_bridge.make_cpu_client, collectives=collectives)
+    backends.register_backend_factory("cpu", factory, priority=0, fail_quietly=False)

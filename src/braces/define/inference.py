@@ -6,8 +6,9 @@ runs on symbolic shapes, once the axes that it says were found to fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from braces.dtypes import (
     is_stored,
     unifies,
 )
-from braces.errors import DTypeError, OpDefinitionError, ShapeError
+from braces.errors import DTypeError, OpDefinitionError, RunError, ShapeError
 from braces.ir.records import Op
 from braces.lazy import jax
 
@@ -81,6 +82,38 @@ def infer(
     if definition.axes_rule is None or definition.suffix:
         return _infer_by_kernel(definition, types, attrs, tuple(wanted))
     return _infer_by_both(definition, types, attrs, tuple(wanted), context.unifier)
+
+
+def refuse_run(
+    definition: OpDef,
+    values: Mapping[str, Sequence[Any]],
+    attrs: Attrs,
+    wanted: Iterable[str],
+    error: Exception,
+) -> NoReturn:
+    """Raise the error of an operator whose kernel failed for the sizes of a run.
+
+    Args:
+        definition: The operator.
+        values: Its inputs, by slot.
+        attrs: Its attributes, with numbers for sizes.
+        wanted: The output slots.
+        error: How the kernel failed.
+
+    Raises:
+        ShapeError: Types with these sizes are refused when a program is built, too.
+        RunError: They are not, but the kernel does not accept them.
+    """
+    every = (value for given in values.values() for value in given)
+    if all(hasattr(value, "dtype") and hasattr(value, "shape") for value in every):
+        types = {slot: tuple(map(_type_of, given)) for slot, given in values.items()}
+        with suppress(OpDefinitionError):
+            infer_lightly(definition, types, attrs, wanted, Context(definition.type, Unifier()))
+    refuse_inputs(RunError, definition.type, definition.kernel, values, attrs, error)
+
+
+def _type_of(value: Any) -> TensorType:
+    return TensorType(np.dtype(value.dtype), tuple(value.shape))
 
 
 def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, Type]:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from braces.define.decorator import Attrs, Types
-from braces.dims import SIZE_FUNCTIONS, Dim, Shape, Size, parse_size, substitute
+from braces.dims import (
+    SIZE_FUNCTIONS,
+    Call,
+    Dim,
+    Shape,
+    Size,
+    calls_in,
+    of_atom,
+    parse_size,
+    substitute,
+)
 from braces.dtypes import TensorType, Type
 from braces.errors import ShapeError
 from braces.ir.records import Attr
@@ -46,20 +56,38 @@ class Translation:
     ) -> None:
         pairs = tuple(limits)
         names = names_in({"": tuple(types)}, attrs or {}) | dimensions(pairs)
-        words = _words(sorted(names))
+        words, self._others = _words(sorted(names))
         self.there = {name: Dim.named(word) for name, word in words.items()}
-        self.back = {word: Dim.named(name) for name, word in words.items()}
+        self.back: dict[str, Size] = {word: Dim.named(name) for name, word in words.items()}
+        self.calls: dict[Call, Size] = {}
         known = [f"{self._text(a)} <= {self._text(b)}" for a, b in pairs]
         self.scope = jax.export.SymbolicScope(known) if names else None
 
     def _text(self, size: Size) -> str:
-        return str(substitute(size, self.there))
+        return str(substitute(size, self.there, self.calls))
 
     def size(self, size: Size) -> Any:
-        """A size as JAX has it."""
+        """A size as JAX has it.
+
+        JAX takes every dimension for 1 or more, and would read `max(t - 1, 0)` as `t - 1`. A
+        function of sizes that JAX would change is a word instead.
+        """
         if isinstance(size, int):
             return size
+        for call in calls_in(size):
+            whole = of_atom(call)
+            if call not in self.calls and self._ours(self._theirs(whole)) != whole:
+                word = next(self._others)
+                self.calls[call], self.back[word] = Dim.named(word), whole
+        return self._theirs(size)
+
+    def _theirs(self, size: Size) -> Any:
         return jax.export.symbolic_shape(self._text(size), scope=self.scope)[0]
+
+    def _ours(self, size: Any) -> Size:
+        if isinstance(size, int):
+            return size
+        return substitute(parse_size(str(size)), self.back)
 
     def struct(self, given: Type) -> Any:
         """A type as JAX has it."""
@@ -78,17 +106,14 @@ class Translation:
 
     def shape(self, sizes: Iterable[Any]) -> Shape:
         """Sizes of JAX as ours."""
-        return tuple(
-            size if isinstance(size, int) else substitute(parse_size(str(size)), self.back)
-            for size in sizes
-        )
+        return tuple(map(self._ours, sizes))
 
 
-def _words(names: Sequence[str]) -> dict[str, str]:
-    """A word of JAX for each name: the name itself, where it is one."""
+def _words(names: Sequence[str]) -> tuple[dict[str, str], Iterator[str]]:
+    """A word of JAX for each name, the name itself where it is one; and further words."""
     plain = {name for name in names if _WORD.fullmatch(name) and name not in SIZE_FUNCTIONS}
     others = (word for i in count() if (word := f"d{i}") not in plain)
-    return {name: name if name in plain else next(others) for name in names}
+    return {name: name if name in plain else next(others) for name in names}, others
 
 
 def names_in(types: Types, attrs: Attrs) -> set[str]:

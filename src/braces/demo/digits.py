@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.errors import BracesError
+from braces.lazy import sklearn_datasets
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 TEST_IMAGES = 450
 _SPLIT_SEED = 0
 _BRIGHTEST = 16.0
-
-
-class MissingPackageError(BracesError, ImportError):
-    """A package that only the demo needs is not installed."""
 
 
 @dataclass(frozen=True)
@@ -58,19 +54,8 @@ def load_images() -> tuple[Images, Images]:
     Raises:
         MissingPackageError: Scikit-learn is not installed.
     """
-    pixels, digits = _read()
+    loaded = sklearn_datasets.load_digits()
+    pixels, digits = loaded.images, loaded.target
     images = Images((pixels / _BRIGHTEST).astype(np.float32), digits.astype(np.int32))
     order = np.random.default_rng(_SPLIT_SEED).permutation(len(images))
     return images.part(order[:-TEST_IMAGES]), images.part(order[-TEST_IMAGES:])
-
-
-def _read() -> tuple[Array, Array]:
-    try:
-        from sklearn import datasets  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
-    except ImportError:
-        raise MissingPackageError(
-            "The demo reads its digits from scikit-learn, which is not installed.",
-            fix="Run: pip install braces[demo]",
-        ) from None
-    loaded: Any = cast("Any", datasets).load_digits()
-    return loaded.images, loaded.target

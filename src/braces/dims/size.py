@@ -10,7 +10,8 @@ import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeAlias
 
 from braces.dims.bounds import (
@@ -21,6 +22,7 @@ from braces.dims.bounds import (
     product_bounds,
     sum_bounds,
 )
+from braces.dims.complements import Complements, find_complements
 from braces.dims.text import LARGEST_NUMBER, check_count, check_depth, joined, text_of
 from braces.errors import ShapeError
 
@@ -90,7 +92,7 @@ class Dim:
         """
         if not _NAME.fullmatch(name):
             raise ShapeError(f"{name!r:.80} is not a name for a dimension.", fix="Use a word.")
-        return Dim({(name,): 1})
+        return of_atom(name)
 
     @property
     def name(self) -> str | None:
@@ -192,7 +194,18 @@ class Terms:
         left = {monomial: factor for monomial, factor in self.found.items() if factor}
         if not left:
             return 0
-        return left[()] if left.keys() == {()} else Dim(left)
+        if left.keys() == {()}:
+            return left[()]
+        check_count(len(left))
+        found = find_complements(left)
+        return Dim(left) if found is None else self._merged(found)
+
+    def _merged(self, found: Complements) -> Size:
+        """The sum with two terms replaced by what they are together."""
+        for monomial in found.terms:
+            self.count(monomial, -found.factor)
+        self.add(product((found.total, *map(of_atom, found.shared))), found.factor)
+        return self.size()
 
 
 def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
@@ -246,6 +259,17 @@ def _depth(size: Size) -> int:
     return max((atom.depth for atom in atoms if isinstance(atom, Call)), default=0)
 
 
+def calls_in(size: Size) -> Iterator[Call]:
+    """The functions of sizes in a size, less those within others."""
+    atoms = (atom for monomial, _ in terms_of(size) for atom in monomial)
+    return (atom for atom in atoms if isinstance(atom, Call))
+
+
+def of_atom(atom: Atom) -> Dim:
+    """The size that is one atom."""
+    return Dim({(atom,): 1})
+
+
 # ---- functions -------------------------------------------------------------------------------
 
 
@@ -286,7 +310,7 @@ def call(name: str, left: Size, right: Size) -> Size:
 
 
 def _atom(name: str, left: Size, right: Size) -> Size:
-    return Dim({(Call(name, left, right),): 1})
+    return of_atom(Call(name, left, right))
 
 
 def _floordiv(size: Size, divisor: Size) -> Size:
@@ -389,6 +413,14 @@ def _extreme(name: str, sign: int, left: Size, right: Size) -> Size:
             inside == name and isinstance(right, int)
         ):
             return call(name, inner + more, SIZE_FUNCTIONS[name](limit + more, right))
+        case (Call(name="max", arguments=(inner, int(limit))), 1, more) if (
+            name == "min" and isinstance(right, int)
+        ):
+            return call("max", call("min", inner + more, right), limit + more)
+        case (Call(name="min", arguments=(inner, int(limit))), 1, more) if (
+            more and name == "max" and isinstance(right, int)
+        ):
+            return call("max", call("min", inner + more, limit + more), right)
         case _:
             return _atom(name, left, right)
 
@@ -420,21 +452,30 @@ def sum_of(sizes: Iterable[Size]) -> Size:
     return total.size()
 
 
-def substitute(size: Size, values: Mapping[str, Size]) -> Size:
-    """`size` with names replaced by sizes."""
+_NO_CALLS: Mapping[Call, Size] = MappingProxyType({})
+
+
+def substitute(
+    size: Size, values: Mapping[str, Size], calls: Mapping[Call, Size] = _NO_CALLS
+) -> Size:
+    """`size` with names, and functions of sizes, replaced by sizes."""
     if isinstance(size, int):
         return size
     total = Terms()
     for monomial, factor in size.terms:
         term: Size = factor
         for atom, power in Counter(monomial).items():
-            term = product((term, *[_substitute_atom(atom, values)] * power))
+            term = product((term, *[_substitute_atom(atom, values, calls)] * power))
         total.add(term, 1)
     return total.size()
 
 
-def _substitute_atom(atom: Atom, values: Mapping[str, Size]) -> Size:
+def _substitute_atom(
+    atom: Atom, values: Mapping[str, Size], calls: Mapping[Call, Size]
+) -> Size:
     if isinstance(atom, str):
         return values[atom] if atom in values else Dim.named(atom)
-    left, right = atom.arguments
-    return call(atom.name, substitute(left, values), substitute(right, values))
+    if atom in calls:
+        return calls[atom]
+    left, right = (substitute(size, values, calls) for size in atom.arguments)
+    return call(atom.name, left, right)

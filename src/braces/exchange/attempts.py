@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from braces.builder.program import Builder
@@ -30,6 +31,16 @@ class Lifted(Generic[V]):
     value: V
     table: SymbolTable
     var: Var
+
+
+def names_lifted(lifted: dict[Any, Lifted[Any]], before: int) -> list[str]:
+    """Return the names of the variables that were lifted last.
+
+    Args:
+        lifted: All values that have become variables, in order.
+        before: The number of these that are left out.
+    """
+    return [one.var.name for one in islice(reversed(lifted.values()), len(lifted) - before)]
 
 
 @contextmanager

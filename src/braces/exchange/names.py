@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
 from braces.builder.append import one
@@ -81,7 +81,9 @@ def give(program: Builder, var: Var, name: str) -> None:
     program.give(var.name)
 
 
-def rename_made(table: SymbolTable, before: int, var: Var, name: str) -> Var:
+def rename_made(
+    table: SymbolTable, before: int, var: Var, name: str, kept: Collection[str] = ()
+) -> Var:
     """Call what was computed last as the model does, where one operator computed just that.
 
     Args:
@@ -89,9 +91,10 @@ def rename_made(table: SymbolTable, before: int, var: Var, name: str) -> Var:
         before: How many operators it had.
         var: What was computed.
         name: What the model calls it.
+        kept: Variables that keep their names, since others will read them.
     """
     ops = table.ops
-    alone = len(ops) > before and list(ops[-1].binds()) == [var.name]
+    alone = len(ops) > before and list(ops[-1].binds()) == [var.name] and var.name not in kept
     if not alone or var.table is not table or name in table.names.taken:
         return var
     table.rename_last(name)

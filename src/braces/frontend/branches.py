@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, handle_of, one
 from braces.builder.program import current_program
 from braces.builder.source import says_where, user_source
 from braces.builder.table import RowNumbers
@@ -162,7 +162,8 @@ class IfElse(_Branches):
         if self.results is not None:
             raise ProgramError(f"This {self.what} was called already.", fix="Create another.")
         self._check_one_sided(len(self.branches))
-        self.passed, self.passed_at = values, user_source()
+        self.passed = tuple(map(handle_of, values))
+        self.passed_at = user_source()
 
     def _check_one_sided(self, written: int) -> None:
         if written > 1:

@@ -61,7 +61,7 @@ def run_cell(
     with rnn.stepnet() as net:
         given = net.add_input(x)
         memories = [net.add_memory(init=value) for value in start]
-        after = step(given, memories)
+        after = step(given, [memory.pre() for memory in memories])
         for memory, value in zip(memories, after, strict=True):
             memory.update(value)
         net.add_output(*after[:collected])

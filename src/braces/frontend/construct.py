@@ -151,19 +151,20 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
 
 
 class Memory(Var):
-    """A loop's state: reading it gives the previous trip's value.
+    """State that a loop carries from trip to trip.
 
-    It stands wherever a variable may. `pre(n)` is the value n trips ago, `update` sets this
-    trip's value, exactly once.
+    A memory stands wherever a variable may. `pre(n)` is its value n trips ago. `update` sets
+    its value of this trip, exactly once, and `next` is that value. Before its update a bare
+    memory means `pre(1)`. From its update on it is ambiguous and refused.
     """
 
-    __slots__ = ("block", "inits", "next", "position", "shifts")
+    __slots__ = ("_next", "block", "inits", "position", "shifts")
 
     def __init__(self, block: LoopBlock, var: Var, inits: tuple[Var, ...]) -> None:
         super().__init__(var.program, var.table, var.name)
         self.block = block
         self.inits = inits
-        self.next: Var | None = None
+        self._next: Var | None = None
         self.shifts: list[Var] = []
         self.position = 0
 
@@ -181,7 +182,48 @@ class Memory(Var):
         self.block.require_open("pre")
         while len(self.shifts) < n - 1:
             self.shifts.append(self.block.shift(self))
-        return self if n == 1 else self.shifts[n - 2]
+        return self.block.local(self.name) if n == 1 else self.shifts[n - 2]
+
+    @property
+    def next(self) -> Var:
+        """The value of this trip, which `update` set.
+
+        Raises:
+            ProgramError: It is not set yet.
+        """
+        if self._next is None:
+            raise located(
+                ProgramError(
+                    f"Memory `{self.name}` has no value of this trip yet.",
+                    fix="Read next after update(...); pre(1) is the value of the trip before.",
+                ),
+                self.block.what,
+            )
+        return self._next
+
+    @property
+    def updated(self) -> bool:
+        """Whether `update` was called."""
+        return self._next is not None
+
+    def read(self) -> Var:
+        """Return the variable that a bare memory means: `pre(1)`.
+
+        Raises:
+            ProgramError: The memory is updated, so it could be the old value or the new one.
+        """
+        if self.updated and self.block.open:
+            raise located(
+                ProgramError(
+                    f"Memory `{self.name}` is read after its update, when it could mean "
+                    "the old value or the new one.",
+                    given=f"{self.name}: {self.type}",
+                    fix="With `h` for what add_memory returned: write h.pre(1) for the value "
+                    "before the update, h.next for the value it is updated to.",
+                ),
+                self.block.what,
+            )
+        return self.block.local(self.name)
 
     @says_where
     def update(self, value: Any) -> None:
@@ -192,7 +234,7 @@ class Memory(Var):
             ShapeError: The value has another dtype or shape than the initial value.
         """
         self.block.require_open("update")
-        if self.next is not None:
+        if self.updated:
             raise located(
                 ProgramError(
                     f"Memory `{self.name}` is updated twice.",
@@ -211,7 +253,12 @@ class Memory(Var):
                 ),
                 self.block.what,
             )
-        self.next = new
+        self._next = new
+        self.table.journal.note(self._forget)
+
+    def _forget(self) -> None:
+        """Undo the update, where building goes back to before it."""
+        self._next = None
 
 
 def dtype_beside(type_: Type) -> DType | None:
@@ -235,7 +282,10 @@ class LoopBlock(SubBlock):
 
     @says_where
     def add_memory(self, init: Any) -> Memory:
-        """A state that is carried from trip to trip.
+        """State that is carried from trip to trip.
+
+        A bare memory `h` means `h.pre(1)` until its update. From the update on a bare `h` is an
+        error: write `h.pre(1)` for the old value, `h.next` for the new one.
 
         Args:
             init: The value before the first trip; a tuple `(t-1, t-2, …)` for `pre(n)`.
@@ -268,7 +318,7 @@ class LoopBlock(SubBlock):
         """
         found: list[Carried] = []
         for memory in self.memories:
-            if memory.next is None:
+            if not memory.updated:
                 raise ProgramError(
                     f"Memory `{memory.name}` is never updated.",
                     given=f"{memory.name}: {memory.type}",

@@ -130,7 +130,7 @@ def while_loop(
     loop = create_while(**{k: v for k, v in options.items() if v is not None})
     with loop.block() as body:
         memories = _memories(body, init)
-        carry = rebuild(init, memories)
+        carry = rebuild(init, (memory.pre() for memory in memories))
         body.set_condition(_call(cond_fn, "cond_fn", carry))
         _update(memories, init, _call(body_fn, "body_fn", carry), "body_fn")
     return rebuild(init, [loop.final(memory) for memory in memories])
@@ -185,8 +185,9 @@ def scan(
     rnn = create_rnn(reverse=reverse, steps=length, own_parameters=own_parameters)
     with rnn.stepnet() as net:
         memories = _memories(net, init)
+        before = [memory.pre() for memory in memories]
         slices = rebuild(xs, [net.add_input(x) for x in values(xs)])
-        result = _call(step_fn, "step_fn", rebuild(init, memories), slices)
+        result = _call(step_fn, "step_fn", rebuild(init, before), slices)
         if not _is_pair(result):
             raise ProgramError(
                 "step_fn does not return a pair.",

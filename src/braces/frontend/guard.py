@@ -9,9 +9,10 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 from braces.builder.append import program_of
 from braces.builder.program import current_program
 from braces.builder.source import says_where, user_line
-from braces.builder.var import Var
+from braces.builder.var import Var, declared_var
 from braces.errors import ProgramError, UnknownNameError, suggest
-from braces.frontend.tree import values
+from braces.frontend.tree import rebuild, values
+from braces.ir.records import VarInfo
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,8 +24,12 @@ def building(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        program = program_of({"operands": values([args, kwargs])})
+        given = values([args, kwargs])
+        program = program_of({"operands": given})
         with program.transaction(), program.building(program.current):
+            if any(isinstance(value, VarInfo) for value in given):
+                found = (declared_var(program, value) for value in given)
+                args, kwargs = rebuild([args, kwargs], found)
             return located(*args, **kwargs)
 
     return guarded

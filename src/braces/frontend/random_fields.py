@@ -230,7 +230,7 @@ def _back(field: Field, before: Var, last: Var) -> Var:
         earlier = net.add_input(before)
         tag = net.add_memory(init=last)
         tag.update(taken(earlier, ops.minimum(tag, field.tags - 1)))
-        net.add_output(tag)
+        net.add_output(tag.pre(1))
     return rnn()
 
 

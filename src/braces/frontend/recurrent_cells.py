@@ -4,7 +4,7 @@
     with rnn.stepnet() as net:
         h = net.add_memory(shape=[64], batch_like=x, batch_axis=1)
         h.update(br.gru_cell(net.add_input(x), h, name="enc"))
-        net.add_output(h)
+        net.add_output(h.next)
 
 A cell is a few lines of the step that it stands in, and no block of its own. `br.lstm` and its
 like are whole layers.

@@ -125,7 +125,10 @@ class StepNet(LoopBlock):
         value: float = 0.0,
         dtype: object = None,
     ) -> Memory:
-        """A state that is carried from step to step.
+        """State that is carried from step to step.
+
+        A bare memory `h` means `h.pre(1)` until its update. From the update on a bare `h` is an
+        error: write `h.pre(1)` for the old value, `h.next` for the new one.
 
         Args:
             init: The value before the first step; a tuple `(t-1, t-2, …)` for `pre(n)`.
@@ -179,6 +182,8 @@ class StepNet(LoopBlock):
     @says_where
     def stop_when(self, condition: Any) -> None:
         """Stop early; read after the step.
+
+        A condition on the state that the step computed reads `h.next`: `stop_when(h.next > 5)`.
 
         Args:
             condition: A bool scalar ends the loop after this step; a bool vector of rows
@@ -335,6 +340,9 @@ def create_rnn(
 
         h[t] = step(x[t], h[t-1])        t = 0 … T-1, or T-1 … 0 under `reverse`
 
+    With `h = net.add_memory(…)`, `h.pre(1)` is h[t-1], and `h.next` is h[t] once `h.update(…)`
+    set it. A bare `h` means `h.pre(1)` before the update and is an error from the update on.
+
     Args:
         reverse: Go from the last step to the first; outputs keep their positions.
         lengths: An integer vector with one entry a row: a row is active while its step is less
@@ -359,7 +367,7 @@ def create_rnn(
         ...     with rnn.stepnet() as net:
         ...         total = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
         ...         total.update(total + net.add_input(x))
-        ...         net.add_output(total)
+        ...         net.add_output(total.next)  # total.pre(1) is the sum without x[t]
         ...     print(rnn(), rnn.final(total).shape)
         <Var loop_0.stacked: f32[t,batch,4]> (batch, 4)
     """

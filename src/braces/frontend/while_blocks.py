@@ -33,7 +33,9 @@ class WhileBlock(LoopBlock):
     def set_condition(self, condition: Any) -> None:
         """Say when the loop goes on: a bool scalar of memories and outer variables.
 
-        It is evaluated before each trip, the first one included.
+        It is evaluated before each trip, the first one included, so it reads what memories hold
+        there: `i < n` before the update of `i`, `i.pre(1) < n` after it. `i.next` is the value
+        that the trip to come would give.
 
         Raises:
             ProgramError: It was set before.

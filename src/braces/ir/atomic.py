@@ -102,6 +102,11 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         file.write(data)
 
 
+def is_temporary(name: str) -> bool:
+    """Return whether a file has the name of one that is being written, or was abandoned."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:
     """Raise now what `replacing` would raise, as far as that can be told before.
 
@@ -193,7 +198,7 @@ def _remove_abandoned(folder: Path) -> None:
     """Remove what writers that were killed left behind in a folder."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if _TEMPORARY.fullmatch(entry.name):
+            if is_temporary(entry.name):
                 _remove_unless_written(folder / entry.name)
 
 

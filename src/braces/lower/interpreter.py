@@ -163,7 +163,7 @@ class Interpreter:
         if not self.unwatched:
             self._run_each(script.steps, env, path)
             return
-        sizes, timed = self.sizes, self.watch.deadline is not None
+        sizes, timed = self.sizes, self.watch.limited
         for steps, bundle in script.parts:
             late = timed and self.watch.over()
             if late or bundle is None or not bundle.run(env, sizes, self.constants):
@@ -171,7 +171,7 @@ class Interpreter:
 
     def _run_each(self, steps: Sequence[Step], env: dict[str, Any], path: str) -> None:
         clock, listeners = self.clock, self.listeners
-        timed, check_nan = self.watch.deadline is not None, self.check_nan
+        timed, check_nan = self.watch.limited, self.check_nan
         for step in steps if clock is None else clock.over(steps, path, env):
             before = set(env) if listeners else NOTHING
             try:
@@ -292,7 +292,7 @@ class OpFrame:
         interpreter = self.interpreter
         whole = self.owner.script(label, body).whole
         watch = interpreter.watch
-        late = watch.deadline is not None and watch.over()
+        late = watch.limited and watch.over()
         if whole is not None and not late and interpreter.unwatched:
             found = whole.run_between(body, self.env, interpreter.sizes, before, after)
             if found is not None:

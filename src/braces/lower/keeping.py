@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from typing import Any
 
 from braces.ir.records import Op
 from braces.lazy import compilation_cache, jax
 from braces.lower.code_folder import (
     JAX_VARIABLE,
-    let_go,
+    let_go_of,
     made_ready,
     named_folder,
     processor,
@@ -38,6 +38,7 @@ _LEAST_S, _RAISES = (
 )
 _WARNED = "Error (reading|writing) persistent compilation cache entry"
 """What JAX says of an entry where it does not raise; it then compiles."""
+_HIT = "/jax/compilation_cache/cache_hits"
 _TRIMMED_EACH = 64
 """The size of the folder is looked at before the first of so many compilations."""
 
@@ -64,6 +65,33 @@ def compile_or_read(lowered: Any, name: str) -> Any:
                 raise
             keeper.give_up(folder, name)
     return lowered.compile()  # if the program is what is wrong, it says so again
+
+
+class _Reads(local):
+    """How often this thread read code that was kept."""
+
+    count = 0
+
+
+_reads = _Reads()
+
+
+def code_reads() -> int:
+    """The number of times that this thread read code in place of compiling it."""
+    _listen()
+    return _reads.count
+
+
+@cache
+def _listen() -> None:
+    """Let JAX say when it reads code that was kept."""
+
+    def note(event: str, **more: Any) -> None:
+        del more
+        if event == _HIT:
+            _reads.count += 1
+
+    jax.monitoring.register_event_listener(note)
 
 
 @cache
@@ -116,13 +144,12 @@ class Keeper:
         What there is of this computation may be broken, and JAX would never write it anew.
         """
         self._gave_up = True
-        for path in folder.glob(f"jit_{name}-*"):
-            let_go(path)
+        let_go_of(folder, f"jit_{name}-")
 
     def _open(self) -> None:
         self._folder = None
         whole = None if self._gave_up or _is_chosen() else named_folder()
-        if whole is None or not (made_ready(whole) and made_ready(whole / processor())):
+        if whole is None or not made_ready(whole):
             return
         if self._openings % _TRIMMED_EACH == 0:
             trim(whole)

@@ -10,10 +10,9 @@ from typing import Any, NoReturn, TypeAlias, final
 
 import numpy as np
 
-from braces.define.calling import refuse_inputs
 from braces.define.decorator import OpDef
+from braces.define.inference import refuse_run
 from braces.dtypes import ListType
-from braces.errors import RunError
 from braces.ir.records import Op, Slots, VarInfo
 from braces.ir.walk import dimensions
 from braces.lazy import jax, xla_metadata
@@ -167,7 +166,7 @@ class Kernel:
 
     def _refuse(self, ready: Ready, values: Sequence[Any], error: Exception) -> NoReturn:
         definition, given = self._definition, _by_slot(self._given, values)
-        refuse_inputs(RunError, definition.type, definition.kernel, given, ready.attrs, error)
+        refuse_run(definition, given, ready.attrs, tuple(self.op.outputs), error)
 
 
 def forget_kernels() -> None:

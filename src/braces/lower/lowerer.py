@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from braces.define.axes import shape_of
-from braces.define.calling import refuse_inputs
 from braces.define.decorator import OPS, OpDef
 from braces.define.definition import Values
-from braces.dims import Dim
+from braces.define.inference import refuse_run
 from braces.dtypes import Type, is_float
-from braces.errors import BracesError, RunError
+from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
 from braces.lower.all_trips import is_for_all_trips
@@ -28,7 +27,9 @@ from braces.lower.committing import Commits
 from braces.lower.many_draws import ManyDraws
 from braces.lower.parts import Parts
 from braces.lower.placement import Placement
+from braces.lower.sites import UNFIT, Site, may_be_unfit, placeholders, without_traces
 from braces.lower.telling import told_offence, told_sizes
+from braces.lower.windowed import with_barriers
 from braces.ops.control.base import BlockOp, Lowering
 from braces.ops.lists import Buffer
 from braces.target import OTHER, Target
@@ -37,34 +38,6 @@ NAN = "@nan"
 """The site that says whether any operator produced a NaN."""
 STOP = "@stop"
 """The site that says whether a loop was told to stop."""
-
-
-@dataclass
-class Site:
-    """An operator that may fail, by its path."""
-
-    path: str
-    op: Op
-    definition: OpDef
-
-    @cached_property
-    def history(self) -> str | None:
-        """The history that begins here, whose need of room it says."""
-        roles = self.definition.roles
-        return str(self.op.attrs[roles["History"]]) if "Capacity" in roles else None
-
-    @cached_property
-    def length(self) -> str | None:
-        """The dimension of which it says the size."""
-        role = self.definition.roles.get("Learned")
-        length = None if role is None else self.op.attrs[role]
-        return length.name if isinstance(length, Dim) else None
-
-    def count(self, told: int, limit: int, assumed: int) -> int:
-        """The size that it told: beyond the limit where it was not as assumed."""
-        if told > limit:
-            return told - limit - 1
-        return told if limit else assumed
 
 
 def scope_name(path: str, op: Op) -> str:
@@ -76,19 +49,6 @@ def scope_name(path: str, op: Op) -> str:
 def block_path(path: str, op: Op) -> str:
     """The path of the block that an operator stands in; names may have slashes too."""
     return path.removesuffix(op.name).rstrip("/")
-
-
-def find_sites(body: Body, path: str = "") -> dict[str, Site]:
-    """All operators of a block and its sub-blocks that may fail."""
-    found: dict[str, Site] = {}
-    for op in body.ops:
-        definition = OPS.get(op.type)
-        here = f"{path}/{op.name}".lstrip("/")
-        if definition.may_fail(op.attrs) or "Capacity" in definition.roles:
-            found[here] = Site(here, op, definition)
-        for label, sub_block in op.bodies().items():
-            found |= find_sites(sub_block, f"{here}/{label}")
-    return found
 
 
 @dataclass
@@ -110,6 +70,8 @@ class Lowerer:
         scope: What each operator is called in the code that XLA makes.
         draws: What is drawn together.
         placement: Where values lie, if on several devices.
+        unfit: Operators whose kernels do not accept the assumed sizes, by path; `None` where
+            these sizes are known. See `braces.lower.sites`.
     """
 
     sizes: Sizes
@@ -126,6 +88,7 @@ class Lowerer:
     scope: Callable[[str, Op], str] = scope_name
     draws: ManyDraws = field(default_factory=ManyDraws)
     placement: Placement | None = None
+    unfit: dict[str, Site] | None = None
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
@@ -142,7 +105,7 @@ class Lowerer:
                 else:
                     if definition.looks_into_lists:  # beyond the room nothing is to be read
                         state = self._whole(op, env, checks.record(state))
-                    results, state = self._plain(definition, op, env, here, state, checks)
+                    results, state = self._plain(definition, op, body, env, here, state, checks)
                     bind(op, results, env)
             if self.placement is not None:
                 for name in op.binds():
@@ -169,6 +132,7 @@ class Lowerer:
         self,
         definition: OpDef,
         op: Op,
+        body: Body,
         env: dict[str, Any],
         here: str,
         state: State,
@@ -178,7 +142,12 @@ class Lowerer:
         try:
             return self._computed(definition, op, values, here, state, checks)
         except BracesError as error:
-            raise error.located(op.describe()) from error.__cause__
+            if self.unfit is None or not may_be_unfit(op, body):
+                raise error.located(op.describe()) from error.__cause__
+            self.unfit[here] = Site(here, op, definition, refusal=without_traces(error))
+        if here in state.sites:
+            state = fail(checks.record(state), here, jnp.asarray(UNFIT, "int32"))
+        return placeholders(op, body, self.sizes), state
 
     def _computed(
         self,
@@ -197,10 +166,13 @@ class Lowerer:
         attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
             checks.add(here, told_offence(definition, values, attrs))
+        compute = partial(definition.compute, attrs=attrs, wanted=op.outputs.keys())
         try:
-            return definition.compute(values, attrs, op.outputs.keys()), state
+            if self.placement is not None:
+                values = with_barriers(compute, values, here)
+            return compute(values), state
         except Exception as error:
-            refuse_inputs(RunError, definition.type, definition.kernel, values, attrs, error)
+            refuse_run(definition, values, attrs, tuple(op.outputs), error)
 
     def _measured(self, bound: Iterable[Any], state: State) -> State:
         """Note how many values the lists have that began in the block that has this state.
@@ -256,11 +228,6 @@ class Lowerer:
         if "Capacity" in roles:
             found[roles["Capacity"]] = self.capacities[found[roles["History"]]]
         return found
-
-
-def histories(sites: Iterable[Site]) -> list[str]:
-    """The histories that begin at some of these operators."""
-    return list(dict.fromkeys(site.history for site in sites if site.history))
 
 
 def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""What ends a run from outside: its time, and Ctrl-C."""
+"""The ends of a run from outside: its time, Ctrl-C, and the cancellation by another thread."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 
@@ -15,6 +15,8 @@ class Watch:
     """Looks at the time that a run may take, and at Ctrl-C while it computes.
 
     Attributes:
+        cancelled: Set by another thread to end the run; `None` where no thread does.
+        limited: Whether something besides Ctrl-C may end the run.
         timeout_s: How long the run may take, in seconds; `None` for ever.
         deadline: When that is over, by the clock that only goes on.
         held: What holds Ctrl-C back meanwhile.
@@ -27,24 +29,29 @@ class Watch:
     held: Uninterrupted | None = None
     error: BaseException | None = None
     loop: int = 0
+    cancelled: threading.Event | None = None
+    limited: bool = False
 
-    @classmethod
-    def lasting(cls, timeout_s: float) -> Watch:
+    @staticmethod
+    def lasting(timeout_s: float) -> Watch:
         """A watch over a run that may take so many seconds from now.
 
         Raises:
             ProgramError: That is no number of seconds.
         """
-        made = cls()
+        made = CALLING.watch()
         made.timeout_s, made.deadline = timeout_s, monotonic() + checked_seconds(timeout_s)
+        made.limited = True
         return made
 
     def check(self) -> None:
-        """Raise where the time is over.
+        """Raise where the run was cancelled, or its time is over.
 
         Raises:
             RunError: It is.
         """
+        if self.cancelled is not None and self.cancelled.is_set():
+            raise RunError("The run was cancelled.", fix="Run it again.")
         if self.over():
             raise RunError(
                 f"The run took longer than timeout_s={self.timeout_s}.",
@@ -52,7 +59,9 @@ class Watch:
             )
 
     def over(self) -> bool:
-        """Whether the time is over."""
+        """Return whether the time is over, or the run was cancelled."""
+        if self.cancelled is not None and self.cancelled.is_set():
+            return True
         return self.deadline is not None and monotonic() > self.deadline
 
     def goes_on(self) -> bool:
@@ -95,3 +104,36 @@ def checked_seconds(timeout_s: object) -> float:
     raise ProgramError(
         f"timeout_s={timeout_s!r:.40} is no time.", fix="Give seconds, as 10.0, or None."
     )
+
+
+class _Calling(threading.local):
+    """The watch of the next run of each thread.
+
+    Attributes:
+        watch: Makes it.
+    """
+
+    watch: Callable[[], Watch] = Watch
+
+
+CALLING = _Calling()
+
+
+@contextmanager
+def cancelled_by(event: threading.Event) -> Generator[None]:
+    """Let the runs that this thread begins in the block end once an event is set.
+
+    A run looks at it between operators where it is interpreted; compiled, on a CPU, in loops
+    that ask: those without a known number of trips, and all where the run has `timeout_s`.
+    """
+
+    def cancellable() -> Watch:
+        made = Watch()
+        made.cancelled, made.limited = event, True
+        return made
+
+    before, CALLING.watch = CALLING.watch, cancellable
+    try:
+        yield
+    finally:
+        CALLING.watch = before

@@ -26,11 +26,26 @@ def _starts(types: Types, rank: int) -> tuple[tuple[str, ...], ...]:
     return ((),) * rank
 
 
+def _check_fit(what: str, part: Shape, whole: Shape) -> None:
+    """Refuse a part that is larger than the array.
+
+    Raises:
+        AxisError: One is, along some axis.
+    """
+    for axis, (size, room) in enumerate(zip(part, whole, strict=True)):
+        if isinstance(size, int) and isinstance(room, int) and size > room:
+            raise AxisError(
+                f"{what} {size} of {room} numbers along axis {axis}.",
+                fix="A part is at most as large as the array, along each axis.",
+            )
+
+
 def cut_out(types: Types, attrs: Attrs) -> AxisMap:
     """Axes that stay whole are the same; along the others entries are chosen."""
     shape, sizes = shape_of(types["x"][0]), cast("Shape", attrs["sizes"])
     if len(sizes) != len(shape):
         raise AxisError(f"needs a size for each of {len(shape)} axes.", given=f"sizes={sizes}")
+    _check_fit("cannot take", sizes, shape)
     axes, parts = numbered(len(shape)), numbered(len(shape), "part")
     out = tuple(
         axis if size == whole else part
@@ -48,6 +63,7 @@ def put_in(types: Types, attrs: Attrs) -> AxisMap:
     shape, update = (shape_of(types[slot][0]) for slot in ("x", "update"))
     if len(shape) != len(update):
         raise AxisError(f"needs an update with {len(shape)} axes, not {len(update)}.")
+    _check_fit("cannot replace", update, shape)
     axes, parts = numbered(len(shape)), numbered(len(shape), "part")
     of_update = tuple(
         axis if size == whole else part
@@ -106,7 +122,8 @@ def dynamic_slice(x: Tensor, *starts: Indices, sizes: Shape) -> Tensor:
         out: any[*sizes].
 
     Raises:
-        ShapeError: There is not a scalar and a size for each axis.
+        ShapeError: There is not a scalar and a size for each axis, or the part is larger than
+            the array.
         DTypeError: A place is no integer.
     """
     return lax.dynamic_slice(x, _from_front(starts), sizes)
@@ -138,7 +155,8 @@ def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Indices) -> Tensor:
         out: any[*shape].
 
     Raises:
-        ShapeError: There is not a scalar for each axis, or the update has not as many axes.
+        ShapeError: There is not a scalar for each axis, or the update has not as many axes, or
+            is larger than the array.
         DTypeError: A place is no integer, or the update has another dtype.
     """
     return lax.dynamic_update_slice(x, update, _from_front(starts))

@@ -116,8 +116,7 @@ def count_of_nonzero(x: Var, **attrs: Any) -> Var:
 def unchanged(view: RowView, count: str) -> Op:
     """What is beyond the places may be padding, but of where they are sought all is real."""
     del count
-    (x,) = view.op.inputs["x"]
-    if view.axes(x):
+    if view.axes("x"):
         raise refused(view.op, "places among them are places among padding.")
     return view.op
 

@@ -143,14 +143,14 @@ def mean_gradient(g: Backward) -> dict[str, Var]:
 @mean.masked
 def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
     """The sum of the rows over their number; in float32 at least, as small floats overflow."""
-    (name,), attrs, dtype = view.op.inputs["x"], view.op.attrs, float_dtype(x.dtype)
+    attrs, dtype = view.op.attrs, float_dtype(x.dtype)
     wide = promote(dtype, FLOAT32)
     summed = x if dtype == wide else one("cast", x, dtype=wide)
     total = one("sum", summed, axis=attrs["axis"], keepdims=attrs["keepdims"])
     rows = one("sum", one("cast", mask, dtype=wide))
     for axis in operated_axes(attrs["axis"], x.ndim):
         size = x.shape[axis]
-        real = axis in view.axes(name)
+        real = axis in view.axes("x")
         total = total / (rows if real else one("size", value=size, dtype=wide))
     return view.op.with_(type="cast", inputs={"x": (total.name,)}, attrs={"dtype": dtype})
 

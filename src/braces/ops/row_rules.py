@@ -8,9 +8,10 @@ All else is refused when the branch is built.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from braces.define.axes import Place
 from braces.dims import Size
 from braces.errors import ProgramError
 from braces.ir.records import Op
@@ -29,17 +30,17 @@ class RowView:
     """One operator of a row-wise branch, for what takes its place there.
 
     Attributes:
-        places: The axes that are rows, by variable.
+        places: The axes of inputs that are rows.
         rows: How many rows there are: a number, or a name.
     """
 
     op: Op
-    places: Mapping[str, frozenset[int]]
+    places: Collection[Place]
     rows: Size
 
-    def axes(self, name: str) -> frozenset[int]:
-        """The axes of a variable that are rows."""
-        return self.places.get(name, frozenset())
+    def axes(self, slot: str, position: int = 0) -> frozenset[int]:
+        """The axes of one input that are rows: a slot, and a position in it."""
+        return frozenset(axis for *at, axis in self.places if at == [slot, position])
 
 
 def refused(op: Op, why: str, fix: str = OUTSIDE) -> ProgramError:

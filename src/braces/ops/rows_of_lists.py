@@ -132,7 +132,7 @@ def infer_list_unstack(
 def list_of_real_rows(view: RowView, count: str) -> Op:
     """The list has as many values as there are rows."""
     (x,) = view.op.inputs["x"]
-    if 0 not in view.axes(x) or view.op.inputs.get("count"):
+    if 0 not in view.axes("x") or view.op.inputs.get("count"):
         return view.op
     return view.op.with_(inputs={"x": (x,), "count": (count,)})
 

@@ -19,14 +19,13 @@ from braces.builder.var import (
     Operand,
     Var,
     tensor_type,
-    var_of,
     visible_var,
 )
 from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef, Slot
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
-from braces.ir.records import Op, VarInfo
+from braces.ir.records import Op
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import add, collect, differentiable, zeros_from
 from braces.ops.control.keeping import Lists
@@ -34,6 +33,7 @@ from braces.ops.lists import EMPTY, list_attrs
 from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
 from braces.passes.directions import (
     AtOperator,
+    Named,
     OneOrMore,
     as_list,
     derived_beside,
@@ -240,8 +240,8 @@ def _cotangent(found: object) -> Cotangent:
 
 @says_where
 def gradients(
-    targets: OneOrMore[Var],
-    inputs: OneOrMore[Var | VarInfo],
+    targets: OneOrMore[Named],
+    inputs: OneOrMore[Named],
     target_gradients: OneOrMore[Operand | None] = None,
 ) -> list[Var | None]:
     """The gradients of targets with respect to inputs, as new operators of the program.
@@ -252,8 +252,8 @@ def gradients(
 
     Args:
         targets: Variables, of any shape; a single one stands for a list of it.
-        inputs: Variables, differentiable and visible where the targets are; a `VarInfo`, as
-            `program.parameters` has them, stands for its variable.
+        inputs: Variables, differentiable and visible where the targets are. A name or a
+            declaration, as `program.vars` has them, stands for its variable, here and there.
         target_gradients: One cotangent for each target, of its type; ones where it is `None`.
 
     Returns:
@@ -270,7 +270,7 @@ def gradients(
 
 
 def pulled(
-    targets: Sequence[Var], inputs: Sequence[Var | VarInfo], given: Sequence[Operand | None]
+    targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand | None]
 ) -> list[Var | None]:
     """The gradients of targets with these cotangents; see `gradients`."""
     if len(given) != len(targets) or not targets:
@@ -334,12 +334,12 @@ def _seed(target: Var, grad: Operand | None) -> Var:
 
 
 @says_where
-def append_backward(loss: Var, parameters: Iterable[Var] | None = None) -> dict[Var, Var]:
+def append_backward(loss: Named, parameters: Iterable[Named] | None = None) -> dict[Var, Var]:
     """The gradients of a scalar loss with respect to the trainable parameters.
 
     Args:
         loss: A scalar.
-        parameters: Only these; all trainable parameters by default.
+        parameters: Only these, or their names; all trainable parameters by default.
 
     Returns:
         Each parameter that the loss depends on, to its gradient.
@@ -347,7 +347,7 @@ def append_backward(loss: Var, parameters: Iterable[Var] | None = None) -> dict[
     Raises:
         GradientError: The loss is not a float scalar.
     """
-    differentiable_vars([loss])
+    (loss,) = differentiable_vars([loss])
     if loss.shape:
         raise GradientError(
             "A loss must be a scalar.",
@@ -356,7 +356,7 @@ def append_backward(loss: Var, parameters: Iterable[Var] | None = None) -> dict[
         )
     program = loss.program
     if parameters is None:
-        infos = [info for info in program.table.vars.values() if info.trainable]
-        parameters = [var_of(program, program.table, info.name) for info in infos]
-    grads = gradients([loss], list(parameters))
-    return {p: g for p, g in zip(parameters, grads, strict=True) if g is not None}
+        parameters = [info for info in program.table.vars.values() if info.trainable]
+    chosen = differentiable_vars(list(parameters), [loss])
+    grads = gradients([loss], chosen)
+    return {p: g for p, g in zip(chosen, grads, strict=True) if g is not None}

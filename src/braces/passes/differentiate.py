@@ -17,24 +17,20 @@ program, and is none of those that an executor runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
 
 from braces.builder.append import call
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.var import Var, main_var
 from braces.errors import GradientError
-from braces.ir.records import ProgramDef
+from braces.ir.records import ProgramDef, VarInfo
 from braces.ir.walk import rename_body
 from braces.ops.control.cotangents import zeros_like
 from braces.passes.backward import pulled
-from braces.passes.directions import OneOrMore, as_list
+from braces.passes.directions import Named, OneOrMore, as_list
 from braces.passes.forward import pushed
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import opened
-
-Named: TypeAlias = "str | Var"
-"""A variable of the main block, or its name."""
 
 
 @says_where
@@ -154,7 +150,7 @@ def _names(given: OneOrMore[Named]) -> list[str]:
 
 
 def _name(given: object) -> str:
-    name = given.name if isinstance(given, Var) else given
+    name = given.name if isinstance(given, Var | VarInfo) else given
     if not isinstance(name, str) or not name:
         raise GradientError(
             f"{given!r:.80} is no variable and no name of one.",

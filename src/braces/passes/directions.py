@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Se
 from contextlib import contextmanager
 from typing import TypeAlias, TypeVar, cast
 
-from braces.builder.program import Builder
+from braces.builder.program import Builder, current_program
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, check_visible, main_var, shown, visible_var
+from braces.builder.var import Var, check_visible, named_var, shown, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import VALUE, Body, Op, VarInfo
@@ -17,6 +17,8 @@ from braces.ops.control.cotangents import differentiable
 from braces.passes.eliminate import eliminate
 from braces.passes.verify import verified_at_end
 
+Named: TypeAlias = "str | Var | VarInfo"
+"""A variable, its name or its declaration, all of which stand for it."""
 T = TypeVar("T")
 OneOrMore: TypeAlias = T | Sequence[T]
 
@@ -168,18 +170,23 @@ def derived_beside(
 
 
 def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) -> list[Var]:
-    """What is given as variables; descriptions stand for those in the program of the others.
+    """What is given as variables; names and declarations stand for those of the program.
+
+    That is the program of the first variable among all that is given, or the current one.
 
     Raises:
         GradientError: Something is no variable, or not of a float dtype.
+        UnknownNameError: There is no variable of a name.
     """
-    programs = [var.program for var in beside if isinstance(var, Var)]
-    return [
-        _differentiable(
-            main_var(programs[0], one.name) if isinstance(one, VarInfo) and programs else one
-        )
-        for one in given
-    ]
+    programs = (var.program for var in (*given, *beside) if isinstance(var, Var))
+    program = next(programs, None) or current_program()
+    return [_differentiable(_named(program, one)) for one in given]
+
+
+def _named(program: Builder, given: object) -> object:
+    if isinstance(given, str | VarInfo):
+        return named_var(program, given if isinstance(given, str) else given.name)
+    return given
 
 
 def _differentiable(var: object) -> Var:
@@ -191,4 +198,4 @@ def _differentiable(var: object) -> Var:
             given=f"{var.name}: {var.type}",
             fix="Use br.cast(x, 'float32') before the computation, if it should be continuous.",
         )
-    return var
+    return var.read()

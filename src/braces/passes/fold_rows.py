@@ -80,7 +80,8 @@ class Folding:
         for found in done:
             for one in found.inputs:
                 if one.index in found.rows and one.what == "same":
-                    self._met.setdefault(one.name, set()).add(one.axis)
+                    name = found.op.inputs[one.slot][one.position]
+                    self._met.setdefault(name, set()).add(one.axis)
         return done
 
     def is_row(self, name: str) -> bool:

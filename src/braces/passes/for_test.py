@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from braces.builder.program import Builder
 from braces.define.decorator import OPS
@@ -27,6 +28,8 @@ from braces.passes.substitute import substituted
 from braces.passes.verify import verified
 
 P = TypeVar("P", bound=Builder)
+_kept: WeakKeyDictionary[Builder, tuple[Any, Any]] = WeakKeyDictionary()
+"""By program: a version of it, and its inference form."""
 
 
 def for_test(program: P, values: Any = None) -> P:
@@ -45,8 +48,25 @@ def for_test(program: P, values: Any = None) -> P:
         VerifyError: The program is not well formed.
         BracesError: A value cannot stand in the place of a parameter.
     """
-    whole = program.definition
-    whole = whole if values is None else substituted(whole, values)
+    if values is not None:
+        return _inferring(program, substituted(program.definition, values))
+    kept = kept_for_test(program)
+    test = program.like(kept.definition)
+    test.startup = program.startup
+    test.origin = kept, test.version
+    return test
+
+
+def kept_for_test(program: P) -> P:
+    """The inference form of a program as it is now, made once; nobody else may change it."""
+    version, kept = _kept.get(program, (None, program))
+    if version != program.version:
+        kept = _inferring(program, program.definition)
+        _kept[program] = program.version, kept
+    return kept
+
+
+def _inferring(program: P, whole: ProgramDef) -> P:
     test = program.like(verified(calmed(whole)))
     test.startup = program.startup
     return test

@@ -17,7 +17,7 @@ from braces.builder.var import Operand, Var, visible_var
 from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
-from braces.ir.records import Op, Slots, VarInfo
+from braces.ir.records import Op, Slots
 from braces.ir.walk import ancestors, producers, rename_slots
 from braces.ops.control.base import BlockOp
 from braces.ops.control.cotangents import add, differentiable, zeros_like
@@ -25,6 +25,7 @@ from braces.ops.control.keeping import Lists
 from braces.passes.backward import Backprop
 from braces.passes.directions import (
     AtOperator,
+    Named,
     OneOrMore,
     as_list,
     derived_beside,
@@ -217,8 +218,8 @@ def in_order(host: SymbolTable) -> None:
 
 @says_where
 def jvp(
-    targets: OneOrMore[Var],
-    inputs: OneOrMore[Var | VarInfo],
+    targets: OneOrMore[Named],
+    inputs: OneOrMore[Named],
     tangents: OneOrMore[Operand],
 ) -> list[Var | None]:
     """The directional derivatives of targets, as new operators of the program.
@@ -226,8 +227,8 @@ def jvp(
         out[i] = sum over inputs x: (d targets[i] / dx) tangent of x
 
     Args:
-        targets: Variables; a single one stands for a list of it.
-        inputs: Variables that move.
+        targets: Variables, or their names; a single one stands for a list of it.
+        inputs: Variables that move, or their names.
         tangents: How they move: one variable of the same type for each input.
 
     Returns:
@@ -240,7 +241,7 @@ def jvp(
 
 
 def pushed(
-    targets: Sequence[Var], inputs: Sequence[Var | VarInfo], given: Sequence[Operand]
+    targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand]
 ) -> list[Var | None]:
     """The directional derivatives of targets where inputs move so; see `jvp`."""
     if len(inputs) != len(given) or not targets:

@@ -13,11 +13,11 @@ from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
 from braces.ir import serde, text
 from braces.ir.parser import parse_program
-from braces.ir.records import DATA, ProgramDef
+from braces.ir.records import DATA, PARAMETER, ProgramDef
 from braces.ir.walk import all_bodies
 from braces.passes.admit import admit, op_modules, op_versions
 from braces.passes.count import cost
-from braces.passes.differentiate import Named
+from braces.passes.directions import Named
 from braces.passes.explain import explain
 from braces.passes.for_test import for_test
 from braces.passes.freeze import frozen
@@ -83,6 +83,25 @@ class Program(Builder, hints.Hinted):
             f32[3]
         """
         return main_var(self, name)
+
+    @property
+    def parameters(self) -> list[Var]:
+        """The parameters, trainable or frozen, in order of definition, to build on with.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     loss = br.mean(br.fc(br.data("x", ["n", 2]), 1, name="out") ** 2)
+            ...     loss += 1e-4 * sum(br.sum(w**2) for w in prog.parameters)
+            >>> [(w.name, str(w.type), w.trainable) for w in prog.parameters]
+            [('out.w', 'f32[2,1]', True), ('out.b', 'f32[1]', True)]
+        """
+        return [var for var in self.persistables if var.kind == PARAMETER]
+
+    @property
+    def persistables(self) -> list[Var]:
+        """All variables that outlive a run, in order of definition, to build on with."""
+        return [main_var(self, info.name) for info in self.persistable_infos]
 
     @property
     def feeds(self) -> tuple[str, ...]:

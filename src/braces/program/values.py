@@ -8,7 +8,8 @@ from typing import Any
 from braces.builder.program import Builder
 from braces.errors import ProgramError
 from braces.ir.records import PARAMETER
-from braces.passes.differentiate import Named, gradients
+from braces.passes.differentiate import gradients
+from braces.passes.directions import Named
 from braces.runtime.executor import Executor
 from braces.scope import Scope
 
@@ -25,7 +26,7 @@ def shown_values(
         if feed is None and loss is None:
             return {}
         raise ProgramError("Gradients need values.", fix="Say scope=, too.")
-    held = [info for info in program.persistables if _is_set(scope, info.name)]
+    held = [info for info in program.persistable_infos if _is_set(scope, info.name)]
     parameters = {one.name: scope[one.name] for one in held if one.kind == PARAMETER}
     states = {one.name: scope[one.name] for one in held if one.kind != PARAMETER}
     slopes = {} if feed is None and loss is None else _slopes(program, scope, feed or {}, loss)
@@ -45,7 +46,7 @@ def _slopes(
     if not targets:
         fix = "Say loss=, a variable or its name."
         raise ProgramError("Nothing says what the gradients are of.", fix=fix)
-    names = [info.name for info in program.parameters if info.trainable]
+    names = [info.name for info in program.persistable_infos if info.trainable]
     if not names:
         return {}
     still = type(program)(program.definition.with_(updates={}))

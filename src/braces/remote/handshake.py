@@ -3,6 +3,7 @@
     worker → client   greeting (16 bytes), w                    w, c: 32 random bytes each
     client → worker   c, HMAC(key, greeting "client" w c)
     worker → client   HMAC(key, greeting "worker" w c)
+    worker → client   length (u16, little endian), reason   why it has no room; empty if it has
 
 HMAC is that of SHA-256. Nobody learns the key by listening, and what was heard once is of no
 use again, for both numbers are new each time. What follows is neither encrypted nor signed.
@@ -17,12 +18,13 @@ from time import monotonic
 
 from braces.errors import ProgramError, RemoteError
 
-GREETING = b"braces.remote.1\n"
+GREETING = b"braces.remote.2\n"
 NONCE_BYTES = PROOF_BYTES = 32
 HANDSHAKE_S = 5.0
 """How long a handshake may take in all."""
 SHORTEST_TOKEN = 16
 
+_LENGTH_BYTES, _LONGEST_REASON = 2, 400
 _CLIENT, _WORKER = b"client", b"worker"
 
 
@@ -56,8 +58,23 @@ def admit(link: socket.socket, key: bytes) -> bool:
     if not hmac.compare_digest(answer[NONCE_BYTES:], _proof(key, _CLIENT, nonces)):
         return False
     link.sendall(_proof(key, _WORKER, nonces))
-    link.settimeout(None)
     return True
+
+
+def welcome(link: socket.socket, reason: str = "") -> None:
+    """Tell a client that was admitted that there is room for it, or why there is none.
+
+    Raises:
+        OSError: The connection broke, or the client took too long.
+    """
+    text = reason[:_LONGEST_REASON].encode()
+    link.settimeout(HANDSHAKE_S)
+    link.sendall(len(text).to_bytes(_LENGTH_BYTES, "little") + text)
+    link.settimeout(None)
+
+
+class NoRoomError(OSError):
+    """The worker has as many clients as it takes; it may have room later."""
 
 
 def introduce(link: socket.socket, key: bytes, address: str) -> None:
@@ -65,6 +82,7 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
 
     Raises:
         RemoteError: What answers is no worker, or holds another key.
+        NoRoomError: The worker has no room for this client.
         OSError: The connection broke, or the worker took too long.
     """
     until = monotonic() + HANDSHAKE_S
@@ -79,11 +97,20 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
     link.sendall(ours + _proof(key, _CLIENT, nonces))
     try:
         answer = _exactly(link, PROOF_BYTES, until)
-    except ConnectionError:
+    except _ClosedError:
         raise _refused(f"The worker at {address} did not accept the token.") from None
     if not hmac.compare_digest(answer, _proof(key, _WORKER, nonces)):
         raise _refused(f"What listens at {address} does not hold the token.")
+    reason = _exactly(
+        link, int.from_bytes(_exactly(link, _LENGTH_BYTES, until), "little"), until
+    )
+    if reason:
+        raise NoRoomError(reason.decode(errors="replace"))
     link.settimeout(None)
+
+
+class _ClosedError(ConnectionError):
+    """The other side closed the connection after it had read everything."""
 
 
 def _refused(what: str) -> RemoteError:
@@ -101,6 +128,6 @@ def _exactly(link: socket.socket, count: int, until: float) -> bytes:
         link.settimeout(max(until - monotonic(), 1e-3))
         more = link.recv(count - len(data))
         if not more:
-            raise ConnectionError("closed in the handshake")
+            raise _ClosedError("closed in the handshake")
         data += more
     return data

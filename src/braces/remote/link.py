@@ -18,10 +18,13 @@ class Link:
 
     Args:
         connection: A connected socket, past the handshake.
+        stall_s: The longest that the other side may neither send nor take anything within a
+            message; `None` for the `timeout_s` of `ask` alone.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, stall_s: float | None = None) -> None:
         self._socket = connection
+        self._stall_s = stall_s
         self._reader = connection.makefile("rb")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -48,7 +51,12 @@ class Link:
             OSError: The connection broke.
         """
         for piece in packed(message):
-            self._socket.sendall(piece)
+            self._send(memoryview(piece))
+
+    def _send(self, piece: memoryview) -> None:
+        """Send a piece; the time limit of the socket holds for each part that is taken."""
+        while piece:
+            piece = piece[self._socket.send(piece) :]
 
     def receive(self) -> Message:
         """The next message.
@@ -57,10 +65,18 @@ class Link:
             OSError: The connection broke or was closed, or what came is no message, so that
                 nothing says where the next one begins.
         """
+        if self._stall_s is not None:
+            self._await_message()
         try:
             return unpacked(self._exactly(frame_length(self._exactly(LENGTH_BYTES))))
         except FileFormatError as error:
             raise ConnectionError(error.what) from None
+
+    def _await_message(self) -> None:
+        """Wait for the first byte of a message as long as it takes."""
+        self._socket.settimeout(None)
+        self._reader.peek(1)
+        self._socket.settimeout(self._stall_s)
 
     def _exactly(self, count: int) -> bytes:
         data = self._reader.read(count)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from braces.errors import RemoteError
 from braces.remote.addresses import parse_address
-from braces.remote.handshake import introduce, key_of
+from braces.remote.handshake import NoRoomError, introduce, key_of
 from braces.remote.link import Link, end
 from braces.remote.messages import Message
 from braces.remote.process import Process
@@ -118,14 +118,24 @@ def connected(address: str, key: bytes, timeout_s: float, closed: Event) -> Link
         try:
             return _attempt(address, key, until)
         except OSError as error:
-            reason = error.strerror or str(error)
-        if monotonic() + wait_s > until or closed.wait(wait_s):
-            raise RemoteError(
-                f"No worker answers at {address}: {reason}.",
-                given=f"timeout_s={timeout_s:g}",
-                fix="Start one: braces worker --listen HOST:PORT --token-file FILE",
-            )
+            if monotonic() + wait_s > until or closed.wait(wait_s):
+                raise _unreached(address, error, timeout_s) from None
         wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+
+def _unreached(address: str, error: OSError, timeout_s: float) -> RemoteError:
+    given = f"timeout_s={timeout_s:g}"
+    if isinstance(error, NoRoomError):
+        return RemoteError(
+            f"The worker at {address} refuses this client: {error}.",
+            given=given,
+            fix="Close workers that are not needed (worker.close()), or start one more.",
+        )
+    return RemoteError(
+        f"No worker answers at {address}: {error.strerror or error}.",
+        given=given,
+        fix="Start one: braces worker --listen HOST:PORT --token-file FILE",
+    )
 
 
 def _attempt(address: str, key: bytes, until: float) -> Link:

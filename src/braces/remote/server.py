@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 import socket
+import struct
 from collections import deque
-from collections.abc import Generator
-from contextlib import contextmanager
+from functools import partial
 from threading import Event, Lock, Thread
 
 from braces.errors import ProgramError, RemoteError
 from braces.remote.addresses import parse_address, shown_address
+from braces.remote.departures import Departures
 from braces.remote.failures import as_record
-from braces.remote.handshake import admit, key_of
+from braces.remote.handshake import admit, key_of, welcome
 from braces.remote.link import Link, end
 from braces.remote.messages import ERROR, Message
 from braces.remote.session import Session
 
 MOST_CLIENTS = 64
-MOST_STRANGERS = 16
+MOST_STRANGERS = 64
 """Connections that have not shown the key yet; one more ends the oldest of them."""
+STALL_S = 60.0
+"""The longest that a client may neither send nor take anything within a message."""
 _PAUSE_S = 0.05
 
 LOGGER = logging.getLogger("braces")
@@ -59,6 +62,7 @@ class Server:
         self._lock = Lock()
         self._strangers = deque[socket.socket]()
         self._clients = set[socket.socket]()
+        self._departures = Departures()
 
     def serve(self) -> None:
         """Let clients in until `close` is called."""
@@ -72,39 +76,69 @@ class Server:
             with self._lock:
                 self._strangers.append(connection)
                 if len(self._strangers) > MOST_STRANGERS:
-                    end(self._strangers.popleft())
-            Thread(target=self._meet, args=(connection,), daemon=True).start()
+                    reset(self._strangers.popleft())
+            try:
+                Thread(target=self._meet, args=(connection,), daemon=True).start()
+            except RuntimeError:  # the system has no more threads
+                self._forget(connection)
 
     def _meet(self, connection: socket.socket) -> None:
         """Serve a connection that has shown nothing yet."""
+        client = _shown_peer(connection)
         try:
             if not admit(connection, self._key):
-                LOGGER.warning("A connection was refused: it does not hold the token.")
-                return
-            with self._counted(connection):
-                _serve(Link(connection))
+                LOGGER.warning("%s was refused: it does not hold the token.", client)
+            elif not self._count(connection):
+                reason = f"it has {MOST_CLIENTS} clients, the most that it takes"
+                LOGGER.warning("%s was refused: %s.", client, reason)
+                welcome(connection, reason)
+            else:
+                welcome(connection)
+                self._serve(connection, client)
+        except TimeoutError:
+            LOGGER.warning("%s was too slow; its connection was ended.", client)
         except (OSError, MemoryError, RemoteError):
-            pass  # it left, was too slow, or sent what is no message
+            pass  # it left, or sent what is no message
         finally:
-            with self._lock:
-                if connection in self._strangers:
-                    self._strangers.remove(connection)
-            end(connection)
+            self._forget(connection)
 
-    @contextmanager
-    def _counted(self, connection: socket.socket) -> Generator[None]:
-        """A stranger becomes a client, if there is room for one."""
+    def _count(self, connection: socket.socket) -> bool:
+        """Make a stranger a client, if there is room for one."""
         with self._lock:
             if connection in self._strangers:
                 self._strangers.remove(connection)
             if len(self._clients) >= MOST_CLIENTS:
-                raise RemoteError(f"A worker has {MOST_CLIENTS} clients at most.")
+                return False
             self._clients.add(connection)
+            return True
+
+    def _forget(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._clients.discard(connection)
+            if connection in self._strangers:
+                self._strangers.remove(connection)
+        end(connection)
+
+    def _serve(self, connection: socket.socket, client: str) -> None:
+        """Answer one request after the other, until the client leaves."""
+        link, session = Link(connection, STALL_S), Session()
+        leave = partial(self._let_go, connection, client, session)
         try:
-            yield
+            while not session.cancelled.is_set():
+                request = link.receive()
+                with self._departures.noticed(connection, leave):
+                    answer = session.answer(request)
+                _answer(link, answer)
         finally:
-            with self._lock:
-                self._clients.discard(connection)
+            session.close()
+            link.close()
+
+    def _let_go(self, connection: socket.socket, client: str, session: Session) -> None:
+        """Free the slot of a client that left during a run, and cancel the run."""
+        session.cancelled.set()
+        with self._lock:
+            self._clients.discard(connection)
+        LOGGER.warning("%s left during a run, which is cancelled.", client)
 
     def close(self) -> None:
         """Stop listening, and end all connections."""
@@ -113,6 +147,7 @@ class Server:
         with self._lock:
             for connection in (*self._strangers, *self._clients):
                 end(connection)
+        self._departures.close()
 
     def __enter__(self) -> Server:
         return self
@@ -121,15 +156,22 @@ class Server:
         self.close()
 
 
-def _serve(link: Link) -> None:
-    """Answer one request after the other, until the client leaves."""
-    session = Session()
+def reset(connection: socket.socket) -> None:
+    """End a connection with a reset: the other side knows that nothing was answered."""
     try:
-        while True:
-            _answer(link, session.answer(link.receive()))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RD)  # wakes the thread that reads
+    except OSError:  # it had ended
+        pass
     finally:
-        session.close()
-        link.close()
+        connection.close()
+
+
+def _shown_peer(connection: socket.socket) -> str:
+    try:
+        return f"A client at {shown_address(*connection.getpeername()[:2])}"
+    except OSError:
+        return "A client"
 
 
 def _answer(link: Link, answer: Message) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import numpy as np
 
 from braces.errors import FileFormatError, ProgramError
 from braces.frontend.draws import RANDOM_STATE
+from braces.lower.watch import cancelled_by
 from braces.program import Program
 from braces.remote.failures import as_record
 from braces.remote.messages import DONE, ERROR, LOAD, RUN, VALUES, Message
@@ -21,9 +23,14 @@ PROGRAM, DRAWN_FROM = f"{RESERVED}/program", f"{RESERVED}/{RANDOM_STATE}"
 
 
 class Session:
-    """A program with its values, as one client sent them; other clients have others."""
+    """A program with its values, as one client sent them; other clients have others.
+
+    Attributes:
+        cancelled: Set by another thread to end the run of this moment.
+    """
 
     def __init__(self) -> None:
+        self.cancelled = Event()
         self._program: Program | None = None
         self._scope = Scope()
         self._executor: Executor | None = None
@@ -59,13 +66,16 @@ class Session:
         if not is_list(names) or not all(isinstance(name, str) for name in names):
             raise FileFormatError("The message does not say what is fetched.")
         feed = _variables(request)
-        found = self._executor.run(self._program, self._scope, feed, names, timeout_s=timeout_s)
+        with cancelled_by(self.cancelled):
+            found = self._executor.run(
+                self._program, self._scope, feed, names, timeout_s=timeout_s
+            )
         return {fetch_name(number): value for number, value in enumerate(found)}
 
     def _values(self, request: Message) -> dict[str, Any]:
         del request
-        names = () if self._program is None else [v.name for v in self._program.persistables]
-        return host_arrays(self._scope, names)
+        infos = () if self._program is None else self._program.persistable_infos
+        return host_arrays(self._scope, [info.name for info in infos])
 
     def close(self) -> None:
         """Let the program and its values go."""

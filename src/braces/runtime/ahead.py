@@ -25,6 +25,7 @@ from braces.ir.records import VarInfo
 from braces.lazy import jax
 from braces.runtime.device import Devices
 from braces.runtime.feeds import convert
+from braces.runtime.padding import Padding
 
 Feed: TypeAlias = dict[str, Any]
 
@@ -170,7 +171,9 @@ def check_ahead(ahead: Any) -> int:
     return ahead
 
 
-def on_devices(declared: Mapping[str, VarInfo], devices: Devices, batch: Any) -> Feed:
+def on_devices(
+    declared: Mapping[str, VarInfo], devices: Devices, padding: Padding, batch: Any
+) -> Feed:
     """A batch as arrays of the declared dtypes on devices, which nobody else changes.
 
     Raises:
@@ -179,13 +182,13 @@ def on_devices(declared: Mapping[str, VarInfo], devices: Devices, batch: Any) ->
     if not isinstance(batch, Mapping):
         raise FeedError(f"A batch is {batch!r:.80}, and no dict.", fix="Give {'x': array, …}.")
     feed = {k.name if isinstance(k, Var) else k: v for k, v in batch.items()}
+    own = padding.pad({name: _own(declared, name, value) for name, value in feed.items()})
     with jax.enable_x64(True):
-        return {n: _put(declared, n, v, devices) for n, v in feed.items()}
+        return {name: _put(declared, name, array, devices) for name, array in own.items()}
 
 
-def _put(declared: Mapping[str, VarInfo], name: Any, value: Any, devices: Devices) -> Any:
+def _put(declared: Mapping[str, VarInfo], name: str, array: Any, devices: Devices) -> Any:
     """An array on devices; of less than 8 bits it is brought there by the run."""
-    array = _own(declared, name, value)
     if is_narrow(array.dtype):
         return array
     if devices.placement is not None:

@@ -15,7 +15,7 @@ class Runnable(Protocol):
 
     Attributes:
         plan: What is run.
-        notice: Says that the program is compiled for other shapes.
+        notice: Says for what the program is compiled.
         used: When it was used last, by the clock of the executor.
     """
 
@@ -59,6 +59,6 @@ class Backend(Protocol):
             devices: Where.
             check_nan: Whether a NaN fails the run.
             recent: Keeps the number of executables bounded, over all plans of an executor.
-            notice: Says that the program is compiled for other shapes.
+            notice: Says for what the program is compiled.
         """
         ...

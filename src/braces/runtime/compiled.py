@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,20 +22,18 @@ from braces.lower.carriers import given_back
 from braces.lower.committing import Commits, early_places
 from braces.lower.huge import refuse_huge
 from braces.lower.interpreter import place
-from braces.lower.keeping import code_name, compile_or_read
+from braces.lower.keeping import code_name, code_reads, compile_or_read
 from braces.lower.lowerer import (
     NAN,
     STOP,
     Lowerer,
-    Site,
     block_path,
-    find_sites,
-    histories,
     start_state,
 )
 from braces.lower.many_draws import ManyDraws
 from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
+from braces.lower.sites import Site, UnfitError, find_sites, histories
 from braces.lower.watch import Watch
 from braces.ops.einsum import axes_apart
 from braces.passes.inline import inline_blocks
@@ -54,6 +54,7 @@ from braces.runtime.plan import Plan
 from braces.runtime.recent import Notice, Recent
 from braces.runtime.rooms import Known
 from braces.runtime.states import Run, check_states, keep_on_device
+from braces.runtime.stats import Compilation
 
 MOST_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
@@ -68,7 +69,7 @@ class CompiledPlan:
         target: What code is made for there.
         check_nan: Whether a NaN fails the run; the interpreter then finds where it came from.
         recent: Keeps the number of executables bounded, over several plans.
-        notice: Says that the program is compiled for other shapes.
+        notice: Says for what the program is compiled.
         used: When the plan was used last, by the clock of the executor.
     """
 
@@ -138,15 +139,20 @@ class CompiledPlan:
                 fix='Leave it out, or use br.Executor(mode="interpret").',
             )
         wanted, narrow = self.plan.wanted, self.narrow
-        if not self.takes_turns:
-            try:
+        try:
+            if not self.takes_turns:
+                try:
+                    results = self._run(run)
+                    return given_back(wanted, results, narrow) if narrow else results
+                except _TakenError:
+                    pass  # a run that updates took over what this one was about to read
+            turn = run.scope.turn
+            with turn if run.watch.deadline is None else run.watch.turn(turn):
                 results = self._run(run)
-                return given_back(wanted, results, narrow) if narrow else results
-            except _TakenError:
-                pass  # a run that updates took over what this one was about to read
-        turn = run.scope.turn
-        with turn if run.watch.deadline is None else run.watch.turn(turn):
-            results = self._run(run)
+        except jax.errors.JaxRuntimeError as error:  # of a computation that had begun
+            if self.placed is None or jax.process_count() == 1:
+                raise
+            raise lost(error) from error
         return given_back(wanted, results, narrow) if narrow else results
 
     def compile(self, run: Run) -> None:
@@ -168,7 +174,7 @@ class CompiledPlan:
                 with run.scope.turn:
                     run.read(self.states, self.narrow, self.placed)
             executable = self._executable(form, run)
-            if watch.deadline is not None:
+            if watch.limited:
                 watch.check()
             if executable.needed_bytes >= LARGE_BYTES:
                 require(executable.needed_bytes)
@@ -182,8 +188,10 @@ class CompiledPlan:
                 raise _ended(watch.error, *executable.loops[watch.loop])
             failures = executable.failures(found)
             if not failures and self._absorb_status(form, executable, found):
+                self.recent.counters.repeats += 1
                 continue
             if form.rounded:
+                self.recent.counters.repeats += 1
                 form = self._made_exact(executable.counts(found))
                 continue
             raise self._failure(run, found, failures)
@@ -196,7 +204,7 @@ class CompiledPlan:
         if self.check_nan and found[-1]:
             interpreted.find_nan(self.plan, run, self.devices)
         site, code = failures[0]
-        failure = site.definition.failure(site.op.attrs, code)
+        failure = site.failure(code)
         return failure.located(place(block_path(site.path, site.op), site.op))
 
     @cached_property
@@ -317,11 +325,7 @@ class CompiledPlan:
         if latest is None or now is None or latest[0] != now:
             if self.placed is not None:
                 self.placed.compare(run.feeds, self.check_nan)
-            try:
-                key, found = self._found(form, run)
-            except RunError:
-                self.known.guess_anew()  # a kernel may only not take sizes of an earlier run
-                raise
+            key, found = self._found(form, run)
             keep_on_device(self.states, self.plan.updates, run)
             latest = self.latest = self._likeness(form, run), key, found
         found = latest[2]
@@ -355,14 +359,27 @@ class CompiledPlan:
         key = (*run.feeds, *map(_type, values.values()), *self._assumed(form, run))
         found = self.executables.get(key)
         if found is None:
-            self.notice.compiling(values)
             sizes = Sizes()
             for name, array in run.feeds.items():
                 check_shape(self.plan.data[name], array, sizes)
             check_states(self.states, states, sizes)
             self.recent.make_room()
-            found = self.executables[key] = self._compile(form, run, sizes)
+            found = self.executables[key] = self._counted(form, run, sizes)
         return key, found
+
+    def _counted(self, form: Form, run: Run, sizes: Sizes) -> Executable:
+        """Compile, take the time, and say so."""
+        begun, reads = perf_counter(), code_reads()
+        made = self._compile(form, run, sizes)
+        taken, read = perf_counter() - begun, code_reads() > reads
+        states = dict(zip(self.states, run.states, strict=True))
+        timed = self.asks and run.watch.deadline is not None
+        facts = form.facts(self.known, self.plan.wanted, timed)
+        change = self.notice.change(run.feeds, states, facts)
+        one = Compilation(self.notice.program, change, taken, read)
+        self.recent.counters.add(one)
+        self.notice.tell(one)
+        return made
 
     def forget(self, key: Any) -> None:
         """Let an executable go."""
@@ -371,6 +388,14 @@ class CompiledPlan:
             self.latest = None
 
     def _compile(self, form: Form, run: Run, sizes: Sizes) -> Executable:
+        """Compile for these sizes, with a failure in place of each kernel that refuses them."""
+        while True:
+            try:
+                return self._lowered(form, run, sizes)
+            except UnfitError as error:
+                form = replace(form, sites=form.sites | error.sites)
+
+    def _lowered(self, form: Form, run: Run, sizes: Sizes) -> Executable:
         plan, sites, making = self.plan, form.sites, run.making
         if self.placed is None:
             refuse_apart(self.states, run.states)
@@ -387,6 +412,7 @@ class CompiledPlan:
             rounded=frozenset(form.rounded),
             scope=making.scopes(form.body),
             placement=self.devices.placement,
+            unfit={} if told else None,
         )
         kept = {*form.body.results, *form.updates.values()}
         body = self.placed.placement.named(form.body) if self.placed else form.body
@@ -405,6 +431,9 @@ class CompiledPlan:
             commits = Commits((*flags, STOP), (*limits, 0), dict(env), places)
             lowerer.commits = commits
             state = lowerer.run(body, env, "", start_state([*flags, STOP]))
+            unfit = lowerer.unfit or {}
+            if any(path not in sites or not sites[path].refusal for path in unfit):
+                raise UnfitError(unfit)
             after = {name: env[source] for name, source in form.updates.items()}
             fetches = [env[name] for name in form.body.results]
             if not flags and not lowerer.loops:

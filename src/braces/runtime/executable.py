@@ -9,7 +9,7 @@ from typing import Any
 
 from braces.ir.records import Op
 from braces.lazy import jax
-from braces.lower.lowerer import Site
+from braces.lower.sites import Site
 
 
 @dataclass(eq=False)

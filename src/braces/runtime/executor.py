@@ -7,24 +7,28 @@ from functools import partial
 from typing import Any
 
 from braces.builder.program import Builder
-from braces.errors import LayoutError, ProgramError
+from braces.errors import ProgramError
 from braces.hints import Hinted
 from braces.layout import Layout
 from braces.lower.interpreter import Listener
 from braces.lower.kernels import forget_kernels
-from braces.lower.watch import Watch
+from braces.lower.watch import CALLING, Watch
 from braces.passes.catalogue import DEFAULT, ELIMINATE
 from braces.passes.pipeline import Pass, Passes, as_passes
 from braces.runtime.ahead import Feeds, check_ahead, on_devices
 from braces.runtime.device import Devices, forked, refuse_forked
+from braces.runtime.evaluating import Evaluations
 from braces.runtime.feeds import check_order, check_program
-from braces.runtime.fetches import read_fetch
+from braces.runtime.fetches import given_by, read_fetch
+from braces.runtime.padding import Padding
+from braces.runtime.placing import checked_layout
 from braces.runtime.plan import declared_data
 from braces.runtime.plans import BACKENDS, Plans, converted
 from braces.runtime.profiling.measure import Task, check_count, profiled
 from braces.runtime.profiling.profile import Profile
-from braces.runtime.recent import MOST_EXECUTABLES
+from braces.runtime.recent import MOST_EXECUTABLES, check_limit
 from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
+from braces.runtime.stats import Stats
 from braces.scope import Scope
 
 PASSES = {"compile": DEFAULT, "interpret": Passes((ELIMINATE,))}
@@ -60,8 +64,9 @@ class Executor(Hinted):
             processes, each feeds the rows of its own devices.
         max_executables: How much compiled code is kept, over all programs: a program is
             compiled for each set of shapes that it is fed, and what was used longest ago is
-            let go. The logger `"braces"` says once for each program (INFO) that it is compiled
-            again and for which shapes, and once (WARNING) that the limit is reached.
+            let go. The logger `"braces"` says (INFO) each time that a program is compiled, how
+            long it took, and what changed since the time before, and once (WARNING) that the
+            limit is reached. `stats` has the same as values.
         passes: What is made of each program before it runs, one after the other; see
             `br.passes`. By default that is `br.passes.default` where it compiles. Interpreting,
             it is `eliminate` alone, so that errors, listeners and kept scopes show loops as
@@ -91,16 +96,13 @@ class Executor(Hinted):
             )
         self.mode = mode
         self.device_name = device
-        self.layout = _checked_layout(layout, device)
+        self.layout = checked_layout(layout, device)
         self._devices = BACKENDS[mode].open(device) if layout is None else Devices.of(layout)
         self.step_scopes: dict[str, Scope] = {}
-        if type(max_executables) is not int or max_executables < 1:
-            raise ProgramError(
-                f"max_executables={max_executables!r} is no number of executables.",
-                fix="Use an integer from 1.",
-            )
         wanted = as_passes(PASSES[mode] if passes is None else passes)
-        self._plans = Plans(mode, self._devices, wanted, max_executables)
+        self._plans = Plans(mode, self._devices, wanted, check_limit(max_executables))
+        self._counters = self._plans.counters
+        self._evaluations = Evaluations()
 
     @property
     def passes(self) -> tuple[Pass, ...]:
@@ -110,6 +112,14 @@ class Executor(Hinted):
     @passes.setter
     def passes(self, wanted: Sequence[Pass]) -> None:
         self._plans.passes = as_passes(wanted)
+
+    @property
+    def stats(self) -> Stats:
+        """Statistics of runs and compilations up to now; `print(exe.stats)` shows a table."""
+        return self._counters.stats()
+
+    def __repr__(self) -> str:
+        return f"<Executor ({self.mode}): {self.stats.summary}>"
 
     # ---- public ------------------------------------------------------------------------------
 
@@ -139,7 +149,7 @@ class Executor(Hinted):
         scope = Scope() if scope is None else scope
         feed = {"seed": number} if "seed" in startup.vars else {}
         before = {n: v.raw for n in startup.updates if missing_only and (v := _value(scope, n))}
-        self.run(startup, scope, feed=feed)
+        self.run(startup, scope, feed=feed, fetch=())
         for name, raw in before.items():
             scope.var(name).put(raw)
         return scope
@@ -149,7 +159,7 @@ class Executor(Hinted):
         program: Builder,
         scope: Scope,
         feed: Mapping[str, Any] | None = None,
-        fetch: Any = (),
+        fetch: Any = None,
         *,
         seed: int | None = None,
         listeners: Sequence[Listener] = (),
@@ -169,7 +179,9 @@ class Executor(Hinted):
             program: What to run.
             scope: Where persistable variables live.
             feed: Name of a data variable, or the variable, to its value.
-            fetch: A variable or name, a sequence of them, or a dict with them as values.
+            fetch: A variable or name, a sequence of them, or a dict with them as values. By
+                default `prog.fetches`: the outputs of an imported model, the loss of
+                `minimize`. `()` fetches nothing.
             seed: Draw what the first run after `init` with this seed draws; the random state of
                 the scope is neither read nor changed. Without it, each run draws anew.
             listeners: Interpreting only: called after each operator with the path of its block,
@@ -199,22 +211,89 @@ class Executor(Hinted):
         """
         if forked:
             refuse_forked()
-        watch = Watch() if timeout_s is None else Watch.lasting(timeout_s)
+        watch = CALLING.watch() if timeout_s is None else Watch.lasting(timeout_s)
         check_order(program, scope)
-        names, shape_up = read_fetch(fetch)
+        names, shape_up = read_fetch(given_by(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         given = NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
         kept = dict[str, Scope]() if keep_scopes else None
         results = runnable.run(Run(scope, feeds, watch, given, listeners, kept))
         self.step_scopes = kept or {}
+        self._counters.runs += 1
         return shape_up(results)
+
+    def evaluate(
+        self,
+        program: Builder,
+        scope: Scope,
+        feed: Mapping[str, Any] | None = None,
+        fetch: Any = None,
+        *,
+        seed: int | None = None,
+        listeners: Sequence[Listener] = (),
+        keep_scopes: bool = False,
+        check_nan: bool = False,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Run the test behaviour of a program: nothing is trained.
+
+        Dropout passes its input through and normalization uses running statistics, as in
+        `prog.for_test()`. Of the updates, only those of metrics and of the random state are
+        committed. A metric counts where all of its data are fed, so labels are needed only for
+        fetches and metrics that depend on them. The test form of a program is made and
+        compiled once, not anew for each call.
+
+        Args:
+            program: The program, as it is trained.
+            scope: Where persistable variables live.
+            feed: As for `run`.
+            fetch: As for `run`.
+            seed: As for `run`.
+            listeners: As for `run`.
+            keep_scopes: As for `run`.
+            check_nan: As for `run`.
+            timeout_s: As for `run`.
+
+        Returns:
+            As `run`.
+
+        Raises:
+            FeedError: A feed is missing, unknown, or of another type.
+            UnknownNameError: A fetch does not exist.
+            UninitializedError: A persistable variable has no value yet.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     x, y = br.data("x", ["n", 2]), br.data("y", ["n", 1])
+            ...     out = br.fc(br.dropout(x, 0.5), 1, name="fc")
+            ...     pairs = br.optimizer.sgd(0.1).minimize(br.mean((out - y) ** 2))
+            >>> exe = br.Executor()
+            >>> scope = exe.init(prog, br.Scope())
+            >>> exe.evaluate(prog, scope, {"x": [[1.0, 2.0]]}, fetch=out).shape
+            (1, 1)
+        """
+        check_order(program, scope)
+        test = self._evaluations.find(program, feed)
+        fetch = given_by(program) if fetch is None else fetch
+        return self.run(
+            test,
+            scope,
+            feed,
+            fetch,
+            seed=seed,
+            listeners=listeners,
+            keep_scopes=keep_scopes,
+            check_nan=check_nan,
+            timeout_s=timeout_s,
+        )
 
     def compile(
         self,
         program: Builder,
         scope: Scope,
         feed: Mapping[str, Any] | None = None,
-        fetch: Any = (),
+        fetch: Any = None,
         *,
         check_nan: bool = False,
     ) -> None:
@@ -251,12 +330,17 @@ class Executor(Hinted):
         if forked:
             refuse_forked()
         check_order(program, scope)
-        names, _ = read_fetch(fetch)
+        names, _ = read_fetch(given_by(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         runnable.compile(Run(scope, feeds, Watch(), NONE_GIVEN))
 
     def feeds(
-        self, program: Builder, batches: Iterable[Mapping[str, Any]], *, ahead: int = 2
+        self,
+        program: Builder,
+        batches: Iterable[Mapping[str, Any]],
+        *,
+        ahead: int = 2,
+        pad: Mapping[str, int] | None = None,
     ) -> Feeds:
         """Make feeds ready while the runs before them compute.
 
@@ -269,6 +353,10 @@ class Executor(Hinted):
             batches: What `run` takes as `feed`, again and again: a list, a generator, a loader
                 of another library. It is read in a thread of its own.
             ahead: How many feeds are ready at most; one more is being made.
+            pad: Named dimensions to multiples: `pad={"t": 16}` adds zeros at the end of axes of
+                size `t`, up to a multiple of 16, so that few sizes are compiled. Results are
+                those without padding where the program leaves it out, by `lengths=` or by a
+                mask that is fed (padded with false). A sum over all of `t` counts padding.
 
         Returns:
             An iterator of feeds, whose `close`, or the end of a `with` block, stops the
@@ -276,8 +364,10 @@ class Executor(Hinted):
 
         Raises:
             FeedError: `batches` cannot be read one by one; from the iterator: a batch is no
-                dict, or has data that is unknown, or of another type.
-            ProgramError: `ahead` is no number from 1.
+                dict, has data that is unknown or of another type, or has no data with a
+                dimension that is padded.
+            ProgramError: `ahead`, or a multiple of `pad`, is no number from 1.
+            UnknownNameError: No data have a dimension that is called as `pad` says.
 
         Example:
             >>> import numpy as np
@@ -294,14 +384,16 @@ class Executor(Hinted):
         check_program(program)
         BACKENDS[self.mode].prepare_process()
         data = declared_data(program.definition.main)
-        return Feeds(batches, partial(on_devices, data, self._devices), check_ahead(ahead))
+        padding = Padding.of(data, pad)
+        ready = partial(on_devices, data, self._devices, padding)
+        return Feeds(batches, ready, check_ahead(ahead))
 
     def profile(
         self,
         program: Builder,
         scope: Scope,
         feed: Mapping[str, Any] | None = None,
-        fetch: Any = (),
+        fetch: Any = None,
         *,
         runs: int = 10,
         warmup: int = 1,
@@ -359,7 +451,7 @@ class Executor(Hinted):
         check_order(program, scope)
         check_count("runs", runs, 1)
         check_count("warmup", warmup, 0)
-        names, shape_up = read_fetch(fetch)
+        names, shape_up = read_fetch(given_by(program) if fetch is None else fetch)
         task = Task(
             mode=self.mode,
             backend=BACKENDS[self.mode],
@@ -400,22 +492,6 @@ def _again(
 ) -> Executor:
     """An executor with these settings."""
     return Executor(mode, device, layout=layout, max_executables=max_executables, passes=passes)
-
-
-def _checked_layout(layout: Any, device: str | None) -> Layout | None:
-    """A layout, or none.
-
-    Raises:
-        LayoutError: It is something else, or a device is named too.
-    """
-    if layout is None:
-        return None
-    if not isinstance(layout, Layout) or device is not None:
-        raise LayoutError(
-            f"layout={layout!r:.80} with device={device!r}: an executor has one of the two.",
-            fix='Write br.Executor(layout=br.Layout(br.Mesh({"data": -1}), ...)).',
-        )
-    return layout
 
 
 def _value(scope: Scope, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,7 +44,10 @@ def check_order(program: Any, scope: Any) -> None:
 
 
 def check_names(
-    given: Iterable[str], needed: Mapping[str, VarInfo], declared: Mapping[str, VarInfo]
+    given: Iterable[str],
+    needed: Mapping[str, VarInfo],
+    declared: Mapping[str, VarInfo],
+    fetched: Callable[[], Container[str]],
 ) -> None:
     """Refuse feeds that are missing or unknown.
 
@@ -52,6 +55,7 @@ def check_names(
         given: The names that are fed.
         needed: What the run reads.
         declared: All data variables of the program.
+        fetched: Gives the data that the fetches alone need.
 
     Raises:
         FeedError: It names the feed and what was declared.
@@ -63,11 +67,22 @@ def check_names(
     missing = [info for name, info in needed.items() if name not in given]
     if missing:
         shown = ", ".join(f"`{info.name}`: {info.type}" for info in missing)
+        instead = _evaluating(missing, fetched())
         raise FeedError(
             f"The run needs data that was not fed: {shown}.",
             given=f"fed: {', '.join(given) or 'nothing'}",
-            fix=f"Pass feed={{{missing[0].name!r}: array, …}}.",
+            fix=f"Pass feed={{{missing[0].name!r}: array, …}}.{instead}",
         )
+
+
+def _evaluating(missing: Iterable[VarInfo], fetched: Container[str]) -> str:
+    """The way out where only updates need what is missing."""
+    if any(info.name in fetched for info in missing):
+        return ""
+    return (
+        " Only updates need it: exe.evaluate(prog, scope, feed=..., fetch=...) runs the same "
+        "fetches without training."
+    )
 
 
 def convert(info: VarInfo, value: Any) -> Any:

@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
+from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.errors import ProgramError
+
+
+def given_by(program: Builder) -> tuple[str, ...]:
+    """The names that a run fetches where none are said."""
+    return program.definition.main.results
 
 
 def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from braces.dims import Dim
 from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
-from braces.lower.lowerer import Site
+from braces.lower.sites import Site
+from braces.runtime.rooms import Known
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,23 @@ class Form:
         if site.history:
             return rooms[site.history]
         return sizes[site.length] if site.length in self.rounded else 0
+
+    def facts(self, known: Known, fetches: Iterable[str], timed: bool) -> dict[str, str]:
+        """The assumptions of its code beside shapes, in words.
+
+        Args:
+            known: The assumed sizes and rooms.
+            fetches: The names of what is fetched.
+            timed: Whether loops look at the time.
+        """
+        sizes = known.sizes(self.rounded).items()
+        most = {name: "up to " if name in self.rounded else "" for name, _ in sizes}
+        return {
+            **{f"the size `{name}`": f"{most[name]}{size}" for name, size in sizes},
+            **{f"the room of `{name}`": str(n) for name, n in known.capacities().items()},
+            "the list of fetches": ", ".join(fetches) or "empty",
+            "the time limit": "checked" if timed else "not checked",
+        }
 
     def cut(self, results: list[Any], counts: Mapping[str, int]) -> list[Any]:
         """Results without padding."""

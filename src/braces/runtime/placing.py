@@ -9,7 +9,7 @@ from typing import Any
 
 from braces.define.axes import shape_of
 from braces.dtypes import TensorType, is_float
-from braces.errors import ClusterError, DeviceError
+from braces.errors import ClusterError, DeviceError, LayoutError
 from braces.ir.fingerprint import fingerprint
 from braces.ir.records import DATA, Body, VarInfo
 from braces.ir.walk import dimensions
@@ -212,3 +212,19 @@ def refuse_apart(infos: Iterable[str], values: Iterable[Any]) -> None:
                 fix="Run it with br.Executor(layout=...), or bring the values to one device: "
                 "scope.update(scope.state_dict()).",
             )
+
+
+def checked_layout(layout: Any, device: str | None) -> Layout | None:
+    """A layout, or none.
+
+    Raises:
+        LayoutError: It is something else, or a device is named too.
+    """
+    if layout is None:
+        return None
+    if not isinstance(layout, Layout) or device is not None:
+        raise LayoutError(
+            f"layout={layout!r:.80} with device={device!r}: an executor has one of the two.",
+            fix='Write br.Executor(layout=br.Layout(br.Mesh({"data": -1}), ...)).',
+        )
+    return layout

@@ -11,10 +11,10 @@ from braces.dtypes import DType, ListType
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
-from braces.ir.walk import dimensions
+from braces.ir.walk import ancestors, dimensions
 from braces.lower.carriers import carried, narrow_of
 from braces.lower.histories import united
-from braces.lower.lowerer import Site, find_sites
+from braces.lower.sites import Site, find_sites
 from braces.passes.catalogue import DEFAULT
 from braces.passes.draws import random_states
 from braces.passes.drop_gradients import without_gradients
@@ -121,6 +121,11 @@ class Plan:
     def feeds(self) -> dict[str, VarInfo]:
         """The data that the run needs."""
         return {name: info for name, info in self.reads.items() if info.kind == DATA}
+
+    @cached_property
+    def fetched_feeds(self) -> set[str]:
+        """The data that the fetches alone need."""
+        return ancestors(self.body.ops, self.fetches) & self.feeds.keys()
 
     @cached_property
     def states(self) -> dict[str, VarInfo]:

@@ -53,6 +53,7 @@ class Plans:
     Attributes:
         passes: The same; others may be set.
         limit: The same.
+        counters: What is counted of runs and compilations.
         by_program: The version of each program that was run, and its plans by what is fetched.
     """
 
@@ -64,8 +65,10 @@ class Plans:
         self._devices = devices
         self.passes = passes
         self._recent = Recent(limit)
+        self.counters = self._recent.counters
         self._latest = NOTHING_RUN
         self.by_program: WeakKeyDictionary[Builder, Any] = WeakKeyDictionary()
+        self._notices: WeakKeyDictionary[Builder, Notice] = WeakKeyDictionary()
         self._fitting = Fitting()
 
     def clear(self) -> None:
@@ -104,7 +107,8 @@ class Plans:
         key: Any,
     ) -> tuple[Runnable, dict[str, Any]]:
         """The plan for the sizes of a run, of a program whose passes asked of sizes."""
-        plans = self.by_program[program][1]
+        original = program.original
+        plans, key = self.by_program[original][1], (original.version, *key[1:])
         found = self._fitting.find(
             first,
             feeds,
@@ -119,14 +123,15 @@ class Plans:
 
     def _planned(self, program: Builder, key: Any) -> Runnable:
         """The plan of a program as it is, made where there is none yet."""
-        version, *_ = key
-        known, plans = self.by_program.get(program, (None, {}))
-        if known != version:
+        original = program.original  # whose plans are those of all its copies
+        key, whole = (original.version, *key[1:]), key
+        known, plans = self.by_program.get(original, (None, {}))
+        if known != original.version:
             plans = dict[Any, Runnable]()
-            self.by_program[program] = (version, plans)
+            self.by_program[original] = (original.version, plans)
         found = plans.get(key) or self._make(program, plans, key)
         found.used = self._recent.now()
-        self._latest = _Latest(ref(program), key, ref(found))
+        self._latest = _Latest(ref(program), whole, ref(found))
         return found
 
     def _make(
@@ -140,8 +145,9 @@ class Plans:
         plan = Plan.of(
             program.definition, names, passes, target=target, sizes=sizes or NO_SIZES
         )
-        notice = next((other.notice for other in plans.values()), Notice())
         self._bound()
+        notice = self._notices.get(program.original) or self._recent.notice()
+        self._notices[program.original] = notice
         made = backend(plan, self._devices, check_nan, self._recent, notice)
         plans[key if sizes is None else (key, tuple(plan.answers.items()))] = made
         return made
@@ -170,7 +176,7 @@ def converted(plan: Plan, feed: Any, placement: Placement | None = None) -> dict
     dtypes, more = plan.dtypes, None
     if feed.keys() != dtypes.keys():
         feed = {k.name if isinstance(k, Var) else k: v for k, v in feed.items()}
-        check_names(feed, plan.feeds, plan.data)
+        check_names(feed, plan.feeds, plan.data, lambda: plan.fetched_feeds)
         # not needed, but they tell the sizes of named dimensions
         more = {n: convert(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds}
     for name, dtype in dtypes.items():

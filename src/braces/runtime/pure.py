@@ -19,7 +19,8 @@ from braces.ir.records import ProgramDef, VarInfo
 from braces.lazy import jax, jnp
 from braces.lower.attributes import Sizes, bind_sizes
 from braces.lower.interpreter import place
-from braces.lower.lowerer import Lowerer, Site, block_path, find_sites, start_state
+from braces.lower.lowerer import Lowerer, block_path, start_state
+from braces.lower.sites import Site, find_sites
 from braces.runtime.plan import Plan
 
 _jax: Any = jax
@@ -118,7 +119,7 @@ class PureFunction:
                     fix=f"Make the function with more: to_jax(room={code}).",
                 )
             if code:
-                failure = site.definition.failure(site.op.attrs, code)
+                failure = site.failure(code)
                 raise failure.located(place(block_path(site.path, site.op), site.op))
 
 

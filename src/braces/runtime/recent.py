@@ -1,18 +1,23 @@
-"""The executables that were used last, and what is said of those that are compiled anew."""
+"""The executables that were used last, and what is said when one is compiled."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 from weakref import WeakSet
 
+from braces.errors import ProgramError
 from braces.runtime.feeds import describe
+from braces.runtime.stats import Compilation, Counters
 
 LOGGER = logging.getLogger("braces")
 MOST_EXECUTABLES = 64
+MOST_NAMED = 8
+"""So many variables are named in one message."""
+Facts: TypeAlias = "dict[str, str]"
 
 
 class Owner(Protocol):
@@ -31,6 +36,7 @@ class Recent:
     Attributes:
         limit: How many there are at most.
         now: The next tick of a clock that counts uses, to tell which was last.
+        counters: What is counted of runs and compilations.
     """
 
     def __init__(self, limit: int = MOST_EXECUTABLES) -> None:
@@ -38,6 +44,12 @@ class Recent:
         self.now = count(1).__next__
         self._owners: WeakSet[Owner] = WeakSet()
         self._told = False
+        self.counters = Counters()
+        self._programs = count(1).__next__
+
+    def notice(self) -> Notice:
+        """What says for what one more program is compiled."""
+        return Notice(self._programs())
 
     def own(self, owner: Owner) -> None:
         """Count the executables of one more plan."""
@@ -65,33 +77,68 @@ class Recent:
             )
 
 
+def check_limit(limit: Any) -> int:
+    """A number of executables.
+
+    Raises:
+        ProgramError: It is none.
+    """
+    if type(limit) is not int or limit < 1:
+        raise ProgramError(
+            f"max_executables={limit!r} is no number of executables.",
+            fix="Use an integer from 1.",
+        )
+    return limit
+
+
 @dataclass
 class Notice:
-    """Says once that a program is compiled for other shapes.
+    """Says for what a program is compiled, each time.
 
     Attributes:
-        shapes: What it was compiled for last, by the name of a feed or a persistable variable.
-        told: Whether it was said.
+        program: The number of the program.
+        facts: What it was compiled for last: shapes by the names of feeds and persistable
+            variables, sizes and rooms by those of dimensions and histories.
     """
 
-    shapes: dict[str, str] = field(default_factory=dict[str, str])
-    told: bool = False
+    program: int = 1
+    facts: dict[str, str] = field(default_factory=dict[str, str])
 
-    def compiling(self, values: Mapping[str, Any]) -> None:
-        """Take note of what the program is compiled for."""
-        if self.told:
-            return
-        shapes = {name: describe(value) for name, value in values.items()}
-        differing = [
-            f"`{name}` is {shape}, was {self.shapes[name]}"
-            for name, shape in shapes.items()
-            if self.shapes.get(name, shape) != shape
-        ]
-        self.shapes |= shapes
-        if differing:
-            self.told = True
-            LOGGER.info(
-                "A program is compiled again for other shapes: %s. Each set of shapes is "
-                "compiled once; this is said once for each program.",
-                "; ".join(differing),
-            )
+    def change(self, feeds: Mapping[str, Any], states: Mapping[str, Any], more: Facts) -> str:
+        """What differs from the compilation before.
+
+        Args:
+            feeds: The data of the run.
+            states: The persistable variables that it reads.
+            more: What else code is made for.
+        """
+        before = self.facts
+        shapes = {f"`{name}`": describe(value) for name, value in feeds.items()}
+        every = {f"`{name}`": describe(value) for name, value in states.items()} | shapes | more
+        self.facts = before | every
+        if not before:
+            return listed(f"{name} is {fact}" for name, fact in shapes.items()) or "no feeds"
+        changed = (
+            f"{name} is {fact}, was {before[name]}"
+            for name, fact in every.items()
+            if before.get(name, fact) != fact
+        )
+        new = (f"{name} is {fact}" for name, fact in more.items() if name not in before)
+        return listed(changed) or listed(new) or "another plan for the same shapes"
+
+    def tell(self, made: Compilation) -> None:
+        """Say that the program was compiled."""
+        LOGGER.info(
+            "Program %d was compiled in %.2f s%s: %s.",
+            made.program,
+            made.seconds,
+            " (XLA's code was kept)" if made.read else "",
+            made.change,
+        )
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Some parts, the first of many."""
+    found = list(parts)
+    more = [f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
+    return "; ".join([*found[:MOST_NAMED], *more])

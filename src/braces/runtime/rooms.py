@@ -151,11 +151,6 @@ class Known:
         self.rows = {name: Rows() for name in dimensions}
         self.guesses = {name: Guess() for name in dimensions}
 
-    def guess_anew(self) -> None:
-        """Guess exact sizes as in the first run."""
-        for guess in self.guesses.values():
-            guess.correct(FIRST_GUESS)
-
     def capacities(self) -> dict[str, int]:
         """How many values fit, by history."""
         return {name: room.size for name, room in self.rooms.items()}

@@ -202,7 +202,7 @@ def _states(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Array]:
     """The values of all persistable variables of some programs."""
     arrays: dict[str, Array] = {}
     for entry in entries:
-        infos = {check_stored_name(info.name): info for info in entry.program.persistables}
+        infos = {check_stored_name(info.name): info for info in entry.program.persistable_infos}
         values = read_states(infos, scope)
         check_states(infos, values, Sizes())
         arrays.update({name: np.asarray(value) for name, value in values.items()})
@@ -290,14 +290,14 @@ def _check_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:
 
 def _check_variables(name: str, program: Program, stored: Mapping[str, TensorType]) -> None:
     """The file must have every persistable variable of its programs, in the declared type."""
-    missing = [info for info in program.persistables if info.name not in stored]
+    missing = [info for info in program.persistable_infos if info.name not in stored]
     if missing:
         raise FileFormatError(
             f"The model lacks {len(missing)} variables of its program `{name}`.",
             given=", ".join(f"{info.name}: {info.type}" for info in missing[:8]),
         )
     sizes = Sizes()
-    for info in program.persistables:
+    for info in program.persistable_infos:
         if not _fits(info, stored[info.name], sizes):
             raise FileFormatError(
                 f"`{info.name}` is not of the type that the program `{name}` declares.",

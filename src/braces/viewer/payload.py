@@ -19,7 +19,7 @@ from braces.define.decorator import OPS
 from braces.define.kinds import normalise
 from braces.dtypes import TensorType, Type
 from braces.ir.files import stored_path
-from braces.ir.records import Body, Op, ProgramDef
+from braces.ir.records import PARAMETER, Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
 from braces.viewer.values import plain_attrs, shown
 
@@ -28,7 +28,7 @@ def payload(program: Builder, title: str) -> dict[str, Any]:
     """All that the page shows of a program."""
     blocks: list[dict[str, Any]] = []
     programs = [_program("program", program.definition, blocks)]
-    if program.persistables:
+    if program.persistable_infos:
         programs.append(_program("startup", program.startup.definition, blocks))
     types = (op["t"] for block in blocks for op in block["ops"])
     return {
@@ -45,9 +45,10 @@ def facts(program: Builder) -> str:
     blocks = list(all_bodies(program.definition.main))
     ops = sum(len(body.ops) for body, _ in blocks)
     parts = [counted(ops, "operator"), counted(len(blocks), "block")]
-    if program.parameters:
-        numbers = sum(numbers_in(info.type) for info in program.parameters)
-        parts.append(f"{counted(len(program.parameters), 'parameter')} ({numbers:,} numbers)")
+    parameters = [info for info in program.persistable_infos if info.kind == PARAMETER]
+    if parameters:
+        numbers = sum(numbers_in(info.type) for info in parameters)
+        parts.append(f"{counted(len(parameters), 'parameter')} ({numbers:,} numbers)")
     return " · ".join(parts)
 
 

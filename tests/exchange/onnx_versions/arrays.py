@@ -254,7 +254,11 @@ TABLE: Table = {
         case(CUBE, fixed([0]), fixed([3]), None, fixed([2]), since=10),
         case(CUBE, fixed([1]), fixed([3]), fixed([-1]), since=11),
     ),
-    "SpaceToDepth": (case(PLANE.reshape(1, 2, 4, 4), blocksize=2),),
+    "SpaceToDepth": (
+        case(PLANE.reshape(1, 2, 4, 4), blocksize=2),
+        case(PLANE.reshape(1, 2, 4, 4), blocksize=2, mode="DCR", since=28),
+        case(PLANE.reshape(1, 2, 4, 4), blocksize=2, mode="CRD", since=28),
+    ),
     "Split": (
         case(CUBE, outputs=2),
         case(CUBE, outputs=2, axis=2, split=[1, 3], until=11),

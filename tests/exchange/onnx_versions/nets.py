@@ -110,6 +110,8 @@ ATTENTION = (
     case(Q, K, V, None, *PAST, outputs=4, qk_matmul_output_mode=1, softmax_precision=1),
     case(FLAT_Q, FLAT_K, FLAT_V, **HEADS),
     case(Q, K, V, None, None, None, np.array([3]), since=24),
+    case(Q, K, V, left_window_size=1, right_window_size=1, since=25),
+    case(Q, K, V, MASK, is_causal=1, left_window_size=0, since=25),
 )
 
 
@@ -271,6 +273,10 @@ TABLE: Table = {
         with_functions(["HardSigmoid", "ScaledTanh", "Elu"], [0.3, 1.2, 0.7], [0.4, 0.8]),
     ),
     "Attention": ATTENTION,
+    "SwiGLU": (
+        case(numbers(2, 3), numbers(2, 3) / 2),
+        case(numbers(2, 3), numbers(2, 3) / 2, alpha=0.5),
+    ),
     "RotaryEmbedding": (
         case(numbers(1, 2, 3, 4), numbers(3, 2), numbers(3, 2) / 2, np.array([[0, 2, 1]])),
         case(numbers(1, 2, 3, 4), numbers(1, 3, 2), numbers(1, 3, 2) / 2, interleaved=1),

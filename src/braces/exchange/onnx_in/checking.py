@@ -44,7 +44,7 @@ def _fields(descriptor: Any) -> tuple[list[str], list[str], list[str]]:
         if field.type == field.TYPE_STRING:
             texts.append(field.name)
         elif field.type == field.TYPE_MESSAGE:
-            (many if field.label == field.LABEL_REPEATED else one).append(field.name)
+            (one if field.has_presence else many).append(field.name)
     return texts, one, many
 
 

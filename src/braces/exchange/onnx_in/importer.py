@@ -26,6 +26,7 @@ from braces.exchange.names import cleaned, dimension_name, free, give
 from braces.exchange.onnx_in import bodies
 from braces.exchange.onnx_in.calls import Endless
 from braces.exchange.onnx_in.dtypes import dtype_named
+from braces.exchange.onnx_in.examples import Examples, read_examples
 from braces.exchange.onnx_in.external import take_in
 from braces.exchange.onnx_in.lists import is_list, stacked
 from braces.exchange.onnx_in.load import admit, load
@@ -42,7 +43,7 @@ from braces.program import Program
 def from_onnx(
     model: str | PathLike[str] | Any,
     sizes: Mapping[str, int] | None = None,
-    inputs: Mapping[str, Any] | None = None,
+    inputs: Examples | None = None,
 ) -> tuple[Program, dict[str, Array]]:
     """A model of ONNX as a program, and the values of its parameters.
 
@@ -55,8 +56,10 @@ def from_onnx(
     Args:
         model: A path, or an `onnx.ModelProto`. Weights beside the file must lie in its folder.
         sizes: Numbers for symbolic sizes, as `{"N": 1}`.
-        inputs: Examples of inputs by name. Where sizes or indices that must be known follow
-            from an input, it is no feed of the program, but a constant of that value.
+        inputs: Example values of inputs: a dict by name, or a list in the order of the model's
+            inputs, with `None` for one without an example. Where sizes or indices that must be
+            known follow from an input, it is no feed of the program, but a constant of that
+            value.
 
     A training step that `br.to_onnx` wrote with `updates=True` is one again: a run gives the
     next values of what it updates.
@@ -67,7 +70,11 @@ def from_onnx(
 
     Raises:
         FileFormatError: The file is no model.
-        ProgramError: The model has what no program has; the message lists all of that.
+        ProgramError: The model has what no program has; the message lists all of that. Or there
+            are more examples than inputs.
+        FeedError: An example does not become an array of the dtype of its input.
+        ShapeError: An example has another number of axes than its input.
+        UnknownNameError: The model has no such input, or no such size.
         OSError: There is no such file.
 
     Example:
@@ -88,8 +95,8 @@ def from_onnx(
     """
     proto, file, folder = load(model)
     versions = admit(proto, file)
-    examples = {name: _example(value) for name, value in (inputs or {}).items()}
-    _check_names(proto.graph, sizes or {}, examples)
+    examples = read_examples(proto.graph, inputs)
+    _check_sizes(proto.graph, sizes or {})
     take_in(proto, folder)
     fixed = dict[str, Any]()
     blocks = bool(proto.functions)
@@ -179,21 +186,8 @@ def _fixed(example: Any) -> Value:
     return Known.of(example)
 
 
-def _example(value: Any) -> Any:
-    """The example of an input: an array, or a list of them."""
-    if isinstance(value, list):
-        return [np.asarray(one_value) for one_value in cast("list[Any]", value)]
-    return np.asarray(value)
-
-
-def _check_names(graph: Any, sizes: Mapping[str, int], examples: Mapping[str, Any]) -> None:
-    """Refuse sizes and examples that nothing in the model is called."""
-    entries = [entry.name for entry in graph.input]
-    for name in examples:
-        if name not in entries:
-            raise UnknownNameError(
-                f"The model has no input `{name}`.", fix=suggest(name, entries)
-            )
+def _check_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
+    """Refuse sizes that no axis of an input has."""
     known = {axis.dim_param for entry in graph.input for axis in axes_of(entry.type)}
     for name in sizes:
         if name not in known:

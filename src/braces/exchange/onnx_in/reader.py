@@ -22,7 +22,7 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError
-from braces.exchange.attempts import Lifted, attempt, sensible
+from braces.exchange.attempts import Lifted, attempt, names_lifted, sensible
 from braces.exchange.known import Array, Known, Value, written
 from braces.exchange.names import ROOM, cleaned, holder, rename_made
 from braces.exchange.onnx_in import bodies
@@ -222,7 +222,7 @@ class Reader:
     def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
         table = self.program.current
         first = next((name for name in node.proto.output if name), "")
-        before = len(table.ops)
+        before, lifted = len(table.ops), len(self._lifted)
         called = first or node.proto.name
         with table.naming(f"{self.path_of(node.names, called)}/"):
             made = rule(node)
@@ -230,7 +230,8 @@ class Reader:
                 return in_declared_dtypes(node, made)
             (made,) = in_declared_dtypes(node, (made,))
         if isinstance(made, Var) and first:
-            made = rename_made(table, before, made, self.path_of(node.names, first))
+            kept = names_lifted(self._lifted, lifted)
+            made = rename_made(table, before, made, self.path_of(node.names, first), kept)
         return (made,)
 
     @staticmethod

@@ -163,10 +163,12 @@ def _model(
 
 
 def _outputs(g: Graph, fetches: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What outputs are called, each with its variable."""
-    for name in dict.fromkeys(fetches):
+    """What outputs are called, each with its variable; one that is fetched again is copied."""
+    for at, name in enumerate(fetches):
         made = g.name(name)
-        if g.model.called.get(made) == name:
+        if name in fetches[:at]:
+            yield _output(g, made, name), name
+        elif g.model.called.get(made) == name:
             yield name, name
         elif made == name:  # an input, or a weight
             yield _output(g, made, f"{name}.value"), name

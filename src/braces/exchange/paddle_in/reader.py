@@ -22,7 +22,7 @@ from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, suggest
-from braces.exchange.attempts import Lifted, attempt, sensible
+from braces.exchange.attempts import Lifted, attempt, names_lifted, sensible
 from braces.exchange.known import Array, Known, written
 from braces.exchange.names import cleaned, give, rename_made
 from braces.exchange.paddle_in.description import Block, Operator
@@ -150,16 +150,17 @@ class Reader:
 
     def _by_rule(self, node: Node) -> dict[str, Value]:
         table = self.program.current
-        before = len(table.ops)
+        before, lifted = len(table.ops), len(self._lifted)
         first = next((name for name in node.made(node.main)), node.type)
         path = f"{node.names.path}{cleaned(first)}"
         with table.naming(f"{path}/"):
             made = RULES[node.type](node)
+        kept = names_lifted(self._lifted, lifted)
         if isinstance(made, Var):
             made = self._as_said(node, first, made)
-            made = rename_made(table, before, made, path)
+            made = rename_made(table, before, made, path, kept)
         elif isinstance(made, Rows):
-            made = made.like(rename_made(table, before, made.flat, path))
+            made = made.like(rename_made(table, before, made.flat, path, kept))
         return self._bound(node, made)
 
     @staticmethod

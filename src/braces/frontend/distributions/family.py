@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from braces.builder.append import handle_of
 from braces.builder.program import current_program
 from braces.builder.var import Operand, Var, tensor_type
 from braces.define.shapes import broadcast
@@ -48,6 +49,7 @@ class Family(Distribution):
 
     def __post_init__(self) -> None:
         for name, value in self.parameters().items():
+            object.__setattr__(self, name, handle_of(value))
             low, high = self.ranges.get(name, (-np.inf, np.inf))
             if (low, high) != (-np.inf, np.inf):
                 check_numbers(self.what, low, high, **{name: value})

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from braces.builder.program import Builder
+from braces.builder.program import Builder, current_program
 from braces.builder.source import says_where, user_source
-from braces.builder.var import Var, var_of
+from braces.builder.var import Var, declared_var, var_of
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.errors import GradientError, ProgramError
 from braces.frontend.optimizer.loss_scale import LossScale
 from braces.frontend.optimizer.parts import Part
 from braces.frontend.optimizer.step import append_step
-from braces.ir.records import PARAMETER
+from braces.ir.records import PARAMETER, VarInfo
 from braces.passes.backward import append_backward
-from braces.passes.directions import differentiable_vars
+from braces.passes.directions import Named, differentiable_vars
 from braces.passes.verify import verified_at_end
 
 
@@ -40,7 +40,7 @@ class Optimizer:
 
     @says_where
     def minimize(
-        self, loss: Var, parameters: Iterable[Var | str] | None = None
+        self, loss: Named, parameters: Iterable[Named] | None = None
     ) -> dict[Var, Var]:
         """Make every run of the loss's program move its parameters down the gradient.
 
@@ -68,7 +68,7 @@ class Optimizer:
             >>> list(prog.updates)
             ['momentum/trace/w', 'w']
         """
-        differentiable_vars([loss])
+        (loss,) = differentiable_vars([loss])
         program = loss.program
         _check_outside(program)
         with program.transaction(), program.building(program.current):
@@ -95,7 +95,9 @@ class Optimizer:
                 chain lacks a learning rate.
         """
         refuse_scaling("apply_gradients", self, "Scale the loss by minimize(loss).")
-        return self._apply(gradients)
+        return self._apply(
+            {declared_var(current_program(), p): g for p, g in gradients.items()}
+        )
 
     def _gradients(self, loss: Var, chosen: list[Var] | None) -> dict[Var, Var]:
         if self.scaling is None:
@@ -116,9 +118,7 @@ class Optimizer:
             dtype = FLOAT64 if wide else FLOAT32
             return append_step(program, self.parts, dtype, gradients, loss)
 
-    def _moving(
-        self, program: Builder, parameters: Iterable[Var | str] | None
-    ) -> list[Var] | None:
+    def _moving(self, program: Builder, parameters: Iterable[Named] | None) -> list[Var] | None:
         """The parameters that move, as far as they are reached; `None` for all."""
         chosen = None if parameters is None else _chosen(program, parameters)
         if not any(leaf.stays for part in self.parts for leaf in part.leaves()):
@@ -204,15 +204,17 @@ def _trainable(program: Builder) -> list[Var]:
     return [var_of(program, program.table, name) for name in names]
 
 
-def _chosen(program: Builder, parameters: Iterable[Var | str]) -> list[Var]:
-    given = [parameters] if isinstance(parameters, Var | str) else list(parameters)
+def _chosen(program: Builder, parameters: Named | Iterable[Named]) -> list[Var]:
+    alone = isinstance(parameters, Var | str | VarInfo)
+    given = [parameters] if alone else list(parameters)
     found = [p if isinstance(p, Var) else _named(program, p) for p in given]
     for param in found:
         _check_parameter(program, param)
     return list(dict.fromkeys(found))
 
 
-def _named(program: Builder, name: str) -> Var:
+def _named(program: Builder, given: str | VarInfo) -> Var:
+    name = given if isinstance(given, str) else given.name
     return var_of(program, program.table, program.table.get_var(name).name)
 
 

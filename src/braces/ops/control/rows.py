@@ -29,7 +29,7 @@ from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
-from braces.define.axes import HIGHEST, LOWEST, Fills
+from braces.define.axes import HIGHEST, LOWEST, Fills, Indices
 from braces.define.calling import ask
 from braces.define.decorator import OPS
 from braces.dims import Size
@@ -140,7 +140,12 @@ class Masks:
         with self.program.building(table), self.program.at(op.source):
             mask = self._var(table, self.valid)
             inputs = {
-                slot: tuple(self._filled(table, found, (slot, n), reduced, mask) for n in names)
+                slot: tuple(
+                    self._filled(
+                        table, name, found.axes.of(slot, at), _of_slot(reduced, slot), mask
+                    )
+                    for at, name in enumerate(names)
+                )
                 for slot, names in op.inputs.items()
             }
             made = op.with_(inputs=inputs)
@@ -169,24 +174,26 @@ class Masks:
     def _filled(
         self,
         table: SymbolTable,
-        found: Tracked,
-        place: tuple[str, str],
-        reduced: Mapping[str, Fills],
+        name: str,
+        indices: Indices,
+        fills: Mapping[str, Any],
         mask: Var,
     ) -> str:
-        """The name of an input, with padding filled; captures that masks made have none."""
-        slot, name = place
-        names, var = found.op.inputs.get(slot, ()), self._var(table, name)
-        if name not in names:
-            return name
-        for axis, index in enumerate(found.axes.of(slot, names.index(name))):
-            fill = reduced.get(str(index), {}).get(slot)
+        """The name of an input, with padding filled along each index that has a fill."""
+        var = self._var(table, name)
+        for axis, index in enumerate(indices):
+            fill = fills.get(str(index))
             if fill is not None:
                 var = _filled(var, [axis], fill, mask)
         return var.name
 
     def _var(self, table: SymbolTable, name: str) -> Var:
         return var_of(self.program, _owner(table, name), name)
+
+
+def _of_slot(reduced: Mapping[str, Fills], slot: str) -> dict[str, Any]:
+    """The fills of one input slot, by index."""
+    return {index: fills[slot] for index, fills in reduced.items() if slot in fills}
 
 
 def _owner(table: SymbolTable, name: str) -> SymbolTable:

@@ -37,11 +37,12 @@ class Occurrence:
     """An axis of an input or output of an operator.
 
     Attributes:
+        position: Which variable of the slot.
         index: What the operator calls it.
     """
 
     slot: str
-    name: str
+    position: int
     axis: int
     index: Index
     size: Size
@@ -73,10 +74,8 @@ class Tracked:
 
     def view(self, rows: Size) -> RowView:
         """The operator, for what takes its place."""
-        places: dict[str, frozenset[int]] = {}
-        for one in self.inputs:
-            if one.index in self.rows:
-                places[one.name] = places.get(one.name, frozenset()) | {one.axis}
+        found = (one for one in self.inputs if one.index in self.rows)
+        places = frozenset((one.slot, one.position, one.axis) for one in found)
         return RowView(self.op, places, rows)
 
 
@@ -277,7 +276,7 @@ class Tracker:
                 whats = known.get(name, ("other",) * len(shape))
                 indices = axes.of(slot, position)
                 for axis, index in enumerate(indices):
-                    yield Occurrence(slot, name, axis, index, shape[axis], whats[axis])
+                    yield Occurrence(slot, position, axis, index, shape[axis], whats[axis])
 
     def _indices(self, op: Op, axes: AxisMap, inputs: Iterable[Occurrence]) -> Iterator[str]:
         """What the operator calls the axes that are rows."""

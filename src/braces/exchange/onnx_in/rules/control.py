@@ -239,7 +239,7 @@ def _asking(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
         memories = [block.add_memory(init=value) for value in init]
         going = condition if limit is None else ops.logical_and(condition, trip < limit)
         block.set_condition(going)
-        given = [trip, condition, *memories]
+        given = [memory.pre() for memory in (trip, condition, *memories)]
         again, *after = _after(node, body, given, _types(init), 0)
         condition.update(scalar(again))
         trip.update(trip + 1)

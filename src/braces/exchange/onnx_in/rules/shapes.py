@@ -271,14 +271,15 @@ def depth_to_space(node: Node) -> Var:
 
 
 def space_to_depth(node: Node) -> Var:
-    """Blocks of the plane as channels."""
+    """Blocks of the plane as channels, in front of those that there are or behind each."""
     x, b = node.var(0), node.attr("blocksize")
     n, c, h, w = x.shape
     high, wide = dims.divide_exactly(h, b), dims.divide_exactly(w, b)
     if high is None or wide is None:
         raise ShapeError(f"A plane of {h} by {w} cannot be split into blocks of {b} by {b}.")
     apart = ops.reshape(x, (n, c, high, b, wide, b))
-    return ops.reshape(ops.transpose(apart, (0, 3, 5, 1, 2, 4)), (n, c * b * b, high, wide))
+    deep = (1, 3, 5) if node.attr("mode", "DCR") != "DCR" else (3, 5, 1)
+    return ops.reshape(ops.transpose(apart, (0, *deep, 2, 4)), (n, c * b * b, high, wide))
 
 
 def triangle(node: Node) -> Var:

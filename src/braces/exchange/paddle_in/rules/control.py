@@ -79,7 +79,7 @@ def _loop(node: Node, at: int, before: Mapping[str, Var], asked: str) -> list[Va
     with loop.block() as body:
         memories = {name: body.add_memory(init=value) for name, value in before.items()}
         body.set_condition(in_dtype(scalar(memories[asked]), BOOL))
-        inner = _read(node, at, memories)
+        inner = _read(node, at, {name: memory.pre() for name, memory in memories.items()})
         for name, memory in memories.items():
             memory.update(fitting(node.runner.lift(inner.value(name)), memory))
     return [loop.final(memory) for memory in memories.values()]
@@ -101,7 +101,7 @@ def _types_after(
     body = create_while().block()
     with body:
         memories = {name: body.add_memory(init=value) for name, value in before.items()}
-        inner = _read(node, at, memories)
+        inner = _read(node, at, {name: memory.pre() for name, memory in memories.items()})
         for name in names:
             if begun(inner, name) and not undefined(inner.find(name)):
                 found[name] = node.runner.lift(inner.value(name)).type
@@ -146,7 +146,7 @@ def recurrent(node: Node) -> Results:
         inner = node.names.inner()
         inner.values.update(zip(given, (net.add_input(x) for x in xs), strict=True))
         memories = [net.add_memory(init=state) for state in states]
-        inner.values.update(zip(before, memories, strict=True))
+        inner.values.update(zip(before, (m.pre() for m in memories), strict=True))
         node.runner.run(inner, at)
         for memory, name in zip(memories, after, strict=True):
             memory.update(fitting(node.runner.lift(inner.value(name)), memory))

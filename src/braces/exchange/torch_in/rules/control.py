@@ -43,9 +43,10 @@ def while_loop(
     loop = create_while()
     with loop.block() as block:
         memories = [block.add_memory(init=value) for value in variables(carried)]
-        (asked,) = variables(going(*memories, *given))
+        before = [memory.pre() for memory in memories]
+        (asked,) = variables(going(*before, *given))
         block.set_condition(ops.reshape(asked, ()))
-        after = variables(body(*memories, *given))
+        after = variables(body(*before, *given))
         for memory, value in zip(memories, after, strict=True):
             memory.update(in_dtype(value, memory.dtype))
     return [loop.final(memory) for memory in memories]
@@ -59,7 +60,7 @@ def scan(
     with rnn.stepnet() as net:
         cuts = [net.add_input(x) for x in xs]
         memories = [net.add_memory(init=value) for value in init]
-        made = variables(step(*memories, *cuts, *given))
+        made = variables(step(*(memory.pre() for memory in memories), *cuts, *given))
         for memory, value in zip(memories, made, strict=False):
             memory.update(in_dtype(value, memory.dtype))
         collected = [ops.identity(row) for row in made[len(memories) :]]

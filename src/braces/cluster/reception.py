@@ -1,0 +1,97 @@
+"""Connections to process 0 that have not said yet who they are, all read at once.
+
+A connection that says nothing costs the others no time: each has a few seconds for its first
+record, and all are waited for together.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+
+from braces.cluster.lines import Line, Record
+
+GREETING_S = 5.0
+"""The time that a connection has for its first record."""
+MOST_WAITING = 256
+"""Connections without a record; one more ends the oldest of them."""
+_AGAIN_S = 0.05
+
+
+class Reception:
+    """Accepts connections and reads their first records.
+
+    Args:
+        listener: A socket that listens; it is closed by whoever made it.
+    """
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._until = dict[Line, float]()
+        self._selector = selectors.DefaultSelector()
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ)
+
+    def next(self, deadline: float) -> tuple[Line, Record]:
+        """Wait for the first record of any connection.
+
+        Raises:
+            TimeoutError: There was none before the deadline.
+        """
+        while (now := time.monotonic()) < deadline:
+            for line in [line for line, until in self._until.items() if until <= now]:
+                self._end(line)
+            moment = min([deadline, *self._until.values()])
+            for key, _ in self._selector.select(max(moment - now, 0.001)):
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif (record := self._read(key.data)) is not None:
+                    return key.data, record
+        raise TimeoutError
+
+    def close(self) -> None:
+        """End the connections that said nothing."""
+        for line in list(self._until):
+            self._end(line)
+        self._selector.close()
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+            line = Line(connection)
+        except BlockingIOError:  # who came has left again
+            return
+        except OSError:  # it has left, or there are no more descriptors
+            self._end_oldest()
+            time.sleep(_AGAIN_S)
+            return
+        if len(self._until) >= MOST_WAITING:
+            self._end_oldest()
+        self._until[line] = time.monotonic() + GREETING_S
+        self._selector.register(line, selectors.EVENT_READ, line)
+
+    def _read(self, line: Line) -> Record | None:
+        """The first record of a connection, which then is no longer looked after here."""
+        if line not in self._until:  # it was ended for one that came in the same moment
+            return None
+        try:
+            record = line.received()
+        except (OSError, ValueError):
+            self._end(line)
+            return None
+        if record is not None:
+            self._forget(line)
+        return record
+
+    def _end_oldest(self) -> None:
+        if self._until:
+            self._end(next(iter(self._until)))
+
+    def _end(self, line: Line) -> None:
+        self._forget(line)
+        line.close()
+
+    def _forget(self, line: Line) -> None:
+        del self._until[line]
+        self._selector.unregister(line)

@@ -1,0 +1,116 @@
+"""Terms of a sum whose functions add up to a polynomial: `max(a, b) + min(a, b)` is `a + b`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+Size: TypeAlias = Any
+"""An `int` or a `Dim`; `braces.dims.size` builds on this module."""
+Monomial: TypeAlias = tuple[Any, ...]
+"""The names and functions of sizes that a term multiplies."""
+
+
+class Call(Protocol):
+    """A function of two sizes."""
+
+    name: str
+    arguments: tuple[Size, Size]
+
+    def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Complements:
+    """Terms of a sum, each with `factor * shared * f(...)` in it.
+
+    Attributes:
+        terms: The terms.
+        factor: The factor that all of them have at least.
+        shared: The other atoms of each, the same in all.
+        total: The sum of the functions.
+    """
+
+    terms: tuple[Monomial, ...]
+    factor: int
+    shared: Monomial
+    total: Size
+
+
+class _Term(NamedTuple):
+    """A term with a function of sizes, and its other atoms."""
+
+    monomial: Monomial
+    factor: int
+    call: Call
+    shared: Monomial
+
+
+def find_complements(terms: Mapping[Monomial, int]) -> Complements | None:
+    """Terms that complete each other, or `None`.
+
+    | functions | total |
+    |---|---|
+    | `max(t - 1, 0)`, `min(t, 1)` | `t` |
+    | `floordiv(t, 2)`, `floordiv(t + 1, 2)` | `t` |
+    """
+    found = list(_terms_with_calls(terms))
+    if len(found) < 2:
+        return None
+    return next(itertools.chain(_extremes(found), _quotients(found)), None)
+
+
+def _terms_with_calls(terms: Mapping[Monomial, int]) -> Iterator[_Term]:
+    for monomial, factor in terms.items():
+        for at, atom in enumerate(monomial):
+            if not isinstance(atom, str):
+                yield _Term(monomial, factor, atom, monomial[:at] + monomial[at + 1 :])
+
+
+def _extremes(terms: Sequence[_Term]) -> Iterator[Complements]:
+    """A maximum and a minimum of two sizes, or of the two shifted alike."""
+    if not {term.call.name for term in terms} >= {"max", "min"}:
+        return
+    groups: dict[object, dict[str, _Term]] = defaultdict(dict)
+    for term in terms:
+        key = (term.shared, term.factor > 0, _distance(term.call))
+        groups[key][term.call.name] = term
+        if groups[key].keys() >= {"max", "min"}:
+            upper, lower = groups[key]["max"], groups[key]["min"]
+            yield _complements([upper, lower], _sum_of_extremes(upper.call, lower.call))
+
+
+@functools.lru_cache(maxsize=1024)
+def _distance(call: Call) -> tuple[tuple[Monomial, int], ...]:
+    """The terms of the difference of the arguments, either way round."""
+    difference = call.arguments[0] - call.arguments[1]
+    terms = () if isinstance(difference, int) else difference.terms
+    sign = 1 if terms and terms[0][1] > 0 else -1
+    return tuple((monomial, sign * factor) for monomial, factor in terms)
+
+
+def _sum_of_extremes(maximum: Call, minimum: Call) -> Size:
+    (a, b), (c, d) = maximum.arguments, minimum.arguments
+    return c + d + (a - c if a - c == b - d else a - d)
+
+
+def _quotients(terms: Sequence[_Term]) -> Iterator[Complements]:
+    """The quotients of `t`, `t + 1`, … `t + n - 1` by `n`."""
+    groups: dict[object, dict[int, _Term]] = defaultdict(dict)
+    for term in terms:
+        inner, divisor = term.call.arguments
+        if term.call.name == "floordiv" and isinstance(divisor, int):
+            constant = 0 if isinstance(inner, int) else dict(inner.terms).get((), 0)
+            key = (term.shared, term.factor > 0, inner - constant, divisor)
+            groups[key][constant] = term
+            if groups[key].keys() == set(range(min(divisor, len(terms) + 1))):
+                yield _complements(list(groups[key].values()), inner - constant)
+
+
+def _complements(terms: Sequence[_Term], total: Size) -> Complements:
+    factor = min((term.factor for term in terms), key=abs)
+    return Complements(tuple(t.monomial for t in terms), factor, terms[0].shared, total)

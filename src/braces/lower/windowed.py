@@ -1,0 +1,52 @@
+"""Windows and pads of one value on several devices, kept apart by barriers.
+
+Where an axis lies on several devices, XLA's partitioner extends the part of each device by the
+neighbouring entries that a window needs, with the padding value at both ends. It looks the
+extended operand up by the operand and the window, and not by the padding value: a second window
+of the same operand gets the padding of the first. So the operands of each kernel that pads are
+behind an optimization barrier of its own, which makes them other operands. Nothing else does
+that: not a copy, and no second barrier like the first, of which XLA makes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from braces.define.definition import Values
+from braces.lazy import jax, lax
+from braces.ops.control.work import inner_computations
+
+PADDED = frozenset(
+    {
+        "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "pad",
+        "reduce_window", "reduce_window_max", "reduce_window_min", "reduce_window_sum",
+        "select_and_gather_add", "select_and_scatter", "select_and_scatter_add",
+    }
+)  # fmt: skip
+"""The primitives of JAX that XLA partitions as windows with a padding value."""
+
+
+def with_barriers(compute: Callable[[Values], Any], values: Values, path: str) -> Values:
+    """Return the operands of a kernel, behind barriers where the kernel pads.
+
+    Args:
+        compute: The kernel, as a function of its operands.
+        values: The operands.
+        path: Where the operator stands; no other one has the same barrier.
+    """
+    if not _pads(jax.make_jaxpr(compute)(values)):
+        return values
+    values, _ = lax.optimization_barrier((values, np.uint32(crc32(path.encode()))))
+    return values
+
+
+def _pads(code: Any) -> bool:
+    """Tell if a traced computation has a primitive that pads."""
+    return any(
+        one.primitive.name in PADDED or any(map(_pads, inner_computations(one.params.values())))
+        for one in code.eqns
+    )

@@ -1,0 +1,72 @@
+"""The monitor of clients that leave while a worker computes for them.
+
+The thread of a client computes, so it does not see that the connection ends. One thread of the
+worker looks at the connections of all clients that wait for an answer. A client has nothing to
+send then: a connection that can be read has ended, or speaks out of turn.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
+
+POLL_S = 0.1
+"""The time between two looks; answers that take less are never looked at."""
+
+
+class Departures:
+    """Calls a function for each client that leaves before it has its answer."""
+
+    def __init__(self) -> None:
+        self._waiting = dict[socket.socket, Callable[[], None]]()
+        self._lock = Lock()
+        self._some, self._closed = Event(), Event()
+        self._thread: Thread | None = None
+
+    @contextmanager
+    def noticed(self, connection: socket.socket, leave: Callable[[], None]) -> Generator[None]:
+        """Call `leave`, in another thread, if the connection ends within the block."""
+        with self._lock:
+            self._waiting[connection] = leave
+            self._some.set()
+            if self._thread is None:
+                self._thread = Thread(target=self._look, name="braces-departures", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting.pop(connection, None)
+
+    def close(self) -> None:
+        """Look once more, and no more then."""
+        self._closed.set()
+        self._some.set()
+        for leave in self._departed():
+            leave()
+
+    def _look(self) -> None:
+        while self._some.wait() and not self._closed.wait(POLL_S):
+            for leave in self._departed():
+                leave()
+
+    def _departed(self) -> list[Callable[[], None]]:
+        """Take out the clients that left."""
+        with self._lock:
+            if not self._waiting:
+                self._some.clear()
+            left = [connection for connection in self._waiting if is_readable(connection)]
+            return [self._waiting.pop(connection) for connection in left]
+
+
+def is_readable(connection: socket.socket) -> bool:
+    """Return whether a connection has something to read, its end included, or is closed."""
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection, selectors.EVENT_READ)
+            return bool(selector.select(0))
+    except (OSError, ValueError):  # it is closed here
+        return True

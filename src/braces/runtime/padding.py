@@ -1,0 +1,101 @@
+"""Padding of feeds: named dimensions rounded up to multiples, so that few sizes are compiled.
+
+    x: f32[batch,t]   lengths: i64[batch]          pad={"t": 16}
+
+A feed with `t` = 21 gets zeros at the end of that axis, up to 32. What follows from `t`, as an
+axis of size `t + 1`, grows by as much as it does; `lengths` has no such axis and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from braces.define.axes import shape_of
+from braces.dims import Dim, Size, substitute
+from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
+from braces.ir.records import VarInfo
+from braces.ir.walk import dimensions
+from braces.lower.attributes import Sizes
+from braces.runtime.feeds import check_shape
+
+
+@dataclass(frozen=True)
+class Padding:
+    """Multiples by the names of the dimensions that are padded.
+
+    Attributes:
+        data: The data of the program.
+        multiples: By name.
+    """
+
+    data: Mapping[str, VarInfo]
+    multiples: Mapping[str, int]
+
+    @staticmethod
+    def of(data: Mapping[str, VarInfo], pad: Any) -> Padding:
+        """The padding that a user asks for.
+
+        Raises:
+            ProgramError: It is no dict, or a multiple is no number from 1.
+            UnknownNameError: No data have such a dimension.
+        """
+        if pad is not None and not isinstance(pad, Mapping):
+            raise ProgramError(f"pad={pad!r:.80} is no dict.", fix='Write pad={"t": 16}.')
+        found = dict[str, int]((str(name), number) for name, number in (pad or {}).items())
+        known = set[str]().union(*(dimensions(shape_of(info.type)) for info in data.values()))
+        for name, number in found.items():
+            if name not in known:
+                raise UnknownNameError(
+                    f"No data have a dimension `{name}`, so it cannot be padded.",
+                    fix=suggest(name, known),
+                )
+            if type(number) is not int or number < 1:
+                raise ProgramError(
+                    f"pad={{{name!r}: {number!r:.80}}} is no multiple.",
+                    fix="Use an integer from 1.",
+                )
+        return Padding(data, found)
+
+    def pad(self, feed: Mapping[str, Any]) -> dict[str, Any]:
+        """A feed with zeros at the ends of axes.
+
+        Raises:
+            FeedError: A shape is not the declared one, or no data have one of the dimensions.
+        """
+        if not self.multiples:
+            return dict(feed)
+        sizes = Sizes()
+        for name, array in feed.items():
+            check_shape(self.data[name], array, sizes)
+        missing = [name for name in self.multiples if name not in sizes]
+        if missing:
+            raise FeedError(
+                f"No data in the batch tell the size of `{missing[0]}`, which is padded.",
+                given=f"fed: {', '.join(feed) or 'nothing'}",
+                fix=f"Feed data with this dimension, or leave {missing[0]!r} out of pad=.",
+            )
+        rounded = {
+            n: -(-sizes[n] // multiple) * multiple for n, multiple in self.multiples.items()
+        }
+        return {
+            name: self._padded(name, array, sizes | rounded) for name, array in feed.items()
+        }
+
+    def _padded(self, name: str, array: Any, sizes: Mapping[str, int]) -> Any:
+        """One array, with zeros up to these sizes."""
+        shape = shape_of(self.data[name].type)
+        widths = [
+            (0, _number(size, sizes, now) - now)
+            for size, now in zip(shape, array.shape, strict=True)
+        ]
+        return np.pad(np.asarray(array), widths) if any(more for _, more in widths) else array
+
+
+def _number(size: Size, sizes: Mapping[str, int], now: int) -> int:
+    """A size as a number; unnamed dimensions stay as they are."""
+    found = substitute(size, sizes) if isinstance(size, Dim) else size
+    return found if isinstance(found, int) else now

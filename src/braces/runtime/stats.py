@@ -1,0 +1,121 @@
+"""Statistics of an executor: its runs, and what it compiled for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MOST_LISTED = 1000
+"""So many compilations are listed, the latest ones."""
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation of a program.
+
+    Attributes:
+        program: The number of the program, in the order in which the executor first compiled
+            them.
+        change: What changed since the compilation of this program before, or the shapes of the
+            feeds in the first one.
+        seconds: The time to trace and lower the program, and for XLA to compile it.
+        read: Whether XLA's code was read from the folder of kept code.
+    """
+
+    program: int
+    change: str
+    seconds: float
+    read: bool
+
+    def __str__(self) -> str:
+        read = "yes" if self.read else "no"
+        return f"{self.program:<8} {self.seconds:8.2f}  {read:<4}  {self.change}"
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Statistics of an executor up to now; `Executor.stats` gives them.
+
+    Interpreting, single operators are compiled for the whole process, and are not counted.
+
+    Attributes:
+        runs: The runs that succeeded, those of `init` and `evaluate` among them.
+        compilations: How many times a program was compiled, for a set of shapes each.
+        reads: How many of these read XLA's code from the folder of kept code.
+        seconds: The time that all compilations took.
+        repeats: How many times a run was repeated because an assumed size was wrong.
+        listed: The latest compilations, up to 1,000, the oldest first.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     y = br.tanh(br.data("x", ["n"]))
+        >>> exe, scope = br.Executor(), br.Scope()
+        >>> for rows in ([1.0], [1.0], [1.0, 2.0]):
+        ...     _ = exe.run(prog, scope, {"x": rows}, y)
+        >>> exe.stats.runs, exe.stats.compilations
+        (3, 2)
+        >>> [one.change for one in exe.stats.listed]
+        ['`x` is f32[1]', '`x` is f32[2], was f32[1]']
+    """
+
+    runs: int = 0
+    compilations: int = 0
+    reads: int = 0
+    seconds: float = 0.0
+    repeats: int = 0
+    listed: tuple[Compilation, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """All counts in one line."""
+        parts = [
+            counted(self.runs, "run"),
+            f"{counted(self.compilations, 'compilation')} in {self.seconds:.2f} s",
+        ]
+        if self.reads:
+            parts.append(f"{self.reads} of them read from kept code")
+        if self.repeats:
+            parts.append(f"{self.repeats} runs repeated")
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        if not self.listed:
+            return self.summary
+        head = f"{'program':<8} {'seconds':>8}  read  compiled for"
+        return "\n".join([self.summary, head, *map(str, self.listed)])
+
+
+@dataclass
+class Counters:
+    """What an executor counts; plans and runs add to it.
+
+    Attributes:
+        runs, compilations, reads, seconds, repeats: As in `Stats`.
+        listed: The latest compilations.
+    """
+
+    runs: int = 0
+    compilations: int = 0
+    reads: int = 0
+    seconds: float = 0.0
+    repeats: int = 0
+    listed: list[Compilation] = field(default_factory=list[Compilation])
+
+    def add(self, made: Compilation) -> None:
+        """Count a compilation."""
+        self.compilations += 1
+        self.reads += made.read
+        self.seconds += made.seconds
+        self.listed.append(made)
+        del self.listed[:-MOST_LISTED]
+
+    def stats(self) -> Stats:
+        """The statistics as they are now."""
+        listed = tuple(self.listed)
+        counts = self.runs, self.compilations, self.reads, self.seconds, self.repeats
+        return Stats(*counts, listed)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,140 @@
+"""Windows and pads of one value along an axis that lies on several devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+from cases import Built, Case, build_together, cases, run_together, tangled
+from tests.sharing import thorough
+
+import braces as br
+from braces.dims import Dim
+from braces.dtypes import FLOAT64
+from braces.passes.backward import gradients
+
+pytestmark = pytest.mark.unoptimized
+
+SIZE, DEVICES = 16, 8
+LAYOUT = br.Layout(br.Mesh({"data": DEVICES}), {"t": "data"})
+Use = Callable[[br.Var], br.Var]
+
+
+def padded(value: float, low: int = 1) -> Use:
+    return lambda x: br.pad(x, ((0, 0), (0, 0), (low, 1), (0, 0)), value=value)
+
+
+def convolved(x: br.Var) -> br.Var:
+    return br.conv2d(x, br.constant(np.linspace(-1, 1, 12).reshape(2, 2, 3, 1)), padding="same")
+
+
+USES: dict[str, Use] = {
+    "pad 0": padded(0.0),
+    "pad 1": padded(1.0),
+    "pad -2 by two": padded(-2.0, 2),
+    "cumsum": lambda x: br.cumsum(x, axis=2),
+    "cumprod": lambda x: br.cumprod(x, axis=2),
+    "cummax": lambda x: br.cummax(x, axis=2),
+    "cummin": lambda x: br.cummin(x, axis=2),
+    "cumlogsumexp": lambda x: br.cumlogsumexp(x, axis=2),
+    "max_pool": lambda x: br.max_pool2d(x, (3, 1), stride=1, padding="same"),
+    "avg_pool": lambda x: br.avg_pool2d(x, (3, 1), stride=1, padding="same"),
+    "min_pool": lambda x: -br.max_pool2d(-x, (3, 1), stride=1, padding="same"),
+    "conv": convolved,
+    "diff": lambda x: br.diff(x, axis=2),
+    "behind": lambda x: x[:, :, 1:] * x[:, :, :-1],
+    "flip": lambda x: br.flip(x, axis=2) * x,
+    "roll": lambda x: br.roll(x, 1, axis=2) * x,
+    "concat": lambda x: br.concat([x[:, :, :1], x, x], axis=2),
+    "frame": lambda x: br.frame(x, 3, 1, axis=2),
+    "softmax": lambda x: br.softmax(x, axis=2),
+}
+
+
+def check(chosen: Sequence[str]) -> None:
+    """Hold values and gradients of some uses of one value against those of one device."""
+    with br.Program() as program:
+        x = br.data("x", [2, 2, "t", 3], dtype="float64")
+        outs = [USES[name](x) for name in chosen]
+        losses = [br.sum(br.sin(out)) for out in outs]
+        (together,) = gradients(losses, [x])
+        alone = [gradients([loss], [x])[0] for loss in losses]
+        (second,) = gradients([br.sum(br.cos(together))], [x])
+    feed = {"x": np.random.default_rng(0).normal(size=(2, 2, SIZE, 3)) * 0.7}
+    fetch = [*outs, *alone, together, second]
+    one, several = (
+        exe.run(program, br.Scope(), feed=feed, fetch=fetch)
+        for exe in (br.Executor(), br.Executor(layout=LAYOUT))
+    )
+    for at, (want, got) in enumerate(zip(one, several, strict=True)):
+        np.testing.assert_allclose(got, want, 1e-9, 1e-11, err_msg=f"{chosen} {at}")
+
+
+PAIRS = [*combinations(USES, 2)]
+FEW = [("pad 0", "pad 1"), ("cumsum", "cummax"), ("max_pool", "avg_pool")]
+
+
+@pytest.mark.parametrize("pair", [p if p in FEW else thorough((p,)) for p in PAIRS])
+def test_two_windows_of_one_value_are_those_of_one_device(pair: tuple[str, str]) -> None:
+    check(pair)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("order", [1, -1])
+def test_so_are_all_of_them_together(order: int) -> None:
+    check([*USES][::order])
+
+
+# ---- every operator --------------------------------------------------------------------------
+
+
+LEFT_OUT = {"conv", "fourier", "window"}
+"""XLA computes another weight gradient of a strided convolution with padding, and refuses some
+Fourier transforms; the sizes of windows depend on each other."""
+
+
+@cache
+def cut() -> dict[str, list[tuple[Case, str]]]:
+    """By module, the examples and the size in each that several devices have parts of."""
+    found: dict[str, list[tuple[Case, str]]] = {}
+    for case in cases(FLOAT64):
+        family = case.definition.kernel.__module__.rpartition(".")[2]
+        each = [(case, name) for name in case.symbols if not tangled(case, Dim.named(name))]
+        found.setdefault(family, []).extend(each)
+    return {family: each for family, each in found.items() if each}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("family", sorted(cut().keys() - LEFT_OUT))
+def test_so_is_every_operator_alone(family: str) -> None:
+    for name in sorted({name for _, name in cut()[family]}):
+        built = build_together([case for case, size in cut()[family] if size == name])
+        for one in built:
+            one.fetch |= slopes(one)
+        sizes = [one.case.sizes() | {name: SIZE} for one in built]
+        feeds = [
+            one.feed(one.case.values(s), {}, s) for one, s in zip(built, sizes, strict=True)
+        ]
+        layout = br.Layout(br.Mesh({"data": DEVICES}), {name: "data"})
+        alone, found = (
+            run_together(exe, built, feeds)
+            for exe in (br.Executor(), br.Executor(layout=layout))
+        )
+        for one, want, got in zip(built, alone, found, strict=True):
+            for key, value in want.items():
+                what = f"{one.case} {key}"
+                np.testing.assert_allclose(got[key], value, 1e-7, 1e-9, err_msg=what)
+
+
+def slopes(one: Built) -> dict[str, br.Var]:
+    """The gradients of a case."""
+    floats = [x for each in one.inputs.values() for x in each if x.dtype.kind == "f"]
+    outs = [x for each in one.outputs.values() for x in each if x.dtype.kind == "f"]
+    if not floats or not outs or not one.case.definition.differentiable:
+        return {}
+    with one.program:
+        found = gradients([br.sum(out * out) for out in outs], floats)
+    return {f"grad {i}": grad for i, grad in enumerate(found) if grad is not None}
