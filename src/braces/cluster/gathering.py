@@ -143,7 +143,7 @@ def _await_all(
     deadline = time.monotonic() + timeout_s
     reception = Reception(listener)
     try:
-        while len(lines) < place.count - 1:
+        while not _all_there(lines, place.count):
             line, greeting = reception.next(deadline)
             try:
                 index = _admit(greeting, place, lines)
@@ -165,6 +165,14 @@ def _await_all(
         raise _missing(said_processes(missing), place, timeout_s) from None
     finally:
         reception.close()
+
+
+def _all_there(lines: dict[int, Line], count: int) -> bool:
+    """Return whether all other processes have a connection, after dropping those that ended."""
+    if len(lines) == count - 1:
+        for index in [index for index, line in lines.items() if line.has_ended()]:
+            lines.pop(index).close()
+    return len(lines) == count - 1
 
 
 def _missing(who: str, place: Place, timeout_s: float) -> ClusterError:
