@@ -18,6 +18,7 @@ from tests.cluster import processes
 import braces as br
 from braces.cli.main import main
 from braces.cluster.launch import Job, launch
+from braces.cluster.logs import Log
 from braces.errors import ClusterError
 
 TOLD = """
@@ -131,9 +132,142 @@ def test_all_are_ended_within_two_seconds_with_what_they_started(
     tmp_path: Path, how: str
 ) -> None:
     began = time.monotonic()
-    assert launch(Job((file(tmp_path, PARENT), how), 2, log_dir=tmp_path)) == 3
+    assert launch(Job((file(tmp_path, PARENT), how), 2, log_dir=tmp_path, grace_s=1.0)) == 3
     assert time.monotonic() - began < 3.5
     assert gone([int(pid) for index in (0, 1) for pid in log(tmp_path, index).split()])
+
+
+SLOW = """
+import os, signal, sys, time
+def end(*_):
+    print("saving", flush=True)
+    time.sleep(float(sys.argv[1]))
+    print("saved", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+if os.environ["BRACES_PROCESS_INDEX"] == "1":
+    time.sleep(0.5)
+    os._exit(3)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "grace_s", "saved"), [(1.5, 30.0, True), (30.0, 0.5, False)]
+)
+def test_processes_have_the_time_that_was_said_to_end(
+    tmp_path: Path, takes_s: float, grace_s: float, saved: bool
+) -> None:
+    began = time.monotonic()
+    program = file(tmp_path, SLOW), str(takes_s)
+    assert launch(Job(program, 2, log_dir=tmp_path, grace_s=grace_s)) == 3
+    assert time.monotonic() - began < 10
+    assert log(tmp_path, 0) == "ready\nsaving\n" + "saved\n" * saved
+
+
+def test_processes_have_half_a_minute_unless_said() -> None:
+    assert Job(("x.py",), 1).grace_s == 30.0
+
+
+def test_a_second_signal_ends_a_job_at_once(tmp_path: Path) -> None:
+    program = file(tmp_path, SLOW.replace('"1"', '"-"'))
+    options = [
+        "launch",
+        "-n",
+        "2",
+        "--restarts",
+        "2",
+        "--log-dir",
+        str(tmp_path),
+        program,
+        "30",
+    ]
+    launcher = subprocess.Popen([sys.executable, "-m", "braces", *options])
+    for said in ("ready\n", "ready\nsaving\n"):
+        until = time.monotonic() + 20
+        while not all((tmp_path / "attempt-0" / f"process-{i}.log").exists()
+                      and log(tmp_path, i) == said for i in (0, 1)):  # fmt: skip
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert launcher.poll() is None
+        launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(5) == 143
+    assert not (tmp_path / "attempt-1").exists()
+
+
+# ---- logs ------------------------------------------------------------------------------------
+
+LOUD = """
+import os, sys
+for number in range(int(sys.argv[1])):
+    print(f"{number:099d}")
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("lines", [10, 5_000])
+def test_a_log_has_a_limit_and_keeps_what_is_newest(
+    tmp_path: Path, lines: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = file(tmp_path, LOUD), str(lines), "0"
+    assert launch(Job(program, 2, log_dir=tmp_path, log_mb=0.1)) == 0
+    numbers = list(range(lines))
+    assert [int(line) for line in capsys.readouterr().out.split()] == numbers
+    for index in (0, 1):
+        paths = sorted((tmp_path / "attempt-0").glob(f"process-{index}.log*"), reverse=True)
+        assert len(paths) == (1 if lines == 10 else 2)
+        text = b"".join(path.read_bytes() for path in paths)
+        assert len(text) <= 100_000
+        assert len(text) >= min(lines * 100, 50_000)
+        assert text[-100:] == f"{lines - 1:099d}\n".encode()
+        assert b"".join(f"{number:099d}\n".encode() for number in numbers).endswith(text)
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="only Linux has a disk that is full"
+)
+@pytest.mark.parametrize("status", [0, 4])
+def test_a_full_disk_is_told_once_and_ends_no_job(
+    tmp_path: Path, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "attempt-0").mkdir()
+    for index in (0, 1):
+        (tmp_path / "attempt-0" / f"process-{index}.log").symlink_to("/dev/full")
+    program = file(tmp_path, LOUD), "3000", str(status)
+    assert launch(Job(program, 2, log_dir=tmp_path, grace_s=5.0)) == status
+    told = capsys.readouterr()
+    assert told.out.endswith(f"{2999:099d}\n")
+    assert told.err.count("process-1.log cannot be written: No space left on device.") == 1
+    assert (f"  | {2999:099d}" in told.err) == bool(status)  # though no file has it
+
+
+def test_a_log_goes_on_once_there_is_room_again(tmp_path: Path) -> None:
+    folder, away, told = tmp_path / "logs", tmp_path / "away", list[str]()
+    folder.mkdir()
+    path = folder / "process-0.log"
+    one = Log(path, 1000, False, told.append)
+    folder.rename(away)  # no file can be made there
+    for text in (b"a" * 400, b"b" * 400, b"c" * 10):
+        os.write(one.write_end, text)
+        time.sleep(0.1)
+    away.rename(folder)
+    os.write(one.write_end, b"d" * 300)
+    os.close(one.write_end)
+    one.finish(5.0)
+    assert len(told) == 1
+    assert path.read_bytes() == b"d" * 300
+    assert one.last_lines(1) == ["a" * 400 + "b" * 400 + "c" * 10 + "d" * 300]
+
+
+def test_nobody_who_reads_ends_a_job(tmp_path: Path) -> None:
+    program = file(tmp_path, LOUD + "import time; time.sleep(60)\n"), "100000", "0"
+    command = [sys.executable, "-m", "braces", "launch", "-n", "2", "--log-dir", str(tmp_path)]
+    launcher = subprocess.Popen([*command, *program], stdout=subprocess.PIPE)
+    assert launcher.stdout is not None
+    launcher.stdout.read(10)
+    launcher.stdout.close()
+    assert launcher.wait(20) == 141
 
 
 @pytest.mark.parametrize(
@@ -266,6 +400,9 @@ def test_a_job_of_which_processes_are_killed_computes_the_same_bits(tmp_path: Pa
         (["--restarts", "-1", "x.py"], "restarts=-1 must be 0 or more"),
         (["--devices", "0", "x.py"], "devices=0 must be 1 or more"),
         (["--timeout", "nan", "x.py"], "timeout_s=nan is no time to wait"),
+        (["--grace-s", "-1", "x.py"], "grace_s=-1.0 is no time to wait"),
+        (["--grace-s", "nan", "x.py"], "grace_s=nan is no time to wait"),
+        (["--log-mb", "0", "x.py"], "log_mb=0.0 is no size of a log"),
         (["--hosts", "2", "x.py"], "Several hosts need an address"),
         (["--host-index", "1", "x.py"], "There is no host 1 of 1"),
         (["--address", "here", "x.py"], "'here' is no address"),

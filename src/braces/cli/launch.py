@@ -24,6 +24,21 @@ def _arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--log-dir", type=Path, metavar="D", help="the folder of the logs")
     parser.add_argument(
+        "--log-mb",
+        type=float,
+        default=256.0,
+        metavar="MB",
+        help="the size of the log of each process; older lines are dropped (default: 256)",
+    )
+    parser.add_argument(
+        "--grace-s",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="between SIGTERM and SIGKILL, where the job is ended (default: 30); a second "
+        "Ctrl-C or SIGTERM kills at once",
+    )
+    parser.add_argument(
         "--timeout",
         type=float,
         default=300.0,
@@ -55,6 +70,8 @@ def _run(options: Namespace) -> int:
         hosts=options.hosts,
         host_index=options.host_index,
         address=options.address,
+        grace_s=options.grace_s,
+        log_mb=options.log_mb,
     )
     try:
         job.check()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import secrets
 import shutil
@@ -12,18 +11,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
 from braces.cluster import places
+from braces.cluster.logs import Log
 from braces.cluster.watch import ENDED_WITH_ANOTHER
 from braces.errors import ClusterError, visible_lines
 
-_POLL_S, _KILL_AFTER_S, _REACTION_S = 0.02, 1.0, 0.7
-_LAST_LINES, _TAIL_BYTES, _COPY_BYTES = 20, 16384, 1 << 20
+_POLL_S, _REACTION_S, _LOG_S = 0.02, 0.7, 1.0
+_LAST_LINES, _MB = 20, 1_000_000
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -42,6 +43,9 @@ class Job:
         host_index: Which one this is.
         address: Where process 0 is met; `None` for this machine alone, a fresh port each time.
         attempt: The number of the first attempt.
+        grace_s: How long processes that are asked to end (SIGTERM) may take, before they are
+            made to (SIGKILL).
+        log_mb: The size of the log of each process; older lines are dropped.
     """
 
     program: tuple[str, ...]
@@ -54,6 +58,8 @@ class Job:
     host_index: int = 0
     address: str | None = None
     attempt: int = 0
+    grace_s: float = 30.0
+    log_mb: float = 256.0
 
     def check(self) -> None:
         """Refuse what cannot be run.
@@ -71,6 +77,10 @@ class Job:
                 raise ClusterError(f"{name}={given} must be {value} or more.")
         if not 0 < self.timeout_s <= 1e6:
             raise ClusterError(f"timeout_s={self.timeout_s} is no time to wait.")
+        if not 0 <= self.grace_s <= 1e6:
+            raise ClusterError(f"grace_s={self.grace_s} is no time to wait.")
+        if not 0 < self.log_mb <= 1e6:
+            raise ClusterError(f"log_mb={self.log_mb} is no size of a log.")
         if self.host_index >= self.hosts:
             raise ClusterError(
                 f"There is no host {self.host_index} of {self.hosts}.", fix="They count from 0."
@@ -127,7 +137,7 @@ class Child:
 
     index: int
     process: subprocess.Popen[bytes]
-    log: Path
+    log: Log
 
     @property
     def status(self) -> int | None:
@@ -175,19 +185,22 @@ def _attempt(job: Job, attempt: int, folder: Path, name: str) -> int:
     """Run all processes once; the status of the one that failed, or 0."""
     folder.mkdir(parents=True, exist_ok=True)
     address = job.address or f"127.0.0.1:{_free_port()}"
-    children = list[Child]()
-    with _asked_to_end() as asked, _guarded(children) as guard:
+    children, asked = list[Child](), list[int]()
+    end = partial(_end, children, job.grace_s, asked)
+    with _asked_to_end(asked), _guarded(end) as guard:
         for local in range(job.processes):
             told = job.environment(local, attempt, address, name)
-            children.append(_start(job.program, told, folder))
+            children.append(_start(job, told, folder, shown=local == 0))
             guard.write(f"{children[-1].process.pid}\n".encode())
             guard.flush()
         failed = _look_after(children, asked)
         if failed is None:
             return 0
         began = time.monotonic()
-        _end(children)
+        end()
         _tell(failed, children, attempt, time.monotonic() - began)
+        if asked:
+            raise _stopped(asked)
         return failed.status or 1
 
 
@@ -196,39 +209,49 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _start(program: Sequence[str], told: Mapping[str, str], folder: Path) -> Child:
+def _start(job: Job, told: Mapping[str, str], folder: Path, shown: bool) -> Child:
     """Start one process, with a log."""
     index = int(told[places.INDEX])
-    path = folder / f"process-{index}.log"
-    with path.open("wb") as log:
+    log = Log(folder / f"process-{index}.log", int(job.log_mb * _MB), shown, say)
+    try:
         process = subprocess.Popen(
-            [sys.executable, *program],
+            [sys.executable, *job.program],
             env={**os.environ, **told},
             stdin=subprocess.DEVNULL,
-            stdout=log,
+            stdout=log.write_end,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return Child(index, process, path)
+    finally:
+        os.close(log.write_end)
+    return Child(index, process, log)
 
 
 def _look_after(children: Sequence[Child], asked: Sequence[int]) -> Child | None:
     """Wait until all are done, or one failed: that one."""
-    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    with children[0].log.open("rb") as shown:
-        while True:
-            statuses = [child.status for child in children]
-            while more := shown.read(_COPY_BYTES):
-                sys.stdout.write(decode(more))
-            sys.stdout.flush()
-            if asked:
-                say("Stopped.")
-                raise SystemExit(128 + asked[0])
-            if any(statuses):
-                return _first_failed(children)
-            if None not in statuses:
-                return None
-            time.sleep(_POLL_S)
+    while True:
+        statuses = [child.status for child in children]
+        if children[0].log.shown_failure is not None:
+            raise children[0].log.shown_failure
+        if asked:
+            raise _stopped(asked)
+        if any(statuses):
+            return _first_failed(children)
+        if None not in statuses:
+            _finish_logs(children)
+            return None
+        time.sleep(_POLL_S)
+
+
+def _stopped(asked: Sequence[int]) -> SystemExit:
+    say("Stopped.")
+    return SystemExit(128 + asked[0])
+
+
+def _finish_logs(children: Sequence[Child]) -> None:
+    until = time.monotonic() + _LOG_S
+    for child in children:
+        child.log.finish(max(until - time.monotonic(), 0.0))
 
 
 def _first_failed(children: Sequence[Child]) -> Child:
@@ -247,12 +270,20 @@ def is_reaction(status: int | None) -> bool:
     return status in (ENDED_WITH_ANOTHER, 128 + signal.SIGABRT)
 
 
-def _end(children: Sequence[Child]) -> None:
-    """End all processes and what they started: asked first, then not."""
+def _end(children: Sequence[Child], grace_s: float, asked: Sequence[int]) -> None:
+    """End all processes and what they started: asked first, then not.
+
+    Args:
+        children: The processes.
+        grace_s: The time between the two.
+        asked: The signals that this process got; a second one ends the wait.
+    """
     for child in children:
         child.signal(signal.SIGTERM)
-    until = time.monotonic() + _KILL_AFTER_S
+    until = time.monotonic() + grace_s
     while time.monotonic() < until and any(child.status is None for child in children):
+        if len(asked) > 1:
+            break
         time.sleep(_POLL_S)
     for child in children:
         child.signal(signal.SIGKILL)
@@ -278,7 +309,7 @@ It is nobody's child, for whoever kills a process may kill its children too."""
 
 
 @contextmanager
-def _guarded(children: Sequence[Child]) -> Generator[IO[bytes]]:
+def _guarded(end: Callable[[], None]) -> Generator[IO[bytes]]:
     """End the children where this block is left, or this process is killed in it."""
     guard = subprocess.Popen(
         ["/bin/sh", "-c", _GUARD],
@@ -293,20 +324,19 @@ def _guarded(children: Sequence[Child]) -> Generator[IO[bytes]]:
         yield told
     finally:
         try:
-            _end(children)
+            end()
             told.write(b"done\n")
         finally:  # an end that is cut short is left to the guard
             told.close()
 
 
 @contextmanager
-def _asked_to_end() -> Generator[list[int]]:
+def _asked_to_end(asked: list[int]) -> Generator[None]:
     """Note the signals that ask this process to end: none cuts short what it does."""
-    asked = list[int]()
     heard = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     before = {n: signal.signal(n, lambda number, _: asked.append(number)) for n in heard}
     try:
-        yield asked
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -317,12 +347,14 @@ def _asked_to_end() -> Generator[list[int]]:
 
 def _tell(failed: Child, children: Sequence[Child], attempt: int, took_s: float) -> None:
     """The last lines of the process that failed, and how the others ended."""
-    say(f"Process {failed.index} failed {_ending(failed)} (attempt {attempt}), {failed.log}:")
-    for line in _last_lines(failed.log):
+    _finish_logs(children)
+    path = failed.log.path
+    say(f"Process {failed.index} failed {_ending(failed)} (attempt {attempt}), {path}:")
+    for line in failed.log.last_lines(_LAST_LINES):
         say(f"  | {line}")
     others = [child for child in children if child is not failed]
     for child in others:
-        say(f"Process {child.index} ended {_ending(child)}, {child.log}")
+        say(f"Process {child.index} ended {_ending(child)}, {child.log.path}")
     say(f"All were ended in {took_s:.1f} s.")
 
 
@@ -331,12 +363,6 @@ def _ending(child: Child) -> str:
     if code is not None and code < 0:
         return f"by {signal.Signals(-code).name}"
     return f"with status {code}"
-
-
-def _last_lines(path: Path) -> list[str]:
-    with path.open("rb") as log:
-        log.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        return log.read().decode(errors="replace").splitlines()[-_LAST_LINES:]
 
 
 def say(text: str) -> None:
