@@ -13,15 +13,17 @@ Of the updates only those stay from which draws go on, and those of metrics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from braces.builder.program import Builder
 from braces.define.decorator import OPS
-from braces.ir.records import Body, Op, ProgramDef
+from braces.ir.inside import with_shown
+from braces.ir.records import DATA, Body, Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.draws import random_states
+from braces.passes.eliminate import eliminate
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
 from braces.passes.substitute import substituted
@@ -77,6 +79,35 @@ def calmed(program: ProgramDef) -> ProgramDef:
     inferring = rewrite(program, _for_inference)
     kept = _random_updates(inferring.main, program.updates)
     return inferring.with_(updates=kept | _counts(inferring.main, program.updates))
+
+
+def without_unfed_counts(program: ProgramDef, fed: Collection[str]) -> ProgramDef:
+    """A program whose metrics count only where all of their data are fed.
+
+    Args:
+        program: The program.
+        fed: The names of the data that a run has.
+    """
+    main = program.main
+    counts = _counts(main, program.updates)
+    left = {name for name, value in counts.items() if not _data_of(main, [value]) <= {*fed}}
+    kept = {name: value for name, value in program.updates.items() if name not in left}
+    return program.with_(updates=kept) if left else program
+
+
+def without_other_counts(program: ProgramDef, fetches: Sequence[str]) -> ProgramDef:
+    """A program whose metrics count only where fetches and other updates need their data."""
+    main = with_shown(program.main, fetches)
+    counts = _counts(main, program.updates)
+    others = (value for name, value in program.updates.items() if name not in counts)
+    return without_unfed_counts(program, _data_of(main, [*fetches, *others]))
+
+
+def _data_of(main: Body, names: Sequence[str]) -> set[str]:
+    """The data that variables are computed from."""
+    needed = eliminate(main, names)
+    read = {*names, *(name for op in needed.ops for name in op.reads())}
+    return {name for name in read if name in main.vars and main.vars[name].kind == DATA}
 
 
 def _counts(main: Body, updates: Mapping[str, str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from braces.passes.admit import admit, op_modules, op_versions
 from braces.passes.count import cost
 from braces.passes.directions import Named
 from braces.passes.explain import explain
-from braces.passes.for_test import for_test
+from braces.passes.for_test import for_test, without_other_counts
 from braces.passes.freeze import frozen
 from braces.program.block import Block
 from braces.program.values import shown_values
@@ -283,7 +283,8 @@ class Program(Builder, hints.Hinted):
             [0.0, 1.0, 2.0]
         """
         names = [given if isinstance(given, str) else given.name for given in fetches]
-        return PureFunction(self.definition, names or self.fetches, room)
+        names = names or self.fetches
+        return PureFunction(without_other_counts(self.definition, names), names, room)
 
     def explain(self, fetch: Any = (), **options: Any) -> Any:
         """What each pass does to each block and each loop, or why it leaves it alone.

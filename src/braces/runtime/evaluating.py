@@ -5,7 +5,8 @@
     update fc.w = fc.w.next             ->    update accuracy/total = accuracy/total.next
     update accuracy/total = accuracy/total.next
 
-A metric counts where its data are fed: to evaluate logits alone, labels are not needed.
+A metric counts where its data are fed: to evaluate logits alone, labels are not needed. The
+same holds where a copy that `for_test` made is run.
 """
 
 from __future__ import annotations
@@ -39,7 +40,21 @@ class Evaluations:
         Raises:
             VerifyError: The program is not well formed.
         """
-        test = kept_for_test(program)
+        return self._for_feed(kept_for_test(program), feed)
+
+    def fitted(self, program: Builder, feed: Any) -> Builder:
+        """An unchanged copy that `for_test` made, without the metrics whose data are not fed.
+
+        Any other program is returned as it is.
+        """
+        test = program.original
+        if test is program:
+            return program
+        found = self._for_feed(test, feed)
+        return program if found is test else found
+
+    def _for_feed(self, test: Builder, feed: Any) -> Builder:
+        """The form without the metrics whose data are not fed."""
         needed = self._data.get(test)
         if needed is None:
             needed = self._data[test] = _data_of_updates(test.definition)

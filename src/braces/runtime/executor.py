@@ -17,7 +17,6 @@ from braces.passes.catalogue import DEFAULT, ELIMINATE
 from braces.passes.pipeline import Pass, Passes, as_passes
 from braces.runtime.ahead import Feeds, check_ahead, on_devices
 from braces.runtime.device import Devices, forked, refuse_forked
-from braces.runtime.evaluating import Evaluations
 from braces.runtime.feeds import check_order, check_program
 from braces.runtime.fetches import given_by, read_fetch
 from braces.runtime.padding import Padding
@@ -102,7 +101,6 @@ class Executor(Hinted):
         wanted = as_passes(PASSES[mode] if passes is None else passes)
         self._plans = Plans(mode, self._devices, wanted, check_limit(max_executables))
         self._counters = self._plans.counters
-        self._evaluations = Evaluations()
 
     @property
     def passes(self) -> tuple[Pass, ...]:
@@ -274,7 +272,7 @@ class Executor(Hinted):
             (1, 1)
         """
         check_order(program, scope)
-        test = self._evaluations.find(program, feed)
+        test = self._plans.evaluations.find(program, feed)
         fetch = given_by(program) if fetch is None else fetch
         return self.run(
             test,

@@ -18,6 +18,7 @@ from braces.passes.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
 from braces.runtime.device import Devices
+from braces.runtime.evaluating import Evaluations
 from braces.runtime.feeds import check_names, convert
 from braces.runtime.fitting import Fitting
 from braces.runtime.interpreted import InterpretedPlan
@@ -69,6 +70,7 @@ class Plans:
         self._latest = NOTHING_RUN
         self.by_program: WeakKeyDictionary[Builder, Any] = WeakKeyDictionary()
         self._notices: WeakKeyDictionary[Builder, Notice] = WeakKeyDictionary()
+        self.evaluations = Evaluations()
         self._fitting = Fitting()
 
     def clear(self) -> None:
@@ -84,6 +86,8 @@ class Plans:
         Raises:
             BracesError: There is no plan, or the feeds do not fit it.
         """
+        if program.origin is not None:
+            program = self.evaluations.fitted(program, feed)
         key = program.version, names, check_nan, self.passes
         known, latest, plan = self._latest
         first = plan() if known() is program and latest == key else None

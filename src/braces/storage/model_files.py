@@ -37,6 +37,7 @@ from braces.ir.limits import readable_name
 from braces.ir.names import check_name
 from braces.ir.records import DATA, VarInfo
 from braces.lower.attributes import Sizes, bind_sizes
+from braces.passes.for_test import without_unfed_counts
 from braces.passes.prune import prune
 from braces.program import Program
 from braces.runtime.executor import Executor
@@ -77,10 +78,11 @@ def save_model(
     """Write a model to one file, at once or not at all.
 
     The file holds `predict`, the form of the program for inference that gives the fetches, and
-    the parameters that it reads. Where the program updates more than that, the file also holds
-    the whole program as `train`, its startup program, and all its persistable variables:
-    training can go on from the file. `train` gives the losses that `minimize` was given; where
-    there is none, because the updates are hand-written, it gives what `predict` does.
+    the parameters that it reads. A metric counts in it where the feeds suffice. Where the
+    program updates more than that, the file also holds the whole program as `train`, its
+    startup program, and all its persistable variables: training can go on from the file.
+    `train` gives the losses that `minimize` was given; where there is none, because the updates
+    are hand-written, it gives what `predict` does.
 
     Args:
         path: The file; what was there before is replaced.
@@ -89,7 +91,8 @@ def save_model(
         feeds: The data that `predict` is fed: variables or their names.
         fetches: What `predict` gives: variables or names, or a dict that gives them names; of
             a dict, a run gives a dict, also where it has one entry.
-        programs: More programs by name, each with its feeds and fetches; `train` among them
+        programs: More programs by name, each with its feeds and fetches. A metric that needs
+            data which is not among its feeds does not count there. `train` among them
             says what training is fed and gives, as `{"train": (program, ["x", "y"], [loss])}`.
 
     Raises:
@@ -147,12 +150,14 @@ def _whole(program: Program, predict: NamedProgram) -> NamedProgram:
 def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
     """A program with its feeds and fetches, checked against it."""
     named = _fetch_names(fetches)
-    feeds = [feeds] if isinstance(feeds, str | Var) else feeds
-    fed = tuple(one.name if isinstance(one, Var) else one for one in feeds)
-    plan = Plan.of(program.definition, named.values())
+    feeds = [feeds] if isinstance(feeds, str | Var | VarInfo) else feeds
+    fed = tuple(one.name if isinstance(one, Var | VarInfo) else one for one in feeds)
+    whole = without_unfed_counts(program.definition, fed)
+    plan = Plan.of(whole, named.values())
     _check_feeds(fed, plan)
-    if not plan.definition.main.vars.keys() <= program.vars.keys():  # closed blocks show them
-        program, startup = Program(plan.definition), program.startup
+    shows = not plan.definition.main.vars.keys() <= program.vars.keys()  # closed blocks do
+    if shows or whole is not program.definition:
+        program, startup = program.like(plan.definition), program.startup
         program.startup = startup
     return NamedProgram(program, fed, named, isinstance(fetches, Mapping))
 

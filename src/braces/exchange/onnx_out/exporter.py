@@ -22,6 +22,7 @@ from braces.exchange.persistables import UPDATES
 from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import resolve_body
 from braces.lazy import onnx
+from braces.passes.for_test import without_other_counts
 from braces.program import Program
 from braces.runtime.fetches import read_fetch
 from braces.runtime.plan import Plan
@@ -86,9 +87,8 @@ def _planned(
 ) -> tuple[Plan, dict[str, TensorType]]:
     """What is to be computed, and the data that it does not need."""
     names, _ = read_fetch(program.fetches if fetches is None else fetches)
-    definition = program.definition
-    if not updates:
-        definition = definition.with_(updates={})
+    whole = program.definition
+    definition = without_other_counts(whole, names) if updates else whole.with_(updates={})
     if not names and not definition.updates:
         raise ProgramError(
             "A model has something that it gives.", fix="Name variables in `fetches`."
