@@ -61,6 +61,42 @@ ALONG: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 """Operators along the last axis, and what else they are given."""
 
+PADDED: dict[str, tuple[tuple[int, int], ...]] = {
+    "replicate": ((-5, 2), (3, -6), (-7, 9), (-2, 1), (2, -5), (-4, 3), (4, -2)),
+    "reflect": ((-5, 2), (3, -6), (-2, 1), (2, -5), (-4, 3), (4, -2), (-2, 4)),
+    "circular": ((-2, 1), (1, -2), (-1, 3)),
+    "constant": ((-5, 2), (-2, 1), (2, -5)),
+}
+"""Widths of margins of which one takes numbers away."""
+LINE, ONE, OTHER, FIRST = np.arange(1.0, 6.0).reshape(1, 1, 5), *map(np.array, (2.0, 3.0, 0))
+OF_SCALARS: dict[str, tuple[list[np.ndarray], tuple[Any, ...]]] = {
+    **{
+        f"index_reduce {way}": ([ONE, FIRST, OTHER], (way,)) for way in ("prod", "amax", "mean")
+    },
+    "index_add": ([ONE, FIRST, OTHER], ()),
+    "index_select": ([ONE, FIRST], ()),
+    "gather": ([ONE, FIRST], ()),
+    "scatter_add": ([ONE, FIRST, OTHER], ()),
+    "logsumexp": ([ONE], ([0],)),
+    "max.dim": ([ONE], (0,)),
+    "argmax": ([ONE], (0,)),
+}
+"""Operators along the axis 0 of arrays without axes: the arrays, the axis after the first."""
+
+
+def margins() -> dict[str, tuple[tuple[int, int], str]]:
+    """Widths and mode of each margin, by a name for it."""
+    each = ((mode, widths) for mode, several in PADDED.items() for widths in several)
+    return {f"{mode} {widths}": (widths, mode) for mode, widths in each}
+
+
+def of_scalar(name: str, convert: Any) -> tuple[str, list[Any]]:
+    """An operator of `OF_SCALARS`, and its arguments."""
+    arrays, last = OF_SCALARS[name]
+    first, *others = map(convert, arrays)
+    axis = [0] if others else []
+    return name.partition(" ")[0], [first, *axis, *others, *last]
+
 
 def cases() -> dict[str, tuple[str, list[np.ndarray], tuple[Any, ...]]]:
     """The operator, its arrays and its other arguments, by a name for the case."""
@@ -99,6 +135,12 @@ def main() -> None:
     for case, (name, arrays, given) in cases().items():
         for at, part in enumerate(answer(torch, name, arrays, given)):
             written[f"{case}|{at}"] = part
+    for name, (widths, mode) in margins().items():
+        written[name] = torch.nn.functional.pad(torch.tensor(LINE), widths, mode).numpy()
+    for name in OF_SCALARS:
+        operator, given = of_scalar(name, torch.tensor)
+        out = getattr(torch.ops.aten, operator.partition(".")[0])(*given)
+        written[f"scalar {name}"] = (out[0] if isinstance(out, tuple) else out).numpy()
     np.savez_compressed(WRITTEN, **written)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from torch_kinks import POINTS, cases
+from torch_kinks import LINE, OF_SCALARS, POINTS, cases, margins, of_scalar
 
 import braces as br
 from braces.define.decorator import OPS
@@ -163,8 +163,9 @@ def test_operators_of_torch_have_its_values_and_gradients_at_kinks_and_extremes(
         if var is not None
     }
     found = br.Executor(mode="interpret").run(program, br.Scope(), fetch=fetches)
-    assert {case.partition("|")[0] for case in ANSWERS} == made.keys()
-    for key, wanted in ANSWERS.items():
+    slopes = {key: wanted for key, wanted in ANSWERS.items() if "|" in key}
+    assert {key.partition("|")[0] for key in slopes} == made.keys()
+    for key, wanted in slopes.items():
         case, _, part = key.partition("|")
         got = np.asarray(found.get(key, np.zeros_like(wanted)), wanted.dtype)
         if part != "0":  # there is no slope where there is no number
@@ -179,6 +180,29 @@ def slope_is_open(case: str, part: str) -> Any:
     unknown = np.isnan(arrays[int(part) - 1])
     value = ANSWERS[f"{case}|0"]
     return unknown | np.isnan(value) if value.shape == unknown.shape else unknown
+
+
+def test_margins_of_torch_repeat_numbers_that_are_taken_away_at_the_other_end() -> None:
+    with br.Program() as program:
+        x = br.constant(LINE)
+        made = {name: TORCH["pad"](x, *given) for name, given in margins().items()}
+    found = br.Executor(mode="interpret").run(program, br.Scope(), fetch=made)
+    for name, got in found.items():
+        np.testing.assert_array_equal(got, ANSWERS[name], err_msg=name)
+
+
+def test_arrays_without_axes_have_an_axis_0_in_torch() -> None:
+    made = {}
+    with br.Program() as program:
+        for name in OF_SCALARS:
+            operator, given = of_scalar(name, br.constant)
+            rule = rule_of(operator)
+            assert rule is not None, name
+            out = rule(*given)
+            made[name] = out[0] if isinstance(out, tuple) else out
+    found = br.Executor(mode="interpret").run(program, br.Scope(), fetch=made)
+    for name, got in found.items():
+        np.testing.assert_allclose(got, ANSWERS[f"scalar {name}"], err_msg=name, strict=True)
 
 
 # ---- ONNX ------------------------------------------------------------------------------------

@@ -211,12 +211,36 @@ def steps_between(start: Var, limit: Var, delta: Var) -> Var:
 # ---- margins ---------------------------------------------------------------------------------
 
 
-def padded(x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any) -> Var:
-    """An array with numbers added at both ends of axes, by the axis; or taken away there."""
+def padded(
+    x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any, *,
+    of_whole: bool = False,
+) -> Var:  # fmt: skip
+    """An array with numbers added at the ends of axes, or taken away where a width is negative.
+
+    Args:
+        x: The array.
+        widths: How many numbers at both ends, by the axis.
+        mode: One of `br.pad`.
+        fill: The number that is added in the mode "constant".
+        of_whole: Whether margins that repeat numbers, "edge" and "reflect", repeat those of the
+            whole array, and numbers are taken away last.
+    """
+    if of_whole and mode in ("edge", "reflect"):
+        return _cut(_widened(x, widths, mode, fill), widths)
+    return _widened(_cut(x, widths), widths, mode, fill)
+
+
+def _cut(x: Var, widths: Mapping[int, tuple[Size, Size]]) -> Var:
+    """An array without what negative widths take away."""
     for axis, ends in widths.items():
         less = [n if isinstance(n, int) and n < 0 else 0 for n in ends]
         if any(less):
-            x = x[(slice(None),) * axis + (slice(-less[0], less[1] or None),)]
+            x = x[at_axis(axis, slice(-less[0], less[1] or None))]
+    return x
+
+
+def _widened(x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any) -> Var:
+    """An array with what widths that are not negative add."""
     more: list[tuple[Size, Size]] = [(0, 0)] * x.ndim
     for axis, (before, after) in widths.items():
         more[axis] = _not_negative(before), _not_negative(after)

@@ -144,15 +144,26 @@ def next_after(e: Equation, x: str, y: str) -> str:
 
 
 def angle(e: Equation, y: str, x: str) -> str:
-    """The angle of a point, from `atan(y / x)` and the quadrant."""
+    """The angle of a point: `atan(|y| / |x|)`, turned into the quadrant of the signs."""
     g, zero, dtype = e.g, e.scalar(0), e.dtype
-    left = widths.asked(g, "Less", x, zero, dtype=dtype)
-    below = widths.asked(g, "Less", y, zero, dtype=dtype)
-    half = e.same("Atan", e.same("Div", y, x))
-    turn = widths.chosen(g, below, e.scalar(-math.pi), e.scalar(math.pi), dtype)
-    found = widths.chosen(g, left, e.same("Add", half, turn), half, dtype)
-    origin = g.op("And", *(widths.asked(g, "Equal", one, zero, dtype=dtype) for one in (x, y)))
-    return widths.chosen(g, origin, zero, found, dtype)
+    height, length = e.same("Abs", y), e.same("Abs", x)
+    equal = widths.asked(g, "Equal", height, length, dtype=dtype)
+    origin = widths.asked(g, "Equal", height, zero, dtype=dtype)
+    diagonal = widths.chosen(g, origin, zero, e.scalar(1), dtype)
+    steepness = widths.chosen(g, equal, diagonal, e.same("Div", height, length), dtype)
+    right = e.same("Atan", steepness)
+    left = e.same("Sub", e.scalar(math.pi), right)
+    above = widths.chosen(g, is_negative(e, x), left, right, dtype)
+    # A product, because ONNX Runtime's Where loses the sign of zero.
+    sign = widths.chosen(g, is_negative(e, y), e.scalar(-1), e.scalar(1), dtype)
+    return e.same("Mul", sign, above)
+
+
+def is_negative(e: Equation, x: str) -> str:
+    """The sign bit of a number that is not NaN; `1 / x` has that of zero."""
+    numbers = (x, e.same("Div", e.scalar(1), x))
+    found = (widths.asked(e.g, "Less", one, e.scalar(0), dtype=e.dtype) for one in numbers)
+    return e.g.op("Or", *found)
 
 
 def rounded(e: Equation, x: str) -> str:

@@ -109,7 +109,7 @@ def lgamma(x: Any) -> Any:
     for k in range(SHIFT):
         found = found - jnp.log(z + k)
     found = jnp.where(jnp.isinf(z), jnp.inf, found)
-    sine = jnp.abs(jnp.sin(math.pi * (x - jnp.floor(x))))
+    sine = jnp.abs(jnp.sin(math.pi * (x - jnp.round(x))))
     mirrored = math.log(math.pi) - jnp.log(sine) - found
     mirrored = jnp.where(sine == 0, jnp.inf, mirrored)
     return jnp.where(left, jnp.where(jnp.isinf(x), jnp.inf, mirrored), found)
@@ -125,7 +125,7 @@ def digamma(x: Any) -> Any:
     found = jnp.log(far) - 0.5 / far - square * poly(terms[::-1], square)
     for k in range(SHIFT):
         found = found - 1 / (z + k)
-    fraction = x - jnp.floor(x)
+    fraction = x - jnp.round(x)
     mirrored = found - math.pi * jnp.cos(math.pi * fraction) / jnp.sin(math.pi * fraction)
     return jnp.where(left, jnp.where(fraction == 0, jnp.nan, mirrored), found)
 

@@ -198,7 +198,8 @@ def pad_plane(node: Node) -> Var:
     x, widths = node.var("X"), node.sizes("paddings", "Paddings")
     first = 2 if node.attr("data_format", "NCHW") == "NCHW" else 1
     ends = {first: (widths[0], widths[1]), first + 1: (widths[2], widths[3])}
-    return padded(x, ends, PADS[node.attr("mode", "constant")], node.attr("pad_value", 0.0))
+    mode, fill = PADS[node.attr("mode", "constant")], node.attr("pad_value", 0.0)
+    return padded(x, ends, mode, fill, of_whole=True)
 
 
 def pad_space(node: Node) -> Var:
@@ -206,7 +207,8 @@ def pad_space(node: Node) -> Var:
     x, widths = node.var("X"), node.sizes("paddings", "Paddings")
     last = x.ndim - 1 if node.attr("data_format", "NCDHW").startswith("NC") else x.ndim - 2
     ends = {last - i: (widths[2 * i], widths[2 * i + 1]) for i in range(len(widths) // 2)}
-    return padded(x, ends, PADS[node.attr("mode", "constant")], node.attr("value", 0.0))
+    mode, fill = PADS[node.attr("mode", "constant")], node.attr("value", 0.0)
+    return padded(x, ends, mode, fill, of_whole=True)
 
 
 def pixel_shuffle(node: Node) -> Var:

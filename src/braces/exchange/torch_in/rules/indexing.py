@@ -166,7 +166,8 @@ def index_reduce(
 ) -> Var:
     """An array with slices joined to those that an index says."""
     shape: list[Size] = [1] * x.ndim
-    shape[axis % x.ndim] = at.shape[0]
+    if x.ndim:
+        shape[axis % x.ndim] = in_a_row(at).shape[0]
     spread = ops.broadcast_to(ops.reshape(at, shape), source.shape)
     return scatter_reduce(x, axis, spread, source, reduce, include_self=include_self)
 
@@ -199,7 +200,7 @@ def _cut_like(source: Var, at: Var) -> Var:
 def index_add(x: Var, axis: int, at: Var, source: Var, *, alpha: Any = 1) -> Var:
     """An array with slices added to those that an index says."""
     scaled = source if alpha == 1 else source * alpha
-    return ops.scatter_add(x, in_dtype(at, INT64), scaled, axis=axis)
+    return ops.scatter_add(x, in_a_row(at), scaled, axis=axis) if x.ndim else x + scaled
 
 
 def masked_fill(x: Var, mask: Var, value: Any) -> Var:
@@ -237,7 +238,13 @@ def one_hot(ids: Var, classes: int = -1) -> Var:
 
 def index_select(x: Var, axis: int, at: Var) -> Var:
     """Slices of an array along one axis."""
-    return ops.take(x, in_dtype(at, INT64), axis=axis)
+    return ops.take(x, in_a_row(at), axis=axis) if x.ndim else ops.identity(x)
+
+
+def in_a_row(at: Var) -> Var:
+    """Indices along one axis; torch takes one index without an axis for it, too."""
+    at = in_dtype(at, INT64)
+    return at if at.ndim else ops.reshape(at, (1,))
 
 
 def scatter_add(x: Var, axis: int, at: Var, source: Var) -> Var:

@@ -53,6 +53,8 @@ def extreme(op_type: str) -> Callable[..., Any]:
     """The largest or smallest number of an axis, and where it is."""
 
     def computed(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
+        if not x.ndim:
+            return ops.identity(x), ops.zeros_like(x, dtype=INT64)
         at = ops.function_of(f"arg{op_type}")(x, axis=axis, keepdims=True)
         found = ops.take_along_axis(x, at, axis=axis)
         if not keepdims:
@@ -66,6 +68,8 @@ def place(op_type: str) -> Callable[..., Var]:
     """Where the largest or smallest number is."""
 
     def computed(x: Var, axis: int | None = None, keepdims: bool = False) -> Var:
+        if not x.ndim:
+            return ops.zeros_like(x, dtype=INT64)
         made = ops.function_of(op_type)(x, axis=axis, keepdims=keepdims and axis is not None)
         return ops.reshape(made, (1,) * x.ndim) if keepdims and axis is None else made
 
@@ -153,7 +157,8 @@ def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
 
 def logsumexp(x: Var, axes: Axes, keepdims: bool = False) -> Var:
     """The logarithm of a sum of exponentials."""
-    return ops.logsumexp(as_float(x), axis=along(axes), keepdims=keepdims)
+    x = as_float(x)
+    return ops.logsumexp(x, axis=along(axes), keepdims=keepdims) if x.ndim else ops.identity(x)
 
 
 REDUCTIONS: Mapping[str, Callable[..., Any]] = {

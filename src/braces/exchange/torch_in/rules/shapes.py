@@ -171,7 +171,8 @@ def pad(x: Var, widths: Sizes, mode: str = "constant", value: Any = None) -> Var
         "replicate": "edge",
         "circular": "wrap",
     }
-    return padded(x, dict(sorted(ends.items())), ours[mode], 0 if value is None else value)
+    fill = 0 if value is None else value
+    return padded(x, dict(sorted(ends.items())), ours[mode], fill, of_whole=True)
 
 
 def constant_pad(x: Var, widths: Sizes, value: Any = 0) -> Var:
