@@ -14,7 +14,7 @@ from braces.builder.var import Var
 from braces.dims import Size, substitute
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, UninitializedError, UnknownNameError, suggest
-from braces.exchange.onnx_out.files import write_model
+from braces.exchange.onnx_out.files import PRODUCER, write_model
 from braces.exchange.onnx_out.functions import complete, imports
 from braces.exchange.onnx_out.graph import IR_VERSION, Graph, Model, declared, rename
 from braces.exchange.onnx_out.writer import Writer
@@ -50,8 +50,9 @@ def to_onnx(
 
     Args:
         program: The program, which stays as it is.
-        path: The file, which is replaced. Weights beyond 1 GiB go into a file beside it,
-            `path` with `.data` behind it.
+        path: The file, which is replaced. Weights beyond 1 GiB go into a data file beside it,
+            `path` with a digest of them and `.data` behind it. The data file of the model that
+            is replaced is removed last.
         scope: Where persistable variables have their values.
         fetches: Variables or names; what the program gives where they are left out.
         updates: Whether the model also gives the next values of persistable variables, as
@@ -147,7 +148,7 @@ def _model(
     )
     model = onnx.helper.make_model(
         made,
-        producer_name="braces",
+        producer_name=PRODUCER,
         ir_version=IR_VERSION,
         functions=functions,
         opset_imports=imports([*g.nodes]),

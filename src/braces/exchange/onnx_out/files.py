@@ -1,9 +1,21 @@
-"""Models as files, with large weights in a file beside."""
+"""Models as files, with large weights in a data file beside.
+
+    m.onnx                            the graph, which names the data file
+    m.onnx.0123456789abcdef.data      the weights; the middle is a digest of them
+
+A model is replaced in three steps: the new data file is written, the graph is replaced, and the
+data file of the old graph is removed. Whenever the process ends, the graph that is there names
+the data file that belongs to it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -19,6 +31,9 @@ LEAST_BESIDE = 1 << 10
 """Smaller ones stay in the model: what reads shapes wants them there."""
 ALIGNED = 1 << 12
 """Where weights begin in the file beside, so that it can be mapped into memory."""
+
+PRODUCER = "braces"
+"""The name of Braces in the models that it writes."""
 
 Values: TypeAlias = "Sequence[tuple[str, np.ndarray[Any, Any]]]"
 
@@ -36,15 +51,59 @@ def write_model(path: str | os.PathLike[str], model: Any, values: Values) -> Non
     outside = {name for name, _ in beside}
     kept = (one for one in values if one[0] not in outside)
     model.graph.initializer.extend(_tensor(*one) for one in kept)
+    old = _data_files(path)
     if not beside:
         _check(model)
         write_atomically(path, model.SerializeToString())
-        return
-    data = f"{os.fspath(path)}.data"
-    with replacing(data) as file:
-        for name, value in beside:
-            model.graph.initializer.append(_outside(file, os.path.basename(data), name, value))
-    write_atomically(path, model.SerializeToString())
+    else:
+        with _data_file(path, model, beside) as data:
+            write_atomically(path, model.SerializeToString())
+        old.discard(data)
+    for data in old:
+        with contextlib.suppress(OSError):
+            os.unlink(data)
+
+
+@contextmanager
+def _data_file(path: str | os.PathLike[str], model: Any, values: Values) -> Generator[str]:
+    """Write a data file for a model, which is removed where the model is not replaced."""
+    data = f"{os.fspath(path)}.{_digest(values)}.data"
+    existed = os.path.lexists(data)
+    try:
+        with replacing(data) as file:
+            for name, value in values:
+                tensor = _outside(file, os.path.basename(data), name, value)
+                model.graph.initializer.append(tensor)
+        yield data
+    except BaseException:
+        if not existed and data not in _data_files(path):
+            with contextlib.suppress(OSError):
+                os.unlink(data)
+        raise
+
+
+def _digest(values: Values) -> str:
+    """16 digits that depend on the names, shapes, dtypes and numbers of all weights."""
+    found = hashlib.blake2b(digest_size=8)
+    for name, value in values:
+        found.update(repr((name, value.shape, value.dtype.str)).encode())
+        found.update(np.ascontiguousarray(value).view(np.uint8).data)
+    return found.hexdigest()
+
+
+def _data_files(path: str | os.PathLike[str]) -> set[str]:
+    """The data files that an existing model of Braces reads and that were written for it."""
+    try:
+        model = onnx.load(path, load_external_data=False) if os.path.isfile(path) else None
+    except Exception:  # whatever is replaced need not be a model
+        return set()
+    if model is None or model.producer_name != PRODUCER:
+        return set()
+    folder, name = os.path.split(os.fspath(path))
+    own = re.compile(re.escape(name) + r"(\.[0-9a-f]{16})?\.data")
+    entries = (entry for tensor in model.graph.initializer for entry in tensor.external_data)
+    locations = {entry.value for entry in entries if entry.key == "location"}
+    return {os.path.join(folder, one) for one in locations if own.fullmatch(one)}
 
 
 def _check(model: Any) -> None:
