@@ -11,8 +11,9 @@ from braces.define.counting import for_each
 from braces.define.decorator import Indices, Tensor, op
 from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, ProgramError
-from braces.lazy import jax_special, jnp, lax
+from braces.lazy import jnp, lax
 from braces.ops.elementwise import BINARY
+from braces.ops.gamma_kernels import BERNOULLI, hurwitz, log_beta, polygamma as derivatives
 from braces.ops.precision import in_float32
 from braces.ops.rules import floating, promoted, real_function
 from braces.ops.smooth import Kernel, differentiated, smooth
@@ -33,7 +34,7 @@ def of_whole_order(what: str, n: DType, x: DType) -> DType:
 @op(
     axes="..., ... -> ...",
     dtypes=of_whole_order,
-    operations=200,
+    operations=600,
     examples=("n=i32[2,3] x=f32[2,3]", "n=i64[] x=f64[b,4]"),
 )
 @in_float32
@@ -54,15 +55,13 @@ def polygamma(n: Indices, x: Tensor) -> Tensor:
         DTypeError: Complex numbers, or `n` is not of integers.
     """
     x = floating(x)
-    return lax.polygamma(*jnp.broadcast_arrays(n.astype(x.dtype), x))
+    return derivatives(n.astype(x.dtype), x)
 
 
 # ---- sums of powers --------------------------------------------------------------------------
 
 EULER = 12
 """After so many terms of a sum comes its integral, with so many corrections."""
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-"""The Bernoulli numbers of even order, from 2 on."""
 
 
 def _euler_maclaurin(x: Any, q: Any) -> Any:
@@ -86,9 +85,9 @@ def _zeta(by_x: int, by_q: int) -> Kernel:
         factor = np.asarray((-1.0) ** by_q, x.dtype)
         for k in range(by_q):
             factor = factor * (x + k)
-        return factor * lax.zeta(x + by_q, q)
+        return factor * hurwitz(x + by_q, q)
 
-    return slope if by_q else lax.zeta
+    return slope
 
 
 sum_of_powers = smooth(2, _zeta)
@@ -123,21 +122,6 @@ def zeta(x: Tensor, q: Tensor) -> Tensor:
 
 
 # ---- of several gamma functions --------------------------------------------------------------
-
-
-def _between(x: Any, y: Any) -> Any:
-    return lax.digamma(x) - lax.digamma(x + y)
-
-
-def _log_beta(by_x: int, by_y: int) -> Kernel:
-    if by_x:
-        return differentiated(_between, by_x - 1, by_y)
-    if by_y:
-        return differentiated(lambda x, y: _between(y, x), 0, by_y - 1)
-    return jax_special.betaln
-
-
-log_beta = smooth(2, _log_beta)
 
 
 @op(axes="..., ... -> ...", dtypes=real_function, operations=150, examples=BINARY[:2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax_special, lax
+from braces.ops import gamma_kernels
 from braces.ops.functions import UNARY, WITH_INTEGERS
 from braces.ops.precision import in_float32
 from braces.ops.rules import floating, real_function
@@ -103,7 +104,7 @@ def digamma(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.digamma(floating(x))
+    return gamma_kernels.digamma(floating(x))
 
 
 @function
@@ -198,7 +199,7 @@ def lgamma(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.lgamma(floating(x))
+    return gamma_kernels.log_gamma(floating(x))
 
 
 @op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
