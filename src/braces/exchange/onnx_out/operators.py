@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, INT64, TensorType, is_float
 from braces.exchange.onnx_out import widths
@@ -334,6 +336,25 @@ def told_size(n: Node) -> str:
     return value
 
 
+def resize(n: Node) -> str | None:
+    """Axes of other sizes, where a size is symbolic; by its kernel where all are numbers."""
+    x, shape = n.type("x"), n.result().shape
+    if all(isinstance(size, int) for size in (*x.shape, *shape)) or n.attr("antialias"):
+        return None
+    crops = n.attr("coordinates") == "tf_crop_and_resize"
+    if x.dtype.kind == "c" or (crops and n.attr("region") is None):
+        return None
+    g, scales = n.g, n.attr("scales")
+    region = g.constant(np.asarray(n.attr("region"), np.float32)) if crops else ""
+    return widths.same(
+        g, "Resize", *n.promoted(), dtype=n.result().dtype, beside=(region, "", g.shape(shape)),
+        mode=n.attr("mode"), coordinate_transformation_mode=n.attr("coordinates"),
+        nearest_mode=n.attr("nearest_mode"), cubic_coeff_a=n.attr("cubic_coefficient"),
+        exclude_outside=int(n.attr("exclude_outside")),
+        extrapolation_value=float(n.attr("extrapolation_value")),
+    ) if scales is None else None  # fmt: skip
+
+
 def _each(rule: Callable[[str, Node], str | None], table: Mapping[str, str]) -> dict[str, Rule]:
     return {type_: partial(rule, kind) for type_, kind in table.items()}
 
@@ -359,6 +380,7 @@ OPERATORS: Mapping[str, Rule] = {
     "identity": same,
     "nonzero": places,
     "reshape": reshape,
+    "resize": resize,
     "scatter_nd_add": scatter_nd_add,
     "setitem_add": setitem_add,
     "size": size,

@@ -26,6 +26,8 @@ from braces.frontend import functions as ops, lists
 from braces.ops.control.building import build_switch, close_block
 
 Pair: TypeAlias = "tuple[Value, Value]"
+GRAPHS = ("else_branch", "then_branch")
+"""The attributes with the graphs for false and for true."""
 Joined: TypeAlias = "Callable[[list[Var]], Value]"
 """Takes the outputs of a switch that belong to one value, and puts that together."""
 
@@ -43,17 +45,26 @@ def _switch(node: Node) -> tuple[Value, ...]:
     """A switch of both graphs."""
     cases = _Cases(node)
     asked = _asked_sizes(node.names, node.proto.input[0])
-    if asked is not None and cases.ranks[0] != cases.ranks[1]:
-        return _agreeing(node, *asked)
+    if cases.ranks[0] != cases.ranks[1]:
+        if asked is not None:
+            return _agreeing(node, *asked)
+        for name in GRAPHS:
+            if _passes_on(node.attrs[name]):
+                return _alone(node, name)
     joins = [cases.joined(pair) for pair in zip(*cases.values, strict=True)]
     bodies = [
         close_block(table, lambda given=given: given)
         for table, given in zip(cases.tables, cases.given, strict=True)
     ]
-    condition = node.var(0)
-    index = ops.cast(ops.reshape(condition, ()) if condition.ndim else condition, "int32")
+    index = ops.cast(_condition(node), "int32")
     made = list(build_switch(index, bodies, total=True)) if cases.given[0] else []
     return tuple(join(made) for join in joins)
+
+
+def _condition(node: Node) -> Var:
+    """The condition, which may be an array of one bool."""
+    condition = node.var(0)
+    return ops.reshape(condition, ()) if condition.ndim else condition
 
 
 class _Cases:
@@ -70,7 +81,7 @@ class _Cases:
         program = current_program()
         self.tables = [SymbolTable(parent=program.current) for _ in range(2)]
         self.values = list[list[Value]]()
-        for table, name in zip(self.tables, ("else_branch", "then_branch"), strict=True):
+        for table, name in zip(self.tables, GRAPHS, strict=True):
             with program.building(table):
                 self.values.append(node.graph(name))
         self.given: list[list[Var]] = [[], []]
@@ -174,3 +185,25 @@ def _agreeing(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
     gate = ops.ensure_shape(zeros, (other,))
     given = map(node.names.runner.lift, node.graph("then_branch"))
     return tuple(one("fence", gate, value) for value in given)
+
+
+def _passes_on(graph: Any) -> bool:
+    """Whether a graph gives values from outside as they are."""
+    return all(proto.op_type == "Identity" and not proto.domain for proto in graph.node)
+
+
+def _alone(node: Node, name: str) -> tuple[Var, ...]:
+    """The graph that passes values on, and an error of a run that asks for the other one.
+
+    No program has results of different ranks. The nodes after the branch read values of the
+    rank before it, so the other graph serves no run: exporters leave it there by mistake, as
+    that of scikit-learn's KNNImputer for columns without any number.
+    """
+    program, lift = current_program(), node.names.runner.lift
+    table = SymbolTable(parent=program.current)
+    with program.building(table):
+        given = [ops.identity(lift(value)) for value in node.graph(name)]
+    condition = _condition(node)
+    other = condition if name == "else_branch" else ops.logical_not(condition)
+    body = close_block(table, lambda: given)
+    return tuple(build_switch(ops.cast(other, "int32"), [body], total=False))

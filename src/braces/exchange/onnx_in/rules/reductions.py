@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from braces.builder.append import one
+from braces.builder.program import current_program
 from braces.builder.var import Var
 from braces.dims import product
-from braces.dtypes import BOOL, INT64, DType, is_float
+from braces.dtypes import BOOL, INT64, DType, TensorType, is_float
 from braces.exchange.numbers import in_dtype, number
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
+from braces.ir.records import DATA
+from braces.ir.walk import dimensions
 
 Reduction = Callable[..., Var]
 
@@ -71,13 +74,27 @@ def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reducti
     def reduced(x: Var, *, axis: tuple[int, ...] | None, keepdims: bool) -> Var:
         axes = range(x.ndim) if axis is None else [a % x.ndim for a in axis]
         if 0 not in [x.shape[a] for a in axes]:
-            return reduce(x, axis=axis, keepdims=keepdims)
+            return reduce(_never_empty(x, axes, otherwise), axis=axis, keepdims=keepdims)
         kept = [
             1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes
         ]
         return ops.broadcast_to(number(otherwise(x.dtype), x.dtype), kept)
 
     return reduced
+
+
+def _never_empty(x: Var, axes: Iterable[int], otherwise: Callable[[DType], float]) -> Var:
+    """An array with one more number where a run may find nothing to reduce.
+
+    Such are data-dependent sizes, as the count that NonZero gives; those of inputs are not.
+    """
+    inputs = [info.type for info in current_program().table.vars.values() if info.kind == DATA]
+    fed = dimensions(tuple(each.shape for each in inputs if isinstance(each, TensorType)))
+    empty = [a in axes and not dimensions((n,)) <= fed for a, n in enumerate(x.shape)]
+    if not any(empty):
+        return x
+    x = ops.cast(x, "uint8") if x.dtype == BOOL else x
+    return ops.pad(x, [(0, int(each)) for each in empty], value=otherwise(x.dtype))
 
 
 def lowest(dtype: DType) -> float:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from braces.dims import Shape, Size
 from braces.dtypes import INT64, DType, TensorType
 from braces.exchange.onnx_out import widths
@@ -192,40 +190,59 @@ def empty(e: Equation, *sizes: str) -> str:
     return filled(e.g, 0, e.result())
 
 
-def places(e: Equation, x: str, starts: Sequence[str], sizes: Sequence[Size]) -> str:
-    """Where a part of an array begins, brought into it, as one tensor."""
-    del x
-    g = e.g
-    wide = [widths.moved(g, s, e.type(-len(starts)).dtype, INT64) for s in starts]
-    joined = g.op("Concat", *(unsqueezed(g, s, [0]) for s in wide), axis=0)
-    most = [have - size for have, size in zip(e.type().shape, sizes, strict=True)]
-    low = g.op("Max", joined, g.integers(*[0] * len(most)))
-    return g.op("Min", low, g.shape(most))
+def first_places(e: Equation, starts: Sequence[str], sizes: Sequence[Size]) -> list[str | None]:
+    """The first place of a part along each axis, as a scalar; `None` where the axis is whole.
+
+    A part that would reach beyond the array is moved into it, as JAX does.
+    """
+    g, found = e.g, list[str | None]()
+    for start, have, size in zip(starts, e.type().shape, sizes, strict=True):
+        wide = widths.moved(g, start, e.type(-len(starts)).dtype, INT64)
+        low = g.op("Max", wide, g.constant(0, INT64))
+        found.append(None if have == size else g.op("Min", low, g.number(have - size)))
+    return found
 
 
 def dynamic_cut(e: Equation, x: str, *starts: str) -> str:
-    """A part of an array that begins where values say."""
-    if not starts:
-        return x
+    """A part of an array that begins where values say.
+
+    It is gathered: the sizes of the result follow from the indices, and not from values.
+    """
     sizes = e.sizes(e.params["slice_sizes"])
-    begin = places(e, x, starts, sizes)
-    end = e.g.op("Add", begin, e.g.shape(sizes))
-    return e.g.op("Slice", x, begin, end, e.g.integers(*range(len(sizes))))
+    for axis, first in enumerate(first_places(e, starts, sizes)):
+        if first is not None:
+            indices = e.g.op("Add", counted(e.g, sizes[axis]), first)
+            x = e.g.op("Gather", x, indices, axis=axis)
+    return x
 
 
 def dynamic_put(e: Equation, x: str, update: str, *starts: str) -> str:
-    """An array with a part, that begins where values say, replaced."""
-    if not starts:
-        return update
-    g, new = e.g, e.type(1)
-    begin = places(e, x, starts, new.shape)
-    rest = g.op("Sub", g.op("Sub", g.shape(e.shape), g.shape(new.shape)), begin)
-    pads = g.op("Concat", begin, rest, axis=0)
-    inside = np.dtype(bool)
-    ones = expanded(g, g.constant(True), new.shape, inside)
-    there = widths.padded(g, ones, pads, g.constant(False), inside)
-    moved = widths.padded(g, update, pads, e.scalar(0), e.dtype)
-    return widths.chosen(g, there, moved, x, e.dtype)
+    """An array with a part, that begins where values say, replaced.
+
+    The update is gathered to the places of the array, and chosen inside of the part:
+
+        offset = place - first;  out = where(0 <= offset < size, update[clip(offset)], x)
+    """
+    g, new, inside = e.g, e.type(1), None
+    for axis, first in enumerate(first_places(e, starts, new.shape)):
+        if first is None:
+            continue
+        size, rank = new.shape[axis], len(new.shape)
+        if size == 0:
+            return x
+        offset = g.op("Sub", counted(g, e.shape[axis]), first)
+        zero, last = g.constant(0, INT64), g.number(size - 1)
+        here = g.op(
+            "And", g.op("GreaterOrEqual", offset, zero), g.op("LessOrEqual", offset, last)
+        )
+        here = unsqueezed(g, here, range(1, rank - axis))
+        inside = here if inside is None else g.op("And", inside, here)
+        if not isinstance(size, int):  # it may be 0, and there is always something to gather
+            high = [int(other == axis) for other in range(rank)]
+            update = around(g, update, [0] * rank, high, e.scalar(0), e.dtype)
+        at = g.op("Max", g.op("Min", offset, last), zero)
+        update = g.op("Gather", update, at, axis=axis)
+    return update if inside is None else widths.chosen(g, inside, update, x, e.dtype)
 
 
 SHAPES: Mapping[str, Rule] = {
