@@ -219,7 +219,7 @@ partition br.sort(x, axis)
 permute br.permute_dims(x, axes)
 piecewise_constant_schedule br.optimizer.piecewise_constant_schedule
 placeholder br.data(name, shape)
-pmap br.Executor(): one program runs on one device
+pmap br.Executor(layout=br.Layout(mesh, …)), which runs one program on several devices
 poisson_of_key br.random.poisson
 polynomial_schedule br.optimizer.polynomial_schedule
 pool2d br.max_pool2d(x, window), or br.avg_pool2d
@@ -290,6 +290,7 @@ swish br.silu(x)
 symboltable block.symbol_table
 tensor br.constant(value), or br.data for what a run feeds
 top_k br.topk(x, k)
+trainer br.optimizer.adam(1e-3).minimize(loss) once, and exe.run for each batch
 trapz br.trapezoid(y, x)
 triplet_loss br.triplet_margin_loss(anchor, positive, negative)
 true_divide br.divide(x, y), or x / y

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from braces.builder.program import Builder, current_program, program_in_with
-from braces.builder.scalars import as_literal, leading
+from braces.builder.scalars import as_literal, leading, scalar_dtype
 from braces.builder.source import innermost_line, user_line
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, check_visible, declared_var, shown, visible_var
@@ -21,12 +21,14 @@ from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef
 from braces.define.inference import Context, infer
 from braces.define.named_axes import names_of_outputs
+from braces.dims import Dim
 from braces.dtypes import DType, TensorType, Type
 from braces.errors import BracesError, ProgramError
 from braces.ir.records import CAPTURES, Op, Slots, Source, VarInfo
 from braces.ir.walk import captures_of
 
 _CONSTANT = "constant"
+_SIZE = "size"
 _name: Callable[[Var], str] = attrgetter("name")
 
 
@@ -193,7 +195,10 @@ def _as_vars(
     slot: str,
     source: Source | None,
 ) -> tuple[Var, ...]:
-    """The operands of a slot as variables; beside floats, Python's numbers are floats too."""
+    """The operands of a slot as variables; beside floats, Python's numbers are floats too.
+
+    A symbolic size is a number that the run knows.
+    """
     beside = None
     if slot not in definition.index_slots:
         given = chain.from_iterable(inputs.values())
@@ -204,6 +209,10 @@ def _as_vars(
         value = declared_var(program, value)
         if isinstance(value, Var):
             made.append(value.read())
+            continue
+        if isinstance(value, Dim):
+            attrs = {"value": value, "dtype": scalar_dtype("i", beside)}
+            made.extend(_append(OPS.get(_SIZE), program, {}, attrs, None, "", source)["out"])
             continue
         attrs = {"value": as_literal(value, beside)}
         made.extend(_append(constant, program, {}, attrs, None, "", source)["out"])
@@ -315,7 +324,7 @@ def handle_of(value: Any) -> Any:
 
 
 def as_var(value: Any, beside: DType | None = None) -> Var:
-    """An operand as a variable; numbers and arrays become constants.
+    """An operand as a variable; numbers and arrays become constants, sizes numbers of a run.
 
     Raises:
         DTypeError: It is neither a variable nor a number nor an array.
@@ -323,7 +332,25 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
     value = handle_of(value)
     if isinstance(value, Var):
         return shown(value) if value.table.closed else value
+    if isinstance(value, Dim):
+        return one(_SIZE, value=value, dtype=scalar_dtype("i", beside))
     return one(_CONSTANT, value=as_literal(value, beside))
 
 
+def number_of(size: Dim) -> Var:
+    """A symbolic size as a number to compute with, in the program that is being built.
+
+    Raises:
+        ProgramError: No program is being built.
+    """
+    if program_in_with() is None:
+        raise ProgramError(
+            f"`{size}` becomes a number in a program, and is divided outside of any.",
+            at=user_line(),
+            fix="Divide inside `with prog:`; `//` gives a symbolic size.",
+        )
+    return one(_SIZE, value=size)
+
+
+Dim.number = staticmethod(number_of)  # sizes stand below what appends, as variables do
 Var.op = staticmethod(one)  # variables stand below what appends, and Python's operators append

@@ -73,8 +73,11 @@ def no_attribute(name: str, known: Iterable[str]) -> AttributeError:
         known: The attributes that a variable has.
     """
     near = suggest(name, [one for one in known if not one.startswith("_")])
+    definition = _function(name)
     hint = METHODS.get(name) or HINTS.get(name.lower())
-    if _function(name) is not None or name in NumPyCalls.composed:
+    if name not in METHODS and (
+        name in NumPyCalls.composed or (definition and definition.inputs)
+    ):
         hint = f"br.{name}(x)"
     fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(br.Var)."
     return AttributeError(f"A variable has no `{name}`. {fix}", name=name)

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from braces.dims import Dim
 from braces.dtypes import (
     BOOL,
     FLOAT32,
@@ -64,6 +65,12 @@ def numbers(value: Any) -> np.ndarray[Any, Any]:
         raise DTypeError(
             f"{value!r:.80} cannot become an array.", given=str(error), fix=fix
         ) from None
+    if isinstance(value, Dim):
+        raise DTypeError(
+            f"The size `{value}` has a value in a run only, and is no constant.",
+            fix="Write br.size(x.shape[0]) for a number to compute with; beside a variable a "
+            "size is one, as in x / x.shape[0].",
+        )
     if array.dtype.kind not in "biuf" and not (is_float(array.dtype) or is_stored(array.dtype)):
         raise DTypeError(
             f"{value!r:.80} is not a number, nor an array of numbers.",

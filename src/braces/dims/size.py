@@ -11,8 +11,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Number
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from braces.dims.bounds import (
     NOT_NEGATIVE,
@@ -23,6 +24,7 @@ from braces.dims.bounds import (
     sum_bounds,
 )
 from braces.dims.complements import Complements, find_complements
+from braces.dims.quotient import Divisible
 from braces.dims.text import LARGEST_NUMBER, check_count, check_depth, joined, text_of
 from braces.errors import ShapeError
 
@@ -62,7 +64,7 @@ class Call:
         return self.text
 
 
-class Dim:
+class Dim(Divisible):
     """A symbolic size: an immutable polynomial, compared by its canonical form.
 
     Example:
@@ -130,10 +132,14 @@ class Dim:
     def __repr__(self) -> str:
         return str(self)
 
-    def __add__(self, other: Size) -> Size:
+    def __add__(self, other: Any) -> Size:
+        if not isinstance(other, _NUMBERS):
+            return NotImplemented  # a variable knows what to do beside a size
         return sum_of((self, other))
 
-    def __mul__(self, other: Size) -> Size:
+    def __mul__(self, other: Any) -> Size:
+        if not isinstance(other, _NUMBERS):
+            return NotImplemented
         total = Terms()
         for left, a in self.terms:
             for right, b in terms_of(other):
@@ -146,16 +152,22 @@ class Dim:
     def __neg__(self) -> Size:
         return self * -1
 
-    def __sub__(self, other: Size) -> Size:
+    def __sub__(self, other: Any) -> Size:
+        if not isinstance(other, _NUMBERS):
+            return NotImplemented
         return self + (-1 * other)
 
     def __rsub__(self, other: int) -> Size:
         return -self + other
 
-    def __floordiv__(self, other: Size) -> Size:
+    def __floordiv__(self, other: Any) -> Size:
+        if not isinstance(other, _NUMBERS):
+            return NotImplemented
         return call("floordiv", self, other)
 
-    def __mod__(self, other: Size) -> Size:
+    def __mod__(self, other: Any) -> Size:
+        if not isinstance(other, _NUMBERS):
+            return NotImplemented
         return call("mod", self, other)
 
     def _refuse(self) -> ShapeError:
@@ -172,6 +184,10 @@ class Dim:
 
     def __bool__(self) -> bool:
         raise self._refuse()
+
+
+_NUMBERS: Any = (int, Dim, Number)
+"""Numbers that sizes are computed with: those of Python and NumPy, and other sizes."""
 
 
 class Terms:

@@ -202,13 +202,29 @@ def _first_weight(init: Any, letters: str) -> Any:
 
 def _weight_layout(layout: str, x: Var, layer: str) -> str:
     if layout not in LAYOUTS or len(layout) != len(x.shape):
-        known = [one for one in LAYOUTS if len(one) == len(x.shape)]
         raise ShapeError(
             f"{layer} cannot read `{x.name}` in the layout {layout!r}.",
             given=f"{x.name}: {x.type}",
-            fix=f"Use {' or '.join(known)}." if known else "x has a batch and a channel axis.",
+            fix=_way_to_read(layout, x, layer),
         )
     return LAYOUTS[layout]
+
+
+def _way_to_read(layout: str, x: Var, layer: str) -> str:
+    """The fix for an input that has not the axes of a layout."""
+    known = [one for one in LAYOUTS if len(one) == len(x.shape)]
+    if layout not in LAYOUTS:
+        return f"Use {' or '.join(known or LAYOUTS)}."
+    if len(x.shape) + 1 == len(layout):
+        return (
+            f"{layout} has {len(layout)} axes: br.expand_dims(x, axis=0) adds the batch axis, "
+            f"br.expand_dims(x, axis={layout.index('C')}) that of channels."
+        )
+    spatial = len(x.shape) - 2
+    if 1 <= spatial <= 3:
+        other = layer.replace(f"{len(layout) - 2}d", f"{spatial}d")
+        return f"x has {spatial} axes of space, as br.{other} reads them."
+    return "x has a batch axis, a channel axis, and one to three axes of space."
 
 
 def _weight_shape(

@@ -72,7 +72,8 @@ class Search:
             if rows is None:
                 raise ProgramError(
                     f"{what} cannot tell how many rows there are.",
-                    fix="Give start= as an integer for each row, or a state of rows.",
+                    fix=f"For one sequence write start=[{start}]; for one a row of a variable, "
+                    f"start=br.full([x.shape[0]], {start}).",
                 )
             return cls(what, step, _full((rows,), start), end, length)
         first = as_var(start)

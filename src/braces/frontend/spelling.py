@@ -52,7 +52,8 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
         i64[2,3] f64[2]
     """
     sizes = sizes_of(shape)
-    if isinstance(value, Var):
+    if isinstance(value, Var | Dim):
+        value = as_var(value)
         filled = value if dtype is None else one("cast", value, dtype=dtype)
         return one("broadcast_to", filled, shape=sizes)
     given: Any = numbers(value)

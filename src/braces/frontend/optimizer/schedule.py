@@ -16,11 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from braces.builder.append import as_var
+from braces.builder.program import program_in_with
+from braces.builder.scalars import as_array
 from braces.builder.source import says_where
 from braces.builder.var import Operand, Var
 from braces.define.kinds import coerce_argument
-from braces.dtypes import dtype_of, is_float, is_integer
+from braces.dtypes import DType, dtype_of, is_float, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.jaxpr.trace import trace
 from braces.lazy import jax, jnp, optax
@@ -47,8 +51,11 @@ class Schedule:
         self.course = course
         self._text = text or f"Schedule({course!r})"
 
-    def __call__(self, count: Operand, dtype: object = "float32") -> Var:
+    def __call__(self, count: Operand, dtype: object = "float32") -> Any:
         """The number after this many steps: one for each count.
+
+        Outside of any program, numbers and arrays give numbers and arrays: `schedule(100)` is a
+        float. In a program, and for variables, the result is a variable.
 
         Args:
             count: Steps done: integers, of any shape.
@@ -58,6 +65,8 @@ class Schedule:
             DTypeError: The counts are no integers, or the numbers are to be no real floats.
             ProgramError: The course cannot be traced.
         """
+        if program_in_with() is None and not isinstance(count, Var):
+            return computed(self, count, dtype)
         return schedule(self, count, dtype)
 
     def __repr__(self) -> str:
@@ -67,9 +76,29 @@ class Schedule:
 @says_where
 def schedule(given: Schedule, count: Operand, dtype: object) -> Var:
     """The numbers of a schedule after these counts of steps."""
-    steps, kept = as_var(count), dtype_of(dtype)
-    if not is_integer(steps.dtype):
-        raise DTypeError(f"A schedule takes a count of steps, an integer, not {steps.type}.")
+    steps = as_var(count)
+    numbers = _numbers(given, steps.type, steps.dtype, steps.ndim, dtype)
+    return trace(f"The schedule {given}", numbers, steps).build(steps)
+
+
+@says_where
+def computed(given: Schedule, count: Any, dtype: object) -> Any:
+    """The numbers of a schedule at once: a float for one count, else an array."""
+    steps = as_array(count)
+    numbers = _numbers(given, steps.dtype, steps.dtype, steps.ndim, dtype)
+    numpy: Any = jnp  # its own types are not all known
+    with jax.enable_x64(True):
+        found = np.asarray(numbers(numpy.asarray(steps)))
+    return found if steps.ndim else float(found)
+
+
+def _numbers(
+    given: Schedule, shown: object, counts: DType, ndim: int, dtype: object
+) -> Callable[[Any], Any]:
+    """A function of JAX from counts of steps to the numbers after them."""
+    kept = dtype_of(dtype)
+    if not is_integer(counts):
+        raise DTypeError(f"A schedule takes a count of steps, an integer, not {shown}.")
     if not is_float(kept) or kept.kind == "c":
         raise DTypeError(f"A schedule gives real numbers, not {kept}.")
 
@@ -78,9 +107,9 @@ def schedule(given: Schedule, count: Operand, dtype: object) -> Var:
         return numpy.asarray(given.course(count), kept)
 
     numbers = number
-    for _ in range(steps.ndim):
+    for _ in range(ndim):
         numbers = jax.vmap(numbers)
-    return trace(f"The schedule {given}", numbers, steps).build(steps)
+    return numbers
 
 
 def _schedule(name: str, course: Callable[..., Any], **attrs: Any) -> Schedule:
