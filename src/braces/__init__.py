@@ -59,10 +59,7 @@ from braces.frontend import (
     random as random,
 )
 from braces.frontend.binary_losses import *  # noqa: F403 - losses of yes or no
-from braces.frontend.branches import (
-    create_if_else as create_if_else,
-    create_switch as create_switch,
-)
+from braces.frontend.branches import create_if_else as create_if_else
 from braces.frontend.called import call as call
 from braces.frontend.class_losses import *  # noqa: F403 - losses of classes
 from braces.frontend.composed import found_by_numpy as _found_by_numpy
@@ -109,6 +106,7 @@ from braces.frontend.spelling import *  # noqa: F403 - arrays from nothing, cons
 from braces.frontend.spelling import listed as _listed, missing as _missing
 from braces.frontend.stages import pipeline as pipeline
 from braces.frontend.statistics import *  # noqa: F403 - covariances, and reductions without NaN
+from braces.frontend.switches import create_switch as create_switch
 from braces.frontend.variables import (
     Variable as Variable,
     constant as constant,

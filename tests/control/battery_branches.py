@@ -273,3 +273,53 @@ def scalar_branch_and_switch_in_row_wise_branch(x: br.Var, w: br.Var) -> br.Var:
             k.update(br.tanh(k @ w) + r * 0.3)
         f.add_output(rnn.final(k))
     return br.sum(choice() ** 2)
+
+
+def _quadrant(x: br.Var) -> br.Var:
+    """A number from 0 to 3 for each row."""
+    return br.cast(x[:, 0] > 0.0, "int32") * 2 + br.cast(x[:, 1] > 0.0, "int32")
+
+
+@case(_rows("mixed", 7), _rows("true"), _rows("mixed", 0), x=["b", 3])
+def row_wise_switch(x: br.Var, w: br.Var) -> br.Var:
+    switch = br.create_switch(_quadrant(x))
+    with switch.case(3) as first:
+        r = first.add_input(x)
+        first.add_output(br.sqrt(r[:, 0:1]) * (r @ w), br.sum(r, axis=1))
+    with switch.case(0) as second:
+        r = second.add_input(x)
+        second.add_output(br.tanh(r @ w) - br.mean(r, axis=0) * 0.3, br.sin(r[:, 1]))
+    with switch.default() as others:
+        r = others.add_input(x)
+        others.add_output(br.einsum("bi,ci,ij->bj", r, r, w) * r, r[:, 2])
+    wide, narrow = switch()
+    return br.sum(wide**2) + br.sum(narrow * x[:, 2])
+
+
+@case(
+    {"x": RNG.normal(size=(3, 4, 3)), "h0": RNG.normal(size=(4, 3)), "w": np.eye(3) * 0.7},
+    x=["t", "b", 3],
+    h0=["b", 3],
+)
+def row_wise_switch_in_rnn_with_switch_and_while_inside(
+    x: br.Var, h0: br.Var, w: br.Var
+) -> br.Var:
+    rnn = br.create_rnn(lengths=br.cast(h0[:, 2] * 0.0, "int32") + 2)
+    with rnn.stepnet() as net:
+        row, h = net.add_input(x), net.add_memory(init=h0)
+        switch = br.create_switch()
+        with switch.case(br.sum(row * h, axis=1) > 0.0) as first:
+            own = first.add_input(h)
+            inner = br.create_switch(_quadrant(own) % 2)
+            for number in range(2):
+                with inner.case(number) as block:
+                    block.add_output(br.tanh(block.add_input(own) @ w) * (number + 0.5))
+            first.add_output(inner() * first.add_input(row))
+        with switch.case(row[:, 1] > 0.0) as second:
+            with counted(2, second.add_input(h)) as (loop, k):
+                k.update(br.sin(k @ w) + k * 0.5)
+            second.add_output(loop.final(k))
+        switch.pass_through(row)
+        h.update(switch())
+        net.add_output(h.pre(1) * 2.0)
+    return br.sum(rnn() ** 2) + br.sum(rnn.final(h))

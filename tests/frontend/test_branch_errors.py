@@ -47,11 +47,13 @@ def test_a_predicate_is_no_matrix(prog: br.Program, construct: Callable[..., Any
     )
 
 
-def test_a_switch_chooses_by_scalars_not_by_rows(prog: br.Program) -> None:
+def test_the_conditions_of_a_switch_are_all_scalars_or_all_of_rows(prog: br.Program) -> None:
     def build() -> None:
-        br.create_switch().case(get("y") > 0.0)
+        switch = br.create_switch()
+        branch(switch.case(br.all(get("y") > 0.0)), get("x"))
+        switch.case(get("y") > 0.0)
 
-    refuse_here(prog, br.ShapeError, in_transaction(build), "bool scalar", "bool[batch]")
+    refuse_here(prog, br.ShapeError, in_transaction(build), "bool[]", "bool[batch]")
 
 
 @pytest.mark.parametrize("index", ["y", "loss"])

@@ -1,18 +1,18 @@
-"""IfElse and Switch: blocks of which one runs."""
+"""Blocks of which one runs, or each on its own rows; IfElse, which has two."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.builder.append import as_var, handle_of, one
+from braces.builder.append import as_var, one
 from braces.builder.program import current_program
 from braces.builder.source import says_where, user_source
 from braces.builder.table import RowNumbers
 from braces.builder.var import Var, tensor_type
 from braces.dims import Dim
-from braces.dtypes import BOOL, TensorType, Type, is_integer
+from braces.dtypes import BOOL, TensorType, Type
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.frontend.construct import SubBlock, dtype_beside, located, outer_var, types_agree
 from braces.ir.records import Body, Source
@@ -25,7 +25,7 @@ from braces.ops.control.rows import follow_rows
 class Branch(SubBlock):
     """One block of a branch construct."""
 
-    def __init__(self, what: str, owner: _Branches, key: Any) -> None:
+    def __init__(self, what: str, owner: Branches, key: Any) -> None:
         super().__init__(what)
         self.owner = owner
         self.key = key
@@ -54,9 +54,9 @@ class Branch(SubBlock):
         self.inputs.append(var)
         return inner
 
-    def select(self, side: bool) -> None:
-        """See only the rows of one side."""
-        self.rows = self.new_dim("true_rows" if side else "false_rows")
+    def select(self, stem: str) -> None:
+        """See only the rows of this block; the stem names their number."""
+        self.rows = self.new_dim(stem)
         self.valid = self.param("valid", TensorType(BOOL, (self.rows,)))
         self.table.numbers = RowNumbers(self.rows, self.numbers)
 
@@ -86,24 +86,40 @@ class Branch(SubBlock):
         self.owner.branches.append(self)
 
 
-class _Branches(ABC):
-    """What IfElse and Switch share."""
+class Branches(ABC):
+    """The blocks of an IfElse or a Switch.
+
+    Attributes:
+        predicate: Chooses a block; for each row where there are rows.
+        row_wise: Whether each block runs on its own rows.
+        branches: The blocks that are written, in order.
+    """
 
     what = "branch"
     predicate: Var
+    row_wise = False
     numbers: Var | None = None
 
     def __init__(self) -> None:
         self.branches: list[Branch] = []
         self.results: tuple[Var, ...] | None = None
+        self.passed: tuple[Any, ...] = ()
+        self.passed_at: Source | None = None
 
-    def _open(self, key: Any) -> Branch:
+    def opened(self, key: Any, stem: str) -> Branch:
+        """A new block, of rows of its own where there are rows."""
+        self._check_not_called()
+        branch = Branch(self.what, self, key)
+        if self.row_wise:
+            branch.select(stem)
+        return branch
+
+    def _check_not_called(self) -> None:
         if self.results is not None:
             raise located(
                 ProgramError(f"This {self.what} was called already.", fix="Create another."),
                 self.what,
             )
-        return Branch(self.what, self, key)
 
     def __call__(self) -> Any:
         """The outputs of the block that ran: one variable, or a tuple."""
@@ -112,112 +128,48 @@ class _Branches(ABC):
                 self.results = self._made()
         return self.results[0] if len(self.results) == 1 else self.results
 
-    @abstractmethod
-    def _made(self) -> tuple[Var, ...]:
-        """Append the operator; its outputs."""
-
-    def _finish(self, index: Var, branches: Sequence[Branch], total: bool) -> tuple[Var, ...]:
-        cases = [branch.body for branch in branches if branch.body is not None]
-        return build_switch(index, cases, total)
-
-
-class IfElse(_Branches):
-    """Two blocks of which one runs; make it with `create_if_else`."""
-
-    what = "if-else"
-
-    def __init__(self, predicate: Var) -> None:
-        super().__init__()
-        self.predicate = predicate
-        self.row_wise = predicate.ndim == 1
-        self.passed: tuple[Any, ...] = ()
-        self.passed_at: Source | None = None
-
-    def true_block(self) -> Branch:
-        """The block that runs where the predicate holds."""
-        return self._side(True)
-
-    def false_block(self) -> Branch:
-        """The block that runs where the predicate does not hold."""
-        return self._side(False)
-
     @says_where
     def pass_through(self, *values: Any) -> None:
-        """Say what the outputs are where the block that is not written would run.
+        """Say what the outputs are where no written block runs.
 
-        With a predicate of rows, those rows of each value are handed on; so
-        `choice.pass_through(x)` keeps the rows of `x` that the written block does not see.
+        In an IfElse that is where the block that is not written would run, in a Switch where no
+        case matches. Where there are rows, those rows of each value are handed on; so
+        `choice.pass_through(x)` keeps the rows of `x` that no written block sees.
 
         Args:
-            *values: Variables from outside of the blocks, one for each output of the written
-                block, of its type; with a scalar predicate also numbers and arrays.
+            *values: Variables from outside of the blocks, one for each output of a written
+                block, of its type; for a scalar predicate also numbers and arrays.
 
         Raises:
-            ProgramError: Nothing is passed, it was said before, or both blocks are written.
+            ProgramError: Nothing is passed, it was said before, or no block is left out.
         """
         if not values:
             raise ProgramError("Nothing passes through.", fix="Name a value for each output.")
         if self.passed:
             raise ProgramError("What passes through is said twice.", fix="Say it once.")
-        if self.results is not None:
-            raise ProgramError(f"This {self.what} was called already.", fix="Create another.")
-        self._check_one_sided(len(self.branches))
-        self.passed = tuple(map(handle_of, values))
-        self.passed_at = user_source()
+        self._check_not_called()
+        self.check_block_missing(0)
+        self.passed, self.passed_at = values, user_source()
 
-    def _check_one_sided(self, written: int) -> None:
-        if written > 1:
-            raise located(
-                ProgramError(
-                    "Both blocks are written, so nothing passes through.",
-                    fix="Leave out one of the blocks, or pass_through.",
-                ),
-                self.what,
-            )
+    @abstractmethod
+    def check_block_missing(self, more: int) -> None:
+        """Refuse values that pass through where `more` blocks leave nothing out.
 
-    def _side(self, side: bool) -> Branch:
-        if any(branch.key is side for branch in self.branches):
-            raise located(
-                ProgramError(f"The {str(side).lower()} block is written twice."), self.what
-            )
-        if self.passed:
-            self._check_one_sided(len(self.branches) + 1)
-        return self._opened(side)
+        Raises:
+            ProgramError: A block is written for every case.
+        """
 
-    def _opened(self, side: bool) -> Branch:
-        branch = self._open(side)
-        if self.row_wise:
-            branch.select(side)
-        return branch
+    def passing(self, written: Branch, opened: Callable[[], Branch]) -> Branch:
+        """The block that nobody wrote, which returns what passes through.
 
-    def _made(self) -> tuple[Var, ...]:
-        sides = {branch.key: branch for branch in self.branches}
-        if not sides:
-            raise located(ProgramError("The if-else is used before its blocks end."), self.what)
-        for side in (True, False):
-            if side not in sides:
-                sides[side] = self._passing(sides[not side], side)
-        if self.row_wise:
-            return self._finish_rows(sides[False], sides[True])
-        index = one("cast", self.predicate, dtype="int32")
-        return self._finish(index, [sides[False], sides[True]], total=True)
-
-    def _passing(self, written: Branch, side: bool) -> Branch:
-        """The side that nobody wrote, which returns what passes through."""
-        if not self.passed:
-            raise located(
-                ProgramError(
-                    f"The {str(side).lower()} block is missing.",
-                    given=f"outputs of the other block: {len(written.outputs)}",
-                    fix="Write both blocks, or say what the outputs are where it would run: "
-                    "choice.pass_through(a, ...).",
-                ),
-                self.what,
-            )
+        Args:
+            written: A block that is written.
+            opened: Opens the block.
+        """
         branches = list(self.branches)
         try:
             with written.program.at(self.passed_at):
-                return self._passed_on(written, self._opened(side))
+                return self._passed_on(written, opened())
         except BracesError as error:
             at = f", at {self.passed_at}" if self.passed_at else ""
             raise error.located(f"pass_through{at}") from None
@@ -237,12 +189,90 @@ class IfElse(_Branches):
                 missing.add_output(_passed(missing, value, output))
         return missing
 
-    def _finish_rows(self, no: Branch, yes: Branch) -> tuple[Var, ...]:
-        inputs = list(dict.fromkeys([*no.inputs, *yes.inputs]))
-        masks, branches = (~self.predicate, self.predicate), (no, yes)
+    @abstractmethod
+    def _made(self) -> tuple[Var, ...]:
+        """Append the operator; its outputs."""
+
+    def finish(self, index: Var, branches: Sequence[Branch], total: bool) -> tuple[Var, ...]:
+        """Append the operator of which one block runs; its outputs."""
+        cases = [branch.body for branch in branches if branch.body is not None]
+        return build_switch(index, cases, total)
+
+    def finish_rows(self, masks: Sequence[Var], branches: Sequence[Branch]) -> tuple[Var, ...]:
+        """Append the operator of which each block runs on the rows of its mask; its outputs."""
+        inputs = list(dict.fromkeys(x for branch in branches for x in branch.inputs))
         cases = [_aligned(branch, inputs) for branch in branches]
         counts = [branch.rows for branch in branches if branch.rows is not None]
         return build_partition(masks, inputs, cases, counts)
+
+
+class IfElse(Branches):
+    """Two blocks of which one runs; make it with `create_if_else`."""
+
+    what = "if-else"
+
+    def __init__(self, predicate: Var) -> None:
+        super().__init__()
+        self.predicate = predicate
+        self.row_wise = predicate.ndim == 1
+
+    def true_block(self) -> Branch:
+        """The block that runs where the predicate holds."""
+        return self._side(True)
+
+    def false_block(self) -> Branch:
+        """The block that runs where the predicate does not hold."""
+        return self._side(False)
+
+    def check_block_missing(self, more: int) -> None:
+        """Refuse values that pass through where both blocks are written."""
+        if len(self.branches) + more > 1:
+            raise located(
+                ProgramError(
+                    "Both blocks are written, so nothing passes through.",
+                    fix="Leave out one of the blocks, or pass_through.",
+                ),
+                self.what,
+            )
+
+    def _side(self, side: bool) -> Branch:
+        if any(branch.key is side for branch in self.branches):
+            raise located(
+                ProgramError(f"The {str(side).lower()} block is written twice."), self.what
+            )
+        if self.passed:
+            self.check_block_missing(1)
+        return self._opened(side)
+
+    def _opened(self, side: bool) -> Branch:
+        return self.opened(side, "true_rows" if side else "false_rows")
+
+    def _made(self) -> tuple[Var, ...]:
+        sides = {branch.key: branch for branch in self.branches}
+        if not sides:
+            raise located(ProgramError("The if-else is used before its blocks end."), self.what)
+        for side in (True, False):
+            if side not in sides:
+                sides[side] = self._passing(sides[not side], side)
+        if self.row_wise:
+            masks = (~self.predicate, self.predicate)
+            return self.finish_rows(masks, (sides[False], sides[True]))
+        index = one("cast", self.predicate, dtype="int32")
+        return self.finish(index, [sides[False], sides[True]], total=True)
+
+    def _passing(self, written: Branch, side: bool) -> Branch:
+        """The side that nobody wrote, which returns what passes through."""
+        if not self.passed:
+            raise located(
+                ProgramError(
+                    f"The {str(side).lower()} block is missing.",
+                    given=f"outputs of the other block: {len(written.outputs)}",
+                    fix="Write both blocks, or say what the outputs are where it would run: "
+                    "choice.pass_through(a, ...).",
+                ),
+                self.what,
+            )
+        return self.passing(written, lambda: self._opened(side))
 
 
 def _passed(missing: Branch, value: Any, output: Var) -> Var:
@@ -267,68 +297,6 @@ def _of_a_row(block: Branch, type_: Type) -> Type:
     if block.rows is None or not isinstance(type_, TensorType) or not type_.rank:
         return type_
     return type_.with_shape(type_.shape[1:])
-
-
-class Switch(_Branches):
-    """Blocks of which one runs; make it with `create_switch`."""
-
-    what = "switch"
-
-    def __init__(self, index: Var | None = None) -> None:
-        super().__init__()
-        self.index = index
-        self.has_default = False
-
-    @says_where
-    def case(self, when: Any) -> Branch:
-        """The block that runs for this index, or where this condition is the first to hold."""
-        if self.has_default:
-            raise located(
-                ProgramError("A case after the default can never run.", fix="Put it before."),
-                self.what,
-            )
-        return self._open(self._key(when))
-
-    def _key(self, when: Any) -> Any:
-        if self.index is not None:
-            taken = {branch.key for branch in self.branches}
-            if not isinstance(when, int) or isinstance(when, bool) or when in taken:
-                raise located(
-                    ProgramError(
-                        f"case({when!r}) is not a new integer.",
-                        fix="With an index, each case is one integer.",
-                    ),
-                    self.what,
-                )
-            return when
-        return predicate_of(when, self.what)
-
-    def default(self) -> Branch:
-        """The block that runs where no case matches."""
-        if self.has_default:
-            raise located(ProgramError("The default is written twice."), self.what)
-        if not self.branches:
-            raise located(
-                ProgramError(
-                    "A default without any case before it.", fix="Write the cases first."
-                ),
-                self.what,
-            )
-        block = self._open(None)
-        self.has_default = True
-        return block
-
-    def _made(self) -> tuple[Var, ...]:
-        if not self.branches:
-            raise located(ProgramError("The switch has no cases yet."), self.what)
-        keys = [branch.key for branch in self.branches if branch.key is not None]
-        if self.index is not None:
-            chosen = one("case_of", self.index, cases=tuple(keys), default=self.has_default)
-            return self._finish(chosen, self.branches, total=True)
-        first: Any = as_var(len(keys))
-        for position in range(len(keys) - 1, -1, -1):
-            first = one("where", keys[position], position, first)
-        return self._finish(first, self.branches, total=self.has_default)
 
 
 def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
@@ -429,21 +397,3 @@ def create_if_else(predicate: Any) -> IfElse:
         array([ 2., -1.,  3.], dtype=float32)
     """
     return IfElse(predicate_of(predicate, "if-else", rows=True))
-
-
-@says_where
-def create_switch(index: Any = None) -> Switch:
-    """A choice between blocks: the first condition that holds, or the index that equals.
-
-    Args:
-        index: An integer scalar; cases are then integers, else they are conditions.
-    """
-    if index is None:
-        return Switch()
-    var = as_var(index)
-    if tensor_type(var).shape or not is_integer(var.dtype):
-        raise located(
-            ShapeError("The index of a switch must be an integer scalar.", given=str(var)),
-            "switch",
-        )
-    return Switch(var)

@@ -14,10 +14,11 @@ from braces.builder.append import as_var
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import ListType
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.branches import Branch, create_if_else, create_switch
+from braces.frontend.branches import Branch, create_if_else
 from braces.frontend.construct import LoopBlock, Memory, dtype_beside, types_agree
 from braces.frontend.guard import building
 from braces.frontend.rnn import create_rnn
+from braces.frontend.switches import create_switch
 from braces.frontend.tree import leaves, match, rebuild, values
 from braces.frontend.while_blocks import create_while
 
@@ -298,8 +299,11 @@ def switch(
 
         return fns[index](*operands)
 
+    Where the index has one element for each row, each function gets its rows of the operands
+    alone, and the results come back in the order of the rows.
+
     Args:
-        index: An integer scalar.
+        index: An integer scalar, or an integer vector with one entry a row.
         fns: The functions, counted from 0, or a dict from index to function. All results have
             the structure and types of the first one's.
         operands: What they get: variables, or nested tuples, lists and dicts of them.
@@ -318,6 +322,18 @@ def switch(
         ...     i, x = br.data("i", [], dtype="int32"), br.data("x", [3])
         ...     print(br.switch(i, [lambda: x, lambda: x * 2.0, lambda: br.exp(x)]).type)
         f32[3]
+
+        A mixture of experts, of which each runs on the rows that score it highest:
+
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["rows", 4])
+        ...     scores = br.softmax(br.fc(x, 3, name="router"))
+        ...     def expert(number):
+        ...         return lambda own: br.fc(own, 4, act="relu", name=f"expert_{number}")
+        ...     made = br.switch(br.argmax(scores, axis=1), [expert(k) for k in range(3)], x)
+        ...     out = made * br.max(scores, axis=1, keepdims=True)
+        >>> out.type
+        f32[rows,4]
     """
     given: Any = fns
     if callable(fns) or not isinstance(given, Iterable):

@@ -220,7 +220,7 @@ def case_of(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> 
 
 @case_of.checked(
     NoMatchError,
-    "The index of the switch names no case, and there is no default.",
+    "No case of the switch matches, and there is no default.",
     fix="Add a default, or a case for it.",
 )
 def case_of_nothing(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> Tensor:
