@@ -15,6 +15,7 @@ import numpy as np
 from braces.define.calling import ask, refuse_inputs
 from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
+from braces.define.settings import own_settings
 from braces.define.shapes import Shapes, check_sizes, shapes_of
 from braces.define.translation import Translation, array_of, names_in
 from braces.dims import Dim, Size, Unifier
@@ -354,7 +355,7 @@ def _evaluate(
     structs = {slot: tuple(map(translate.struct, given)) for slot, given in types.items()}
     symbolic = {name: translate.attr(value) for name, value in attrs.items()}
     try:
-        with jax.enable_x64(True):
+        with own_settings():
             results = jax.eval_shape(lambda v: definition.compute(v, symbolic, wanted), structs)
     except Exception as error:
         refuse_inputs(ShapeError, definition.type, definition.kernel, types, attrs, error)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.source import says_where
+from braces.define.settings import own_settings
 from braces.define.translation import Translation
 from braces.dims import substitute
 from braces.dtypes import TensorType
@@ -113,7 +114,7 @@ def _exported(
     values = {name: structs[name] for name in function.states if scope is None}
     feeds = {name: structs[name] for name in function.feeds}
     try:
-        with jax.enable_x64(True):
+        with own_settings():
             return _jax.export.export(_jax.jit(called), platforms=platforms)(values, feeds)
     except Exception as error:
         if isinstance(error, BracesError) and not symbolic:

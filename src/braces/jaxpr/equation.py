@@ -10,6 +10,7 @@ import numpy as np
 
 from braces.builder.program import Builder
 from braces.builder.var import Var
+from braces.define.settings import own_settings
 from braces.define.traced import in_packages
 from braces.define.translation import Translation
 from braces.dims import Shape
@@ -154,7 +155,7 @@ class Equation:
         to_struct = self.runner.translation.struct
         vars_ = [self.lift(value) for value in given]
         structs = [to_struct(TensorType(v.dtype, v.shape)) for v in vars_]
-        with jax.enable_x64(True):
+        with own_settings():
             closed = cast("Any", jax).make_jaxpr(function)(*structs)
         return self.call(closed, vars_)
 

@@ -13,12 +13,12 @@ of it is called again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from braces.builder.var import Var
+from braces.define.settings import own_settings
 from braces.define.translation import Translation
 from braces.dtypes import TensorType
 from braces.jaxpr.convert import Importer
@@ -106,9 +106,7 @@ def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
     ]
     translation = Translation(types)
     structs = with_leaves(arguments, map(translation.struct, types))
-    with ExitStack() as settings:
-        settings.enter_context(jax.enable_x64(True))
-        settings.enter_context(jax.numpy_dtype_promotion("standard"))
+    with own_settings():
         return traced(what, function, structs, translation)
 
 

@@ -30,7 +30,8 @@ def closed_jaxpr(
         ProgramError: It cannot be traced: it fails, or asks for values.
     """
     try:
-        return _jax.make_jaxpr(function, return_shape=True)(*structs)
+        with _jax.disable_jit(False):
+            return _jax.make_jaxpr(function, return_shape=True)(*structs)
     except BracesError:
         raise
     except Exception as error:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from braces.define.calling import exhausted
+from braces.define.settings import compiles_nothing, own_settings, traceable
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
@@ -45,7 +46,7 @@ from braces.runtime.device import (
     mind_forks,
     open_device,
 )
-from braces.runtime.executable import Executable, call_first, call_told
+from braces.runtime.executable import Executable, TakenError, call_first, call_told, check_taken
 from braces.runtime.feeds import check_shape
 from braces.runtime.form import Form, axes_of
 from braces.runtime.making import Making
@@ -144,7 +145,7 @@ class CompiledPlan:
                 try:
                     results = self._run(run)
                     return given_back(wanted, results, narrow) if narrow else results
-                except _TakenError:
+                except TakenError:
                     pass  # a run that updates took over what this one was about to read
             turn = run.scope.turn
             with turn if run.watch.deadline is None else run.watch.turn(turn):
@@ -272,20 +273,11 @@ class CompiledPlan:
                 arguments = self._arguments(run)
             made = executable.call(*arguments, *executable.more)
         except (ValueError, RuntimeError) as error:
-            if exhausted(error):
-                raise out_of_memory(str(error)) from None
-            if self.placed is not None and jax.process_count() > 1:
-                raise lost(error) from error
-            with run.scope.turn:
-                taken = any(map(is_deleted, run.states))
-            if not taken:
-                if self.placed is None:
-                    refuse_apart(self.states, run.states)
-                raise
-            raise _TakenError(
-                "Another thread ran with this scope meanwhile; this run changed nothing.",
-                fix="Let nothing but runs take over the arrays that variables hold.",
-            ) from None
+            if compiles_nothing():  # JAX refuses the call beforehand
+                with traceable():
+                    return self._compute(executable, run)
+            self._explain(error, run)
+            raise
         first, end = self.fetched, self.told
         # Where loops ask, the status is waited for though it be empty: only then `watch` knows.
         found: list[int] = np.asarray(made[end]).tolist() if len(made) > end else []
@@ -381,6 +373,22 @@ class CompiledPlan:
         self.notice.tell(one)
         return made
 
+    def _explain(self, error: Exception, run: Run) -> None:
+        """Raise the error of Braces for one of a call, where there is one.
+
+        Raises:
+            BracesError: Memory was exhausted, a process is lost, values lie on several devices,
+                or another run took their memory.
+        """
+        if exhausted(error):
+            raise out_of_memory(str(error)) from None
+        if self.placed is not None and jax.process_count() > 1:
+            raise lost(error) from error
+        with run.scope.turn:
+            check_taken(run.states)
+        if self.placed is None:
+            refuse_apart(self.states, run.states)
+
     def forget(self, key: Any) -> None:
         """Let an executable go."""
         self.executables.pop(key, None)
@@ -466,7 +474,7 @@ class CompiledPlan:
         donated = tuple(range(len(self.plan.replaced)))
         call = jax.jit(function, donate_argnums=donated, **options)
         with ExitStack() as settings:
-            settings.enter_context(jax.enable_x64(True))
+            settings.enter_context(own_settings())
             settings.enter_context(jax.threefry_partitionable(True))
             if self.placed is not None:
                 settings.enter_context(axes_apart())
@@ -482,15 +490,6 @@ class CompiledPlan:
                 code = compile_or_read(lowered, function.__name__)
             making.made(code)
         return code
-
-
-class _TakenError(RunError):
-    """A value that the run reads is gone: another run took its memory over."""
-
-
-def is_deleted(value: Any) -> bool:
-    """Whether a run took the buffer of this value over."""
-    return not isinstance(value, np.ndarray) and value.is_deleted()
 
 
 def _ended(error: BaseException, path: str, op: Op) -> BaseException:

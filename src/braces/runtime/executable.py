@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import le
 from typing import Any
 
+import numpy as np
+
+from braces.errors import RunError
 from braces.ir.records import Op
 from braces.lazy import jax
 from braces.lower.sites import Site
@@ -75,6 +78,23 @@ class Executable:
         if any(site.history for site, _ in failed):
             return []
         return [one for one in failed if not one[0].length]
+
+
+class TakenError(RunError):
+    """A value that the run reads is gone: another run took its memory over."""
+
+
+def check_taken(values: Iterable[Any]) -> None:
+    """Refuse values whose buffers another run took over.
+
+    Raises:
+        TakenError: One is such.
+    """
+    if any(not isinstance(one, np.ndarray) and one.is_deleted() for one in values):
+        raise TakenError(
+            "Another thread ran with this scope meanwhile; this run changed nothing.",
+            fix="Let nothing but runs take over the arrays that variables hold.",
+        ) from None
 
 
 def call_told(code: Any, device: Any, *arguments: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from braces.define.settings import own_settings
 from braces.errors import NaNError
 from braces.lazy import jax, jnp
 from braces.lower.attributes import Sizes
@@ -91,7 +92,7 @@ def interpret(
         sizes.setdefault(name, 0)
     if kept is not None:
         kept[""] = run.scope.new_scope()
-    with jax.enable_x64(True), jax.threefry_partitionable(True), jax.default_device(device):
+    with own_settings(), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in values.items()}
         clock = run.clock
         interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch, clock=clock)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.source import user_line
+from braces.define.settings import own_settings
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, RunError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import ProgramDef, VarInfo
@@ -72,7 +73,7 @@ class PureFunction:
         self, given: Mapping[str, Any], sizes: Sizes
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """The same, of all that it reads by name and of the sizes that this has."""
-        with jax.enable_x64(True), jax.threefry_partitionable(True):
+        with own_settings(), jax.threefry_partitionable(True):
             return _jax.jit(lambda given: self._run(given, sizes))(self._typed(given))
 
     def _typed(self, given: Mapping[str, Any]) -> dict[str, Any]:

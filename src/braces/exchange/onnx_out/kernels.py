@@ -16,6 +16,7 @@ import numpy as np
 
 from braces.define.decorator import OPS
 from braces.define.definition import Values
+from braces.define.settings import own_settings
 from braces.define.translation import Translation
 from braces.errors import BracesError
 from braces.exchange.onnx_out.equation import Cannot, Equation, is_complex, is_key
@@ -95,7 +96,7 @@ class Kernels:
     ) -> list[str]:
         """Trace a function of JAX for arrays of these types, and write its equations."""
         try:
-            with jax.enable_x64(True):
+            with own_settings():
                 closed = _traced(function, *structs)
         except Exception as error:  # what JAX makes of sizes
             raise _no_sizes(error) from None
@@ -122,7 +123,7 @@ def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
         return definition.compute(values, attrs, wanted)
 
     try:
-        with jax.enable_x64(True):
+        with own_settings():
             closed, shapes = _traced(compute, structs, return_shape=True)
     except Exception as error:  # kernels may ask anything of sizes
         raise _no_sizes(error) from None
