@@ -31,6 +31,7 @@ Each error says what is wrong, where, what was given and the way out.
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -227,22 +228,111 @@ def array_fix(error: Exception, otherwise: str) -> str:
     return "Give tensor.detach().cpu().numpy()." if tensor else otherwise
 
 
+MOST_LISTED = 16
+"""So many names are listed where none is close; a longer list would help nobody."""
+_MEANINGS = (
+    "average avg mean", "axis dim", "b bias", "cat concat concatenate", "clamp clip",
+    "conv convolution", "dense fc linear", "deviation std", "div divide", "label target",
+    "logit score", "max maximum", "min minimum", "minus sub subtract", "mul multiply times",
+    "neg negative", "norm normalization normalize", "param parameter", "pow power",
+    "prod product", "silu swish", "var variance", "w weight",
+)  # fmt: skip
+_CASES = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_SEPARATED = re.compile(r"[^\W_]+|[\W_]+")
+_MEANING = {word: line for line in _MEANINGS for word in line.split()}
+"""Words that mean the same."""
+
+
 def suggest(name: str, names: Iterable[str]) -> str:
-    """A way out that names the nearest of `names`.
+    """A way out that names those of `names` that are close to `name`, or lists a few names.
 
     Example:
         >>> suggest("Los", ["loss", "lr"])
         'Did you mean `loss`?'
+        >>> suggest("hidden", ["loss", "lr"])
+        'There is `loss`, `lr`.'
     """
     known = sorted(set(names))
-    lower = {one.lower(): one for one in reversed(known)}
-    near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
+    near = did_you_mean(name, known)
     if near:
-        return "Did you mean " + ", ".join(f"`{lower[one]}`" for one in near) + "?"
-    if not known:
-        return "There are none."
-    shown = ", ".join(f"`{one}`" for one in known[:8])
-    return f"There is {shown}" + (", …" if len(known) > 8 else ".")
+        return near
+    if len(known) > MOST_LISTED:
+        return f"There are {len(known)} others, and none has a similar name."
+    listed = ", ".join(f"`{one}`" for one in known)
+    return f"There is {listed}." if known else "There are none."
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The question whether a close name is meant; empty where none of `names` is close."""
+    near = ", ".join(f"`{one}`" for one in close_names(name, names))
+    return f"Did you mean {near}?" if near else ""
+
+
+def close_names(name: str, names: Iterable[str]) -> list[str]:
+    """The names that are close to another one in meaning or spelling: three at most.
+
+    Names mean the same that differ in case, separators, plurals and words of one meaning, or
+    in a prefix. Names are spelled alike where a third of the letters differs, or less, of the
+    words that they do not have in common.
+
+    Example:
+        >>> close_names("fc1_weight", ["fc1.w", "fc2.w", "loss"])
+        ['fc1.w']
+        >>> close_names("mode", ["mean", "where", "median"])
+        []
+    """
+    known = sorted(set(names))
+    means = _meaning(name)
+    same = [one for one in known if _meaning(one) == means or _is_last_part(name, one)]
+    lower = {one.lower(): one for one in reversed(known)}
+    near = difflib.get_close_matches(name.lower(), lower, n=8, cutoff=0.6)
+    alike = [lower[one] for one in near if _are_spelled_alike(name.lower(), one)]
+    return list(dict.fromkeys([*same, *alike]))[:3]
+
+
+def _meaning(name: str) -> tuple[str, ...]:
+    """The words of a name, one for each meaning."""
+    words = re.findall(r"[^\W\d_]+|\d+", _CASES.sub("_", name).lower())
+    singular = (word.removesuffix("s") if len(word) > 3 else word for word in words)
+    return tuple(_MEANING.get(word, word) for word in singular) or (name,)
+
+
+def _is_last_part(name: str, one: str) -> bool:
+    return one.endswith((f"/{name}", f".{name}"))
+
+
+def _are_spelled_alike(name: str, one: str) -> bool:
+    """Whether few letters differ beside the words that names have in common.
+
+    Of two letters or fewer, one name must begin or end the other.
+    """
+    name, one = _without_common_words(name, one)
+    longer, shorter = sorted((name, one), key=len, reverse=True)
+    if len(longer) < 3:
+        return bool(shorter) and (longer.startswith(shorter) or longer.endswith(shorter))
+    return _edit_distance(name, one) <= min(len(longer) // 3, 3)
+
+
+def _without_common_words(name: str, one: str) -> tuple[str, str]:
+    """Two names without the words with which both begin or end."""
+    left, right = (_SEPARATED.findall(text) for text in (name, one))
+    for at in (0, -1):
+        while left and right and left[at] == right[at]:
+            del left[at], right[at]
+    return "".join(left), "".join(right)
+
+
+def _edit_distance(left: str, right: str) -> int:
+    """How many letters are added, removed, replaced, or swapped with the next one."""
+    before, row = list[int](), list(range(len(right) + 1))
+    for i, a in enumerate(left):
+        earlier, before, row = before, row, [i + 1]
+        for j, b in enumerate(right):
+            cost = min(before[j] + (a != b), before[j + 1] + 1, row[j] + 1)
+            if i and j and (a, left[i - 1]) == (right[j - 1], b):
+                cost = min(cost, earlier[j - 1] + 1)
+            row.append(cost)
+    return row[-1]
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from braces.errors import suggest
+from braces.errors import did_you_mean
 
 # ---- br.NAME ---------------------------------------------------------------------------------
 
@@ -428,8 +428,8 @@ def no_member(kind: str, name: str, known: Iterable[str]) -> AttributeError:
         known: What there is.
     """
     hint = HABITS[kind].get(name.lower())
-    near = suggest(name, (one for one in known if not one.startswith("_")))
-    fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See help() of it."
+    near = did_you_mean(name, (one for one in known if not one.startswith("_")))
+    fix = f"Use {hint}." if hint else near or "See help() of it."
     return AttributeError(f"{kind} has no `{name}`. {fix}", name=name)
 
 

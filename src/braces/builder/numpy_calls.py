@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 from braces.builder.source import user_line
 from braces.define.decorator import OPS, OpDef
 from braces.define.signature import call_signature
-from braces.errors import SymbolicValueError, suggest
+from braces.errors import SymbolicValueError, did_you_mean
 from braces.hints import ALIASES, HINTS, METHODS
 
 _UFUNCS = {
@@ -72,14 +72,14 @@ def no_attribute(name: str, known: Iterable[str]) -> AttributeError:
         name: What was asked for.
         known: The attributes that a variable has.
     """
-    near = suggest(name, [one for one in known if not one.startswith("_")])
+    near = did_you_mean(name, [one for one in known if not one.startswith("_")])
     definition = _function(name)
     hint = METHODS.get(name) or HINTS.get(name.lower())
     if name not in METHODS and (
         name in NumPyCalls.composed or (definition and definition.inputs)
     ):
         hint = f"br.{name}(x)"
-    fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(br.Var)."
+    fix = f"Use {hint}." if hint else near or "See dir(br.Var)."
     return AttributeError(f"A variable has no `{name}`. {fix}", name=name)
 
 

@@ -21,7 +21,7 @@ from braces.builder.source import says_where
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import SHORT_NAMES, dtype_of
-from braces.errors import DTypeError, ProgramError, suggest
+from braces.errors import DTypeError, ProgramError, did_you_mean
 from braces.frontend.draws import sizes_of
 from braces.frontend.functions import UNLISTED
 from braces.frontend.variables import constant
@@ -186,6 +186,6 @@ def missing(name: str) -> NoReturn:
         raise AttributeError(f"Braces has no `{name}`.", name=name)
     hint = HINTS.get(name.lower())
     known = [*dir(sys.modules["braces"]), *SECOND, *dir(errors)]
-    near = suggest(name, known)
-    fix = f"Use {hint}." if hint else near if near.startswith("Did") else "See dir(braces)."
+    near = did_you_mean(name, known)
+    fix = f"Use {hint}." if hint else near or "See dir(braces)."
     raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)

@@ -9,7 +9,7 @@ from braces.define.decorator import OPS, OpDef, Slot
 from braces.define.inference import Context, infer, infer_lightly, resolved
 from braces.dims import Unifier
 from braces.dtypes import Type, unifies
-from braces.errors import BracesError, OpDefinitionError, suggest
+from braces.errors import BracesError, OpDefinitionError, did_you_mean, suggest
 from braces.ir.records import Body, Op
 from braces.ir.walk import captures_of
 from braces.ops.control.base import BlockOp, Interface
@@ -38,11 +38,11 @@ def check_definition(op: Op, report: Report, at: str) -> Op | None:
 def _say_unknown(op: Op, report: Report, at: str) -> None:
     """An operator that nobody has defined: one of another process, or a misspelt one."""
     module = report.modules.get(op.type.partition(".")[0])
-    given, fix = None, suggest(op.type, OPS.definitions)
+    given, fix = None, did_you_mean(op.type, OPS.definitions)
     if module is not None:
         given = f"{op.type} does not come with Braces; it was defined in {module}"
         fix = f"Import {module} first, or whatever defines the operator now."
-    elif not fix.startswith("Did"):
+    elif not fix:
         fix = "If it is an operator of your own, import the module that defines it first."
     report.say("B101", f"There is no operator `{op.type}`.", at=at, given=given, fix=fix)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.dtypes import TensorType
-from braces.errors import BracesError, DTypeError, ShapeError, UnknownNameError, suggest
+from braces.errors import BracesError, DTypeError, ShapeError, UnknownNameError, did_you_mean
 from braces.scope.values import is_list, type_text
 
 MOST_SHOWN = 8
@@ -98,6 +98,6 @@ def _misfit(
 
 
 def _names_fix(extra: Sequence[str], missing: Sequence[str]) -> str:
-    near = suggest(extra[0], missing) if extra and missing else ""
-    hint = f"`{extra[0]}`: {near} " if near.startswith("Did") else ""
+    near = did_you_mean(extra[0], missing) if extra and missing else ""
+    hint = f"`{extra[0]}`: {near} " if near else ""
     return hint + "Run exe.init first, or say strict=False: what is on both sides is set."

@@ -93,17 +93,25 @@ def _digest(values: Values) -> str:
 
 def _data_files(path: str | os.PathLike[str]) -> set[str]:
     """The data files that an existing model of Braces reads and that were written for it."""
+    target: str = os.fspath(path)
+    if not os.path.isfile(target):
+        return set()
+    library: Any = onnx
     try:
-        model = onnx.load(path, load_external_data=False) if os.path.isfile(path) else None
+        model = library.load(target, load_external_data=False)
     except Exception:  # whatever is replaced need not be a model
         return set()
-    if model is None or model.producer_name != PRODUCER:
+    if model.producer_name != PRODUCER:
         return set()
-    folder, name = os.path.split(os.fspath(path))
+    folder, name = os.path.split(target)
     own = re.compile(re.escape(name) + r"(\.[0-9a-f]{16})?\.data")
+    return {os.path.join(folder, one) for one in _locations(model) if own.fullmatch(one)}
+
+
+def _locations(model: Any) -> set[str]:
+    """The files that hold weights of a model."""
     entries = (entry for tensor in model.graph.initializer for entry in tensor.external_data)
-    locations = {entry.value for entry in entries if entry.key == "location"}
-    return {os.path.join(folder, one) for one in locations if own.fullmatch(one)}
+    return {str(entry.value) for entry in entries if entry.key == "location"}
 
 
 def _check(model: Any) -> None:

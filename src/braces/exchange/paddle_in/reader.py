@@ -21,7 +21,7 @@ from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import is_float
-from braces.errors import BracesError, ProgramError, ShapeError, suggest
+from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean
 from braces.exchange.attempts import Lifted, attempt, names_lifted, sensible
 from braces.exchange.known import Array, Known, written
 from braces.exchange.names import cleaned, give, rename_made
@@ -138,8 +138,8 @@ class Reader:
     def _made(self, node: Node) -> dict[str, Value]:
         """What an operator gives, by name."""
         if node.type not in RULES:
-            near = suggest(node.type, RULES)
-            raise ProgramError("It is an operator that cannot be read.", fix=near)
+            near = did_you_mean(node.type, RULES)
+            raise ProgramError("It is an operator that cannot be read.", fix=near or None)
         given = [node.names.find(name) for names in node.op.inputs.values() for name in names]
         folded = fold(node, given)
         if folded is not None:

@@ -20,7 +20,7 @@ from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.dtypes import is_float
-from braces.errors import BracesError, ProgramError, ShapeError, suggest
+from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean
 from braces.exchange.names import cleaned, rename_made
 from braces.exchange.numbers import in_dtype
 from braces.exchange.persistables import LITTLE, Array, persistable
@@ -270,9 +270,12 @@ def rule_of(name: str) -> Callable[..., Any] | None:
     return RULES.get(name) or RULES.get(name.rpartition(".")[0])
 
 
-def way_out(name: str) -> str | None:
-    """What to do about an operator without a rule."""
-    return REFUSED.get(name.rpartition(".")[0]) or suggest(name, list(RULES))
+def way_out(name: str) -> str:
+    """A way out for an operator without a rule."""
+    bare, known = name.partition(".")[0], {rule.partition(".")[0] for rule in RULES}
+    refused = REFUSED.get(name.rpartition(".")[0])
+    near = did_you_mean(bare, known - {"python"})
+    return refused or near or "Write it with other operators of torch."
 
 
 def target_of(node: Any) -> str:
