@@ -34,8 +34,9 @@ def vector_norm(x: Operand, axis: Axes = None, keepdims: bool = False, ord: floa
         x: real[*shape].
         axis: The axis or axes of the vectors; all by default.
         keepdims: Whether they stay, with size 1.
-        ord: The power. 2 is `norm`, whose slope is 0 where the norm is; infinity gives the
-            largest size of a number, minus infinity the smallest, 0 how many are not zero.
+        ord: The power. The slope is 0 where the norm is, as that of `norm`, which 2 is;
+            infinity gives the largest size of a number, minus infinity the smallest, 0 how
+            many are not zero.
 
     Returns:
         float[*rest]; integers give float32.
@@ -55,7 +56,15 @@ def vector_norm(x: Operand, axis: Axes = None, keepdims: bool = False, ord: floa
         return (ops.max if ord > 0 else ops.min)(sizes, **options)
     if ord == 1:
         return ops.sum(sizes, **options)
-    return ops.pow(ops.sum(ops.pow(sizes, ord), **options), 1.0 / ord)
+    none = 0.0 if ord > 0 else math.inf
+    total = ops.sum(_power(sizes, 0.0, ord, none), **options)
+    return _power(total, none, 1.0 / ord, 0.0)
+
+
+def _power(x: Var, at: float, exponent: float, value: float) -> Var:
+    """A power, and a value without a slope in place of that of one number."""
+    there = ops.equal(x, at)
+    return ops.where(there, value, ops.pow(ops.where(there, 1.0, x), exponent))
 
 
 @building

@@ -77,7 +77,9 @@ def put_in(types: Types, attrs: Attrs) -> AxisMap:
 
 def _from_front(starts: tuple[Tensor, ...]) -> list[Tensor]:
     """For kernels: places of which none counts from the end, as negative ones would."""
-    return [jnp.maximum(start, np.asarray(0, start.dtype)) for start in starts]
+    alike = len({start.dtype for start in starts}) == 1
+    given = starts if alike else tuple(start.astype(np.int64) for start in starts)
+    return [jnp.maximum(start, np.asarray(0, start.dtype)) for start in given]
 
 
 def of_part(what: str, x: DType, *starts: DType, **attrs: Any) -> DType:

@@ -188,7 +188,8 @@ def xlogy(x: Tensor, y: Tensor) -> Tensor:
 
         out[i] = x[i] * log(y[i])
 
-    As in PyTorch, the slope by x is 0 where x is and y is not above 0.
+    As in PyTorch, the slope by x is 0 where x is and y is not above 0. The slope by y is 0
+    where x is.
 
     Inputs:
         x: real[*shape].
@@ -210,10 +211,15 @@ def logarithm_beside(op_type: str, x: Var, y: Var, bound: float) -> Var:
     return one(op_type, choose((x != 0) | (y > bound), y, bound + 1.0))
 
 
+def over(x: Var, y: Var) -> Var:
+    """A quotient, which is 0 where its numerator is, over 0 too."""
+    return x / choose((x != 0) | (y != 0), y, 1.0)
+
+
 by_slopes(
     xlogy,
     lambda x, y, out: logarithm_beside("log", x, in_dtype(y, out), 0.0),
-    lambda x, y, out: in_dtype(x, out) / y,
+    lambda x, y, out: over(in_dtype(x, out), in_dtype(y, out)),
 )
 
 
@@ -224,7 +230,8 @@ def xlog1py(x: Tensor, y: Tensor) -> Tensor:
 
         out[i] = x[i] * log(1 + y[i])
 
-    As in PyTorch, the slope by x is 0 where x is and y is not above -1.
+    As in PyTorch, the slope by x is 0 where x is and y is not above -1. The slope by y is
+    0 where x is.
 
     Inputs:
         x: real[*shape].
@@ -244,5 +251,5 @@ def xlog1py(x: Tensor, y: Tensor) -> Tensor:
 by_slopes(
     xlog1py,
     lambda x, y, out: logarithm_beside("log1p", x, in_dtype(y, out), -1.0),
-    lambda x, y, out: in_dtype(x, out) / (in_dtype(y, out) + 1.0),
+    lambda x, y, out: over(in_dtype(x, out), in_dtype(y, out) + 1.0),
 )
