@@ -239,7 +239,7 @@ _MEANINGS = (
 )  # fmt: skip
 _CASES = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SEPARATED = re.compile(r"[^\W_]+|[\W_]+")
-_MEANING = {word: line for line in _MEANINGS for word in line.split()}
+_MEANING: dict[str, str] = {word: line for line in _MEANINGS for word in line.split()}
 """Words that mean the same."""
 
 
@@ -292,7 +292,7 @@ def close_names(name: str, names: Iterable[str]) -> list[str]:
 
 def _meaning(name: str) -> tuple[str, ...]:
     """The words of a name, one for each meaning."""
-    words = re.findall(r"[^\W\d_]+|\d+", _CASES.sub("_", name).lower())
+    words: list[str] = re.findall(r"[^\W\d_]+|\d+", _CASES.sub("_", name).lower())
     singular = (word.removesuffix("s") if len(word) > 3 else word for word in words)
     return tuple(_MEANING.get(word, word) for word in singular) or (name,)
 
