@@ -115,3 +115,35 @@ def test_what_does_not_fit_is_refused() -> None:
         function(given(w=W[:2]), {"x": X})
     with pytest.raises(UnknownNameError, match="no variable `los`"):
         prog.to_jax(fetches=["los"])
+
+
+@pytest.mark.parametrize("true", ["some", "all", "none"])
+def test_jax_differentiates_row_wise_branches(true: str) -> None:
+    with br.Program() as prog:
+        x, c = br.data("x", [4, 3]), br.data("c", [4], dtype="bool")
+        choice = br.create_if_else(c)
+        with choice.true_block() as yes:
+            yes.add_output(br.tanh(yes.add_input(x)) * br.max(x))
+        with choice.false_block() as no:
+            rows = no.add_input(x)
+            no.add_output(rows * br.sum(rows))
+        loss = br.sum(br.square(choice()))
+        (first,) = br.gradients(loss, x)
+        (second,) = br.gradients(br.sum(br.sin(first)), x)
+    rows = np.sin(np.arange(12.0, dtype="f")).reshape(4, 3)
+    mask = {"some": [True, False, False, True], "all": [True] * 4, "none": [False] * 4}[true]
+    function = prog.to_jax(fetches=[loss])
+
+    def of_rows(x: Any) -> Any:
+        return function({}, {"x": x, "c": np.array(mask)})[0][0]
+
+    def slope(x: Any) -> Any:
+        return jnp.sum(jnp.sin(jax.grad(of_rows)(x)))
+
+    feed = {"x": rows, "c": np.array(mask)}
+    wanted = br.Executor().run(prog, br.Scope(), feed, [loss, first, second])
+    for transformed, want in zip(
+        (of_rows, jax.grad(of_rows), jax.grad(slope)), wanted, strict=True
+    ):
+        for called in (transformed, jax.jit(transformed)):
+            np.testing.assert_allclose(called(rows), want, rtol=1e-4, atol=1e-5)

@@ -72,6 +72,7 @@ class Lowerer:
         placement: Where values lie, if on several devices.
         unfit: Operators whose kernels do not accept the assumed sizes, by path; `None` where
             these sizes are known. See `braces.lower.sites`.
+        transposable: Whether JAX is to differentiate the code in reverse mode.
     """
 
     sizes: Sizes
@@ -89,6 +90,7 @@ class Lowerer:
     draws: ManyDraws = field(default_factory=ManyDraws)
     placement: Placement | None = None
     unfit: dict[str, Site] | None = None
+    transposable: bool = False
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
         """Lower the operators of a block; `env` gains what they bind."""
@@ -315,6 +317,20 @@ class OpLowering:
     def is_little(self, work: float) -> bool:
         """Whether so much is computed sooner than compiled for several numbers of rows."""
         return work <= self.lowerer.target.little
+
+    def run_if(self, wanted: Any, function: Callable[[Any], Any], values: Any) -> Any:
+        """Return what a function makes of a tree of values, or the values as they are.
+
+        It is a loop of at most one trip, for a conditional copies what it hands on; but JAX
+        cannot transpose a loop.
+        """
+        if self.lowerer.transposable:
+            return lax.cond(wanted, function, lambda values: values, values)
+
+        def once(carry: Any) -> Any:
+            return False, function(carry[1])
+
+        return lax.while_loop(lambda carry: carry[0], once, (wanted, values))[1]
 
     def inline(self, label: str, body: Body) -> list[Any]:
         """Lower a sub-block that runs just once, in the state of the block around it."""

@@ -85,7 +85,7 @@ class PureFunction:
         self, given: Mapping[str, Any], sizes: Sizes
     ) -> tuple[list[Any], dict[str, Any], Any]:
         rooms = {s.history: self._room for s in self._sites.values() if s.history}
-        lowerer = Lowerer(sizes, self._sites, rooms)
+        lowerer = Lowerer(sizes, self._sites, rooms, transposable=True)
         env = dict(given)
         state = lowerer.run(self._body, env, "", start_state(self._sites))
         codes = [self._code(site, state.sites[path]) for path, site in self._sites.items()]

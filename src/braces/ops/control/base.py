@@ -132,6 +132,10 @@ class Lowering(Protocol):
         """Whether so much is computed sooner than compiled for several numbers of rows."""
         ...
 
+    def run_if(self, wanted: Value, function: Callable[[Value], Value], values: Value) -> Value:
+        """Return what a function makes of a tree of values, or the values as they are."""
+        ...
+
     def inline(self, label: str, body: Body) -> list[Any]:
         """Lower a sub-block that runs just once, where its owner stands; its results."""
         ...

@@ -164,10 +164,10 @@ def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
     results, number, least = before or whole.nothing(case), case.number, 0
     for capacity, branch in _branches(case, whole):
         if not case.known:
-            results, state = _where(number > 0, branch, results, state)
+            results, state = _where(case, number > 0, branch, results, state)
         elif capacity > least:
             wanted = (least < number) & (number <= capacity)
-            results, state = _where(wanted, branch, results, state)
+            results, state = _where(case, wanted, branch, results, state)
             least = capacity
     case.lowering.leave(state)
     return results
@@ -234,19 +234,10 @@ class _WholeCase:
 
 
 def _where(
-    wanted: Value, branch: Branch, before: list[Value], state: State
+    case: LoweredCase, wanted: Value, branch: Branch, before: list[Value], state: State
 ) -> tuple[list[Value], State]:
-    """Run a branch or none: a loop of at most one trip, with `before` as its memories.
-
-    A conditional would copy what it hands on.
-    """
-
-    def once(carry: Value) -> Value:
-        _, before, state = carry
-        return False, *branch(before, state)
-
-    _, results, state = lax.while_loop(lambda carry: carry[0], once, (wanted, before, state))
-    return results, state
+    """Run a branch or none; `before` are the results where it does not run."""
+    return case.lowering.run_if(wanted, lambda carry: branch(*carry), (before, state))
 
 
 def _gathered(case: LoweredCase, capacity: int) -> Branch:
@@ -337,7 +328,7 @@ def along_rows(mask: Value, x: Value) -> Value:
 
 def first_of(x: Value, valid: Value) -> Value:
     """The first real row, to stand in for those that are not; where there are no rows, none."""
-    return x[jnp.argmax(valid)] if valid.shape[0] else x[:0]
+    return x[lax.argmax(valid, 0, jnp.int32)] if valid.shape[0] else x[:0]
 
 
 def without_stand_ins(view: PartitionView, rows: Sequence[Value], valid: Value) -> list[Value]:
