@@ -34,6 +34,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "BracesError", "ClusterError", "DTypeError", "DeviceError", "DuplicateNameError",
@@ -106,11 +107,23 @@ class BracesError(Exception):
             lines.append(f"  {self.fix}")
         return visible_lines("\n".join(lines))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """All that it says; the arguments of its class may be others."""
+        return _restored, (type(self), self.what, dict(vars(self)))
+
     def located(self, at: str) -> BracesError:
         """This error with its place filled in, where it had none."""
         if self.at is None:
             self.at = at
         return self
+
+
+def _restored(kind: type[BracesError], what: str, state: dict[str, Any]) -> BracesError:
+    """An error as it was before it was pickled or copied."""
+    error = kind.__new__(kind)
+    BracesError.__init__(error, what)
+    vars(error).update(state)
+    return error
 
 
 class ShapeError(BracesError, ValueError):

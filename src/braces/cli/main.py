@@ -29,6 +29,7 @@ from braces.cli import (
     worker,
 )
 from braces.cli.command import BAD_USAGE, NO, Command
+from braces.cli.streams import replace_unencodable
 from braces.cli.terminal import Style
 from braces.errors import BracesError, visible_lines
 from braces.ir.files import NotAFileError
@@ -57,6 +58,7 @@ _STOPPED, _PIPE_CLOSED = 130, 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; returns its exit status."""
+    replace_unencodable()
     parser = make_parser()
     options = parser.parse_args(arguments)
     try:

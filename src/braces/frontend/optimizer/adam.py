@@ -6,9 +6,11 @@ from braces.builder.source import says_where
 from braces.frontend.optimizer.chains import descending
 from braces.frontend.optimizer.minimize import Optimizer
 from braces.frontend.optimizer.parts import LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.recorded import recorded
 from braces.lazy import optax
 
 
+@recorded
 @says_where
 def adam(
     learning_rate: LearningRate = 1e-3,
@@ -51,6 +53,7 @@ def adam(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def nadam(
     learning_rate: LearningRate = 1e-3,
@@ -79,6 +82,7 @@ def nadam(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def adamw(
     learning_rate: LearningRate = 1e-3,
@@ -120,6 +124,7 @@ def adamw(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def lamb(
     learning_rate: LearningRate = 1e-3,
@@ -159,6 +164,7 @@ def lamb(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def amsgrad(
     learning_rate: LearningRate = 1e-3,
@@ -188,6 +194,7 @@ def amsgrad(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def adamax(
     learning_rate: LearningRate = 1e-3,
@@ -215,6 +222,7 @@ def adamax(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def radam(
     learning_rate: LearningRate = 1e-3,
@@ -246,6 +254,7 @@ def radam(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def adabelief(
     learning_rate: LearningRate = 1e-3,
@@ -275,6 +284,7 @@ def adabelief(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def adan(
     learning_rate: LearningRate = 1e-3,

@@ -17,6 +17,7 @@ from braces.frontend.optimizer.parts import (
     checked_rate,
     part,
 )
+from braces.frontend.optimizer.recorded import recorded
 from braces.lazy import optax
 
 
@@ -28,6 +29,7 @@ def descending(default: str, name: str | None, rate: Any, make: Make) -> Optimiz
 # ---- chains ----------------------------------------------------------------------------------
 
 
+@recorded
 @says_where
 def chain(*optimizers: Optimizer) -> Optimizer:
     """One after the other: what each gives is the gradient of the next.
@@ -53,6 +55,7 @@ def _linked(given: Any) -> tuple[Part, ...]:
     return given.parts
 
 
+@recorded
 @says_where
 def clip_by_global_norm(max_norm: float) -> Optimizer:
     """Shortens all gradients together where their common norm is above `max_norm`.
@@ -64,12 +67,14 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
     return Optimizer((part(name, None, lambda _: optax.clip_by_global_norm(max_norm)),))
 
 
+@recorded
 @says_where
 def clip_by_value(max_delta: float) -> Optimizer:
     """Brings every number of every gradient into [-max_delta, max_delta]."""
     return Optimizer((part("clip_by_value", None, lambda _: optax.clip(max_delta)),))
 
 
+@recorded
 @says_where
 def add_decayed_weights(weight_decay: float, mask: Mask = None) -> Optimizer:
     """Adds `weight_decay` times the parameter to its gradient.
@@ -89,6 +94,7 @@ def add_decayed_weights(weight_decay: float, mask: Mask = None) -> Optimizer:
     return Optimizer((part("add_decayed_weights", None, make),))
 
 
+@recorded
 @says_where
 def scale_by_learning_rate(
     learning_rate: LearningRate, *, name: str | None = None
@@ -100,6 +106,7 @@ def scale_by_learning_rate(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def from_optax(
     tx: Any, learning_rate: LearningRate | None = None, *, name: str | None = None

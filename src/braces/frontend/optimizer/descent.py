@@ -8,11 +8,13 @@ from braces.builder.source import says_where
 from braces.frontend.optimizer.chains import descending
 from braces.frontend.optimizer.minimize import Optimizer
 from braces.frontend.optimizer.parts import Given, LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.recorded import recorded
 from braces.lazy import optax
 
 # ---- by their gradients alone ----------------------------------------------------------------
 
 
+@recorded
 @says_where
 def sgd(
     learning_rate: LearningRate,
@@ -35,6 +37,7 @@ def sgd(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def momentum(
     learning_rate: LearningRate,
@@ -62,6 +65,7 @@ def momentum(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def lars(
     learning_rate: LearningRate,
@@ -105,6 +109,7 @@ def lars(
     return descending("lars", name, learning_rate, make)
 
 
+@recorded
 @says_where
 def lion(
     learning_rate: LearningRate,
@@ -157,6 +162,7 @@ def _uncounted(made: Any) -> Any:
 # ---- by squares ------------------------------------------------------------------------------
 
 
+@recorded
 @says_where
 def rmsprop(
     learning_rate: LearningRate,
@@ -197,6 +203,7 @@ def rmsprop(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def adagrad(
     learning_rate: LearningRate,
@@ -224,6 +231,7 @@ def adagrad(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def adadelta(
     learning_rate: LearningRate = 1.0,

@@ -6,11 +6,13 @@ from braces.builder.source import says_where
 from braces.frontend.optimizer.chains import descending
 from braces.frontend.optimizer.minimize import Optimizer
 from braces.frontend.optimizer.parts import LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.recorded import recorded
 from braces.lazy import optax
 
 # ---- by signs --------------------------------------------------------------------------------
 
 
+@recorded
 @says_where
 def rprop(
     learning_rate: LearningRate,
@@ -43,6 +45,7 @@ def rprop(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def signum(
     learning_rate: LearningRate, beta: float = 0.9, *, name: str | None = None
@@ -65,6 +68,7 @@ def signum(
 # ---- kin of adam -----------------------------------------------------------------------------
 
 
+@recorded
 @says_where
 def yogi(
     learning_rate: LearningRate,
@@ -91,6 +95,7 @@ def yogi(
     )
 
 
+@recorded
 @says_where
 def ademamix(
     learning_rate: LearningRate = 1e-3,
@@ -134,6 +139,7 @@ def ademamix(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def prodigy(
     learning_rate: LearningRate = 1.0,
@@ -175,6 +181,7 @@ def prodigy(
 # ---- games and noise -------------------------------------------------------------------------
 
 
+@recorded
 @says_where
 def optimistic_gradient_descent(
     learning_rate: LearningRate,
@@ -203,6 +210,7 @@ def optimistic_gradient_descent(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def optimistic_adam(
     learning_rate: LearningRate,
@@ -241,6 +249,7 @@ def optimistic_adam(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def noisy_sgd(
     learning_rate: LearningRate,

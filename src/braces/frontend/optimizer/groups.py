@@ -20,9 +20,11 @@ from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.frontend.optimizer.minimize import Optimizer, refuse_scaling
 from braces.frontend.optimizer.parts import Given, Part, leading
+from braces.frontend.optimizer.recorded import recorded
 from braces.lazy import optax
 
 
+@recorded
 @says_where
 def partition(
     optimizers: Mapping[Any, Optimizer | None], label: Callable[[Var], Any]

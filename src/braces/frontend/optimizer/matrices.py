@@ -6,9 +6,11 @@ from braces.builder.source import says_where
 from braces.frontend.optimizer.chains import descending
 from braces.frontend.optimizer.minimize import Optimizer
 from braces.frontend.optimizer.parts import LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.recorded import recorded
 from braces.lazy import optax
 
 
+@recorded
 @says_where
 def adafactor(
     learning_rate: LearningRate,
@@ -59,6 +61,7 @@ def adafactor(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def sm3(
     learning_rate: LearningRate, momentum: float = 0.9, *, name: str | None = None
@@ -75,6 +78,7 @@ def sm3(
     return descending("sm3", name, learning_rate, lambda given: optax.sm3(given.rate, momentum))
 
 
+@recorded
 @says_where
 def novograd(
     learning_rate: LearningRate,
@@ -109,6 +113,7 @@ def novograd(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def fromage(
     learning_rate: LearningRate, min_norm: float = 1e-6, *, name: str | None = None
@@ -130,6 +135,7 @@ def fromage(
     )
 
 
+@recorded
 @says_where
 def muon(
     learning_rate: LearningRate,

@@ -13,6 +13,7 @@ from braces.dtypes import FLOAT32, FLOAT64
 from braces.errors import GradientError, ProgramError
 from braces.frontend.optimizer.loss_scale import LossScale
 from braces.frontend.optimizer.parts import Part
+from braces.frontend.optimizer.recorded import Recorded
 from braces.frontend.optimizer.step import append_step
 from braces.ir.records import PARAMETER, VarInfo
 from braces.passes.backward import append_backward
@@ -21,7 +22,7 @@ from braces.passes.verify import verified_at_end
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Optimizer:
+class Optimizer(Recorded):
     """How parameters move, given their gradients; made by the functions of this module.
 
     It holds no state and may serve several programs.

@@ -9,9 +9,11 @@ from braces.errors import ProgramError
 from braces.frontend.optimizer.chains import descending
 from braces.frontend.optimizer.minimize import Optimizer
 from braces.frontend.optimizer.parts import Given, LearningRate, part
+from braces.frontend.optimizer.recorded import recorded
 from braces.lazy import optax
 
 
+@recorded
 @says_where
 def lbfgs(
     learning_rate: LearningRate | None = None,

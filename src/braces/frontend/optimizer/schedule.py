@@ -26,11 +26,12 @@ from braces.builder.var import Operand, Var
 from braces.define.kinds import coerce_argument
 from braces.dtypes import DType, dtype_of, is_float, is_integer
 from braces.errors import DTypeError, ProgramError
+from braces.frontend.optimizer.recorded import Recorded, recorded
 from braces.jaxpr.trace import trace
 from braces.lazy import jax, jnp, optax
 
 
-class Schedule:
+class Schedule(Recorded):
     """A number that follows from the count of steps, by a function of JAX.
 
     Attributes:
@@ -50,6 +51,12 @@ class Schedule:
     def __init__(self, course: Callable[[Any], Any], text: str = "") -> None:
         self.course = course
         self._text = text or f"Schedule({course!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As all that is recorded; one that was made of a course is made of it again."""
+        if self._call is None:
+            self._call = Schedule, (self.course, self._text), {}
+        return super().__reduce__()
 
     def __call__(self, count: Operand, dtype: object = "float32") -> Any:
         """The number after this many steps: one for each count.
@@ -127,12 +134,14 @@ def _check_steps(name: str, argument: str, steps: int) -> None:
 # ---- courses ---------------------------------------------------------------------------------
 
 
+@recorded
 @says_where
 def constant_schedule(value: float) -> Schedule:
     """Always the same number; for `join_schedules`."""
     return _schedule("constant_schedule", optax.constant_schedule, value=value)
 
 
+@recorded
 @says_where
 def linear_schedule(
     init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0
@@ -152,6 +161,7 @@ def linear_schedule(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def polynomial_schedule(
     init_value: float,
@@ -181,6 +191,7 @@ def polynomial_schedule(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def exponential_decay(
     init_value: float,
@@ -210,6 +221,7 @@ def exponential_decay(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def cosine_decay_schedule(
     init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0
@@ -233,6 +245,7 @@ def cosine_decay_schedule(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def warmup_cosine_decay_schedule(
     init_value: float,
@@ -268,6 +281,7 @@ def warmup_cosine_decay_schedule(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def piecewise_constant_schedule(
     init_value: float, boundaries_and_scales: Mapping[int, float] | None = None
@@ -296,6 +310,7 @@ def piecewise_constant_schedule(
     )  # fmt: skip
 
 
+@recorded
 @says_where
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     """One schedule after another, each of which counts from its own beginning.

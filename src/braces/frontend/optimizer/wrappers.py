@@ -18,12 +18,14 @@ from braces.errors import ProgramError
 from braces.frontend.optimizer.loss_scale import LossScale
 from braces.frontend.optimizer.minimize import Optimizer, refuse_scaling
 from braces.frontend.optimizer.parts import Given, Part, leading, part
+from braces.frontend.optimizer.recorded import recorded
 from braces.lazy import jax, jnp, optax
 
 ANY_NUMBER = 2**31 - 1
 """As many steps as a count may have."""
 
 
+@recorded
 @says_where
 def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True) -> Optimizer:
     """Gradient accumulation: a step of the optimizer after every few runs.
@@ -74,6 +76,7 @@ def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True)
     return wrapped("multi_steps", optimizer, make)
 
 
+@recorded
 @says_where
 def apply_if_finite(
     optimizer: Optimizer, max_consecutive_errors: int = ANY_NUMBER
@@ -105,6 +108,7 @@ def _finite(what: str, optimizer: Optimizer, most: int) -> Optimizer:
     return wrapped(what, optimizer, make)
 
 
+@recorded
 @says_where
 def lookahead(
     optimizer: Optimizer,
@@ -140,6 +144,7 @@ def lookahead(
     return wrapped("lookahead", optimizer, make)
 
 
+@recorded
 @says_where
 def schedule_free(
     optimizer: Optimizer, b1: float = 0.9, weight_lr_power: float = 2.0
@@ -177,6 +182,7 @@ def schedule_free(
     return wrapped("schedule_free", optimizer, make)
 
 
+@recorded
 @says_where
 def dynamic_loss_scale(
     optimizer: Optimizer,
