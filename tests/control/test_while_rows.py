@@ -85,8 +85,8 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
 # ---- what follows from rows ------------------------------------------------------------------
 
 
-def _loop_over(rows: br.Var, w: br.Var) -> br.Var:
-    rnn = br.create_rnn()
+def _loop_over(rows: br.Var, w: br.Var, reverse: bool = False) -> br.Var:
+    rnn = br.create_rnn(reverse=reverse)
     with rnn.stepnet() as net:
         row = net.add_input(rows)
         h = net.add_memory(init=w)
@@ -151,12 +151,26 @@ ROUNDED: dict[str, Use] = {
     "embedded": _embedded,
     "in blocks": _in_blocks,
 }
-EXACT: dict[str, Use] = {
+ROUNDED |= {
     "loop": _loop_over,
+    "loop backwards": lambda rows, w: _loop_over(rows, w, reverse=True),
     "cumulative": lambda rows, w: br.sum(br.cumsum(rows, axis=0) ** 2, axis=0),
-    "flat": lambda rows, w: br.sum(br.reshape(rows, [-1]) ** 2) * w,
-    "deviation": lambda rows, w: br.std(br.concat([rows, br.reshape(w, [1, 3])], axis=0)) * w,
+    "cumulative from the end": lambda rows, w: br.sum(
+        br.cumsum(rows, axis=0, reverse=True) ** 2, axis=0
+    ),
     "softmax": lambda rows, w: br.sum(br.softmax(rows, axis=0) * rows, axis=0),
+    "largest": lambda rows, w: br.cast(br.argmax(rows, axis=0), "float64") * w,
+    "flipped": lambda rows, w: br.sum(br.flip(rows, axis=0) * br.cumsum(rows, axis=0), axis=0),
+    "rolled": lambda rows, w: br.sum(
+        br.roll(rows, 2, axis=0) * br.cumsum(rows, axis=0), axis=0
+    ),
+    "last": lambda rows, w: rows[-1] * w,
+    "first": lambda rows, w: rows[0] * w,
+}
+EXACT: dict[str, Use] = {
+    "flat": lambda rows, w: br.sum(br.reshape(rows, [-1]) ** 2) * w,
+    "all but the first": lambda rows, w: br.sum(rows[1:], axis=0),
+    "deviation": lambda rows, w: br.std(br.concat([rows, br.reshape(w, [1, 3])], axis=0)) * w,
 }
 
 
@@ -165,7 +179,8 @@ def test_what_follows_from_rows_is_what_the_interpreter_says(use: str) -> None:
     prog, fetch = program((ROUNDED | EXACT)[use])
     compiler, interpreter = br.Executor(), br.Executor(mode="interpret")
     scope = scope_with_w()
-    for n in (5, 1, 0, 3, *([FIRST_ROOM + 2] if use in ("sum", "loop") else [])):
+    none = [] if use in ("largest", "last", "first") else [0]
+    for n in (5, 1, *none, 3, *([FIRST_ROOM + 2] if use in ("sum", "loop") else [])):
         feed = {"n": np.int32(n)}
         with np.errstate(all="ignore"):
             got, want = (
@@ -212,7 +227,7 @@ def test_many_numbers_of_rows_take_few_compilations(counts: Counts) -> None:
     assert run_all() == (0, 57)
 
 
-@pytest.mark.parametrize("use", ["sum", "cumulative"])
+@pytest.mark.parametrize("use", ["sum", "cumulative", "flat"])
 def test_an_alternating_number_of_rows_does_not_run_twice(use: str, counts: Counts) -> None:
     prog, fetch = program((ROUNDED | EXACT)[use])
     exe, scope = br.Executor(), scope_with_w()
@@ -330,6 +345,45 @@ def test_a_loop_that_makes_too_many_trips_fails_whatever_comes_after_it(mode: st
             continue
         found, pushed = executor.run(prog, br.Scope(), {"x": start}, [rows, moved])
         np.testing.assert_allclose(pushed, 2.0 * found / start * np.sum(found), rtol=1e-5)
+
+
+@pytest.mark.parametrize("use", ["largest", "last", "first"])
+def test_what_needs_a_row_fails_without_any(use: str, mode: str) -> None:
+    with br.Program() as prog:
+        out = ROUNDED[use](collected(br.constant(W)), br.constant(W))
+    exe = br.Executor(mode)
+    for n in (4, 0, 3):
+        if n:
+            exe.run(prog, br.Scope(), {"n": np.int32(n)}, out)
+        else:
+            with pytest.raises(br.BracesError):
+                exe.run(prog, br.Scope(), {"n": np.int32(n)}, out)
+
+
+def test_a_row_from_the_end_that_is_not_there_is_an_error(mode: str) -> None:
+    with br.Program() as prog:
+        out = collected(br.constant(W))[-3]
+    exe = br.Executor(mode)
+    for n in (3, 2, 5, 1):
+        if n >= 3:
+            assert exe.run(prog, br.Scope(), {"n": np.int32(n)}, out).shape == (3,)
+        else:
+            with pytest.raises(br.IndexRangeError):
+                exe.run(prog, br.Scope(), {"n": np.int32(n)}, out)
+
+
+def test_what_is_compiled_for_each_number_of_rows_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    prog, fetch = program(EXACT["flat"])
+    said = "keeps exact sizes, each of which is compiled: reshape mixes the rows"
+    assert said in str(prog.explain(list(fetch.values())))
+    with caplog.at_level("INFO", logger="braces"):
+        br.Executor().run(prog, scope_with_w(), {"n": np.int32(2)}, fetch)
+    (record,) = (one for one in caplog.records if "exact sizes" in one.getMessage())
+    assert said in record.getMessage()
+    prog, fetch = program(ROUNDED["cumulative"])
+    assert "exact sizes" not in str(prog.explain(list(fetch.values())))
 
 
 # ---- sizes that an operator needs ------------------------------------------------------------

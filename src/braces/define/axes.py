@@ -93,6 +93,9 @@ class AxisMap:
         fills: By index, where an output does not have it, what leaves an entry out.
         sizes: By index, where no input has it, its size.
         wanted: By input slot that does not broadcast, what messages say that it must be.
+        tails: By mixed index of which the last entries can be left out: what fills them, by
+            input slot. The other entries of outputs are then as without them; nothing is filled
+            where they do not depend on later ones.
     """
 
     inputs: Mapping[str, tuple[Indices, ...]]
@@ -101,6 +104,7 @@ class AxisMap:
     fills: Mapping[str, Fills] = field(default_factory=dict[str, Fills])
     sizes: Mapping[str, Size] = field(default_factory=dict[str, Size])
     wanted: Wanted = field(default_factory=dict[str, Callable[[], str]])
+    tails: Mapping[str, Fills] = field(default_factory=dict[str, Fills])
 
     def of(self, slot: str, position: int = 0) -> Indices:
         """The index of each axis of a variable; none where nothing is known of it."""
@@ -272,6 +276,11 @@ def along_axis(types: Types, attrs: Attrs) -> AxisMap:
     indices, mixed = _operated(found[0], attrs)
     inputs, outputs = {slot: (indices,) * len(found)}, {"out": (indices,)}
     return mapped(types, inputs, outputs, [indices[i] for i in mixed])
+
+
+def with_tails(found: AxisMap, fills: Fills) -> AxisMap:
+    """A map of which the last entries along all mixed axes can be left out by these fills."""
+    return replace(found, tails=dict.fromkeys(found.mixed, fills))
 
 
 def resized(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:

@@ -48,9 +48,21 @@ def derived_rule(
             {s.name: indices[s.name] for s in outputs},
             of_base.mixed,
             _derived_fills(of_base, inputs, [indices[s.name] for s in outputs], linear),
+            tails=_derived_tails(of_base, inputs, linear),
         )
 
     return rule
+
+
+def _derived_tails(
+    base: AxisMap, inputs: Mapping[str, tuple[Indices, ...]], linear: Collection[str]
+) -> dict[str, Fills]:
+    """What leaves the last entries out of a derivative: zero cotangents, or zero tangents."""
+    return {
+        index: {slot: 0 for slot in inputs if slot in linear}
+        | {slot: fill for slot, fill in fills.items() if slot in inputs}
+        for index, fills in base.tails.items()
+    }
 
 
 def _derived_fills(

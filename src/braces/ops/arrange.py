@@ -18,8 +18,10 @@ from braces.define.axes import (
     tuple_of,
 )
 from braces.define.decorator import Axes, Axis, Tensor, op
+from braces.ir.records import Op
 from braces.lazy import jnp
 from braces.ops.linear import linear
+from braces.ops.row_rules import RowView, refused
 from braces.ops.rules import Backward, same
 
 
@@ -165,6 +167,20 @@ def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
     return jnp.flip(x, axis)
 
 
+@flip.rounded
+def flip_of_rows(view: RowView, count: str) -> Op:
+    """The real rows the other way round; padding stays at the end."""
+    (x,) = view.op.inputs["x"]
+    rows, value = view.axis("x"), view.var(x)
+    flipped = operated_axes(view.op.attrs["axis"], value.ndim)
+    if rows not in flipped:
+        return view.op
+    others = tuple(axis for axis in flipped if axis != rows)
+    value = one("flip", value, axis=others) if others else value
+    last = view.var(count) - 1
+    return taken(view, value, one("maximum", last - one("arange", stop=view.rows), 0), rows)
+
+
 @flip.gradient
 def flip_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent reversed."""
@@ -215,6 +231,27 @@ def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes | None = None) -> Tens
         ShapeError: There is no such axis, or the number of shifts does not fit.
     """
     return jnp.roll(x, shift[0] if axis is None else shift, axis)
+
+
+@roll.rounded
+def roll_of_rows(view: RowView, count: str) -> Op:
+    """The real rows moved on among themselves; padding stays at the end."""
+    (x,) = view.op.inputs["x"]
+    rows, value, axis = view.axis("x"), view.var(x), view.op.attrs["axis"]
+    moved = operated_axes(axis, value.ndim)
+    if rows not in moved:
+        return view.op
+    if len(moved) > 1:
+        raise refused(view.op, "it moves numbers along several axes.")
+    (shift,) = tuple_of(view.op.attrs["shift"])
+    places = one("remainder", one("arange", stop=view.rows) - int(shift), view.var(count))
+    return taken(view, value, places, rows)
+
+
+def taken(view: RowView, x: Var, places: Var, axis: int) -> Op:
+    """An operator in place of another: the entries at these places."""
+    inputs = {"x": (x.name,), "indices": (places.name,)}
+    return view.op.with_(type="take", inputs=inputs, attrs={"axis": axis})
 
 
 @roll.gradient

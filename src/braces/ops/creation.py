@@ -213,6 +213,8 @@ def size(*, value: Size, dtype: DType = INT64) -> Tensor:
 @size.rounded
 def number_of_rows(view: RowView, count: str) -> Op:
     """How many rows there are, not how many there is room for."""
+    if not view.mentions(view.op.attrs["value"]):
+        return view.op
     if view.op.attrs["value"] != view.rows:
         raise counts_rows(view.op, "value")
     return view.op.with_(

@@ -8,9 +8,12 @@ from typing import Any
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.axes import (
+    HIGHEST,
+    LOWEST,
     Attrs,
     AxisError,
     AxisMap,
+    AxisRule,
     Types,
     along_axis,
     axis_at,
@@ -19,10 +22,11 @@ from braces.define.axes import (
     reduced_mixing,
     resized,
     shape_of,
+    with_tails,
 )
 from braces.define.counting import comparisons, for_each
 from braces.define.decorator import Axis, Tensor, op
-from braces.dtypes import INT64, DType
+from braces.dtypes import INT64, DType, TensorType, is_float
 from braces.lazy import jnp, lax
 from braces.ops.precision import in_float32
 from braces.ops.reduce import summed
@@ -48,13 +52,29 @@ def position(what: str, x: DType, **attrs: Any) -> DType:
     return INT64
 
 
-def of_something(types: Types, attrs: Attrs) -> AxisMap:
-    """A reduction, of which there must be something."""
-    check_not_empty(types["x"][0], attrs)
-    return reduced_mixing(types, attrs)
+def of_extreme(least: str) -> AxisRule:
+    """The position in a reduction, of which there must be something.
+
+    Args:
+        least: What is never chosen before another number.
+    """
+
+    def rule(types: Types, attrs: Attrs) -> AxisMap:
+        check_not_empty(types["x"][0], attrs)
+        found = reduced_mixing(types, attrs)
+        # places among several axes follow from their sizes
+        return with_tails(found, {"x": least}) if len(found.mixed) == 1 else found
+
+    return rule
 
 
-@op(axes=of_something, dtypes=position, differentiable=False, operations=1, examples=POSITIONS)
+@op(
+    axes=of_extreme(LOWEST),
+    dtypes=position,
+    differentiable=False,
+    operations=1,
+    examples=POSITIONS,
+)
 def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest number, the first one where several are equal.
 
@@ -77,7 +97,13 @@ def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
     return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(INT64)
 
 
-@op(axes=of_something, dtypes=position, differentiable=False, operations=1, examples=POSITIONS)
+@op(
+    axes=of_extreme(HIGHEST),
+    dtypes=position,
+    differentiable=False,
+    operations=1,
+    examples=POSITIONS,
+)
 def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
     """The index of the smallest number, the first one where several are equal.
 
@@ -115,7 +141,16 @@ def compared_with_best(types: Types, attrs: Attrs) -> int:
     return comparisons(int(str(attrs["k"])))
 
 
-@op(axes=along_axis, dtypes=ordered, operations=for_each("x", compared), examples=SORTED)
+def sorted_along(types: Types, attrs: Attrs) -> AxisMap:
+    """Entries are compared along an axis; the last ones stay last where they are largest."""
+    (x, *_) = types["x"]
+    largest = float("nan") if isinstance(x, TensorType) and is_float(x.dtype) else HIGHEST
+    return with_tails(
+        along_axis(types, attrs), {"x": LOWEST if attrs["descending"] else largest}
+    )
+
+
+@op(axes=sorted_along, dtypes=ordered, operations=for_each("x", compared), examples=SORTED)
 def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     """The same numbers in order along one axis; NaN counts as the largest.
 
@@ -139,7 +174,7 @@ def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
 
 
 @op(
-    axes=along_axis,
+    axes=sorted_along,
     dtypes=position,
     differentiable=False,
     operations=for_each("x", compared),
@@ -220,15 +255,24 @@ def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
 # ---- running totals --------------------------------------------------------------------------
 
 
-def running(types: Types, attrs: Attrs) -> AxisMap:
-    """Along an axis, which must be said where there are several."""
-    rank = first_rank(types)
-    if attrs["axis"] is None and rank != 1:
-        raise AxisError(f"needs an axis where there are {rank}.", fix="Pass axis=.")
-    return along_axis(types, attrs)
+def running(neutral: Any) -> AxisRule:
+    """Along an axis, which must be said where there are several.
+
+    Args:
+        neutral: What changes nothing at the end, where totals run from there.
+    """
+
+    def rule(types: Types, attrs: Attrs) -> AxisMap:
+        rank = first_rank(types)
+        if attrs["axis"] is None and rank != 1:
+            raise AxisError(f"needs an axis where there are {rank}.", fix="Pass axis=.")
+        fills = {"x": neutral} if attrs["reverse"] else {}
+        return with_tails(along_axis(types, attrs), fills)
+
+    return rule
 
 
-@op(axes=running, dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(axes=running(0), dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
     """Running sums along one axis.
@@ -258,7 +302,7 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
 
 
-@op(axes=running, dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(axes=running(1), dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
     """Running products along one axis.

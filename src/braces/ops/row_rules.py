@@ -8,13 +8,14 @@ All else is refused when the branch is built.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from braces.builder.var import Var
 from braces.define.axes import Place
-from braces.dims import Size
+from braces.dims import Dim, Size
 from braces.errors import ProgramError
-from braces.ir.records import Op
+from braces.ir.records import Attr, Op
 
 FIRST = "first"
 """A fill: the first row, which is a real one, in place of padding."""
@@ -32,15 +33,32 @@ class RowView:
     Attributes:
         places: The axes of inputs that are rows.
         rows: How many rows there are: a number, or a name.
+        var: Gives a variable by its name, to build with.
     """
 
     op: Op
     places: Collection[Place]
     rows: Size
+    var: Callable[[str], Var]
 
     def axes(self, slot: str, position: int = 0) -> frozenset[int]:
         """The axes of one input that are rows: a slot, and a position in it."""
         return frozenset(axis for *at, axis in self.places if at == [slot, position])
+
+    def axis(self, slot: str) -> int | None:
+        """The one axis of an input that is rows, if there is one.
+
+        Raises:
+            ProgramError: Several are.
+        """
+        found = self.axes(slot)
+        if len(found) > 1:
+            raise refused(self.op, f"they are {len(found)} axes of its `{slot}`.")
+        return next(iter(found), None)
+
+    def mentions(self, value: Attr) -> bool:
+        """Whether an attribute depends on how many rows there are."""
+        return isinstance(value, Dim) and str(self.rows) in value.names()
 
 
 def refused(op: Op, why: str, fix: str = OUTSIDE) -> ProgramError:

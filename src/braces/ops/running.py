@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from braces.define.axes import along_axis
+from braces.define.axes import HIGHEST, LOWEST
 from braces.define.decorator import Axis, Tensor, op
 from braces.lazy import lax
+from braces.ops.order import running
 from braces.ops.precision import in_float32
 from braces.ops.rules import floating, ordered, real_function
 
@@ -12,7 +13,7 @@ EXAMPLES = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5] axis=0 reverse=T
 WITH_INTEGERS = (*EXAMPLES, "x=i32[2,3] axis=-1")
 
 
-@op(axes=along_axis, dtypes=ordered, operations=1, examples=WITH_INTEGERS)
+@op(axes=running(LOWEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
 def cummax(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     """The largest number so far along one axis.
 
@@ -35,7 +36,7 @@ def cummax(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     return lax.cummax(x, axis=axis % x.ndim, reverse=reverse)
 
 
-@op(axes=along_axis, dtypes=ordered, operations=1, examples=WITH_INTEGERS)
+@op(axes=running(HIGHEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
 def cummin(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     """The smallest number so far along one axis.
 
@@ -58,7 +59,7 @@ def cummin(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     return lax.cummin(x, axis=axis % x.ndim, reverse=reverse)
 
 
-@op(axes=along_axis, dtypes=real_function, operations=3, examples=EXAMPLES)
+@op(axes=running(LOWEST), dtypes=real_function, operations=3, examples=EXAMPLES)
 @in_float32
 def cumlogsumexp(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials so far along one axis.

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import apply, one
-from braces.define.axes import along_axis, of_exponentials
+from braces.define.axes import (
+    LOWEST,
+    Attrs,
+    AxisMap,
+    Types,
+    along_axis,
+    of_exponentials,
+    with_tails,
+)
 from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.lazy import jax, jnp
 from braces.ops.linear import VarSlots
@@ -19,7 +27,12 @@ from braces.ops.rules import floating, real_function
 ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "x=f32[0,3]")
 
 
-@op(axes=along_axis, dtypes=real_function, operations=5, examples=ALONG)
+def normalized_along(types: Types, attrs: Attrs) -> AxisMap:
+    """Entries share one sum along an axis, to which minus infinity adds nothing."""
+    return with_tails(along_axis(types, attrs), {"x": LOWEST})
+
+
+@op(axes=normalized_along, dtypes=real_function, operations=5, examples=ALONG)
 @in_float32
 def softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
     """Normalised exponentials along one axis.
@@ -52,7 +65,7 @@ def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor:
     return weighted - out * jnp.sum(weighted, axis, keepdims=True)
 
 
-@op(axes=along_axis, dtypes=real_function, operations=5, examples=ALONG)
+@op(axes=normalized_along, dtypes=real_function, operations=5, examples=ALONG)
 @in_float32
 def log_softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
     """The logarithm of the softmax along one axis, exact where the softmax underflows.

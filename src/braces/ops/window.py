@@ -8,24 +8,41 @@ it says, and it is an error in the run where it does not lie within the axis: `x
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, along_axis
+from braces.define.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    first_rank,
+    resized,
+)
 from braces.define.counting import for_each
 from braces.define.decorator import Axis, Tensor, op
 from braces.define.inference import Context
 from braces.dims import Dim, Size
-from braces.dtypes import TensorType
+from braces.dtypes import INT64, TensorType
 from braces.errors import IndexRangeError
+from braces.ir.records import Op
 from braces.lazy import jnp, lax
 from braces.ops.linear import linear
+from braces.ops.row_rules import RowView, counts_rows, refused
 from braces.ops.rules import AddInto, Backward, axis_index
 from braces.ops.slicing import added, check_update
 
 
+def cut(types: Types, attrs: Attrs) -> AxisMap:
+    """As along any axis; the window is another one."""
+    found, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
+    return resized(found, axis, "window", cast("Size", attrs["size"]))
+
+
 @op(
-    axes=along_axis,
+    axes=cut,
     function=False,
     operations=0,
     picks=("x",),
@@ -110,6 +127,43 @@ def window_outside(
     return place(x.shape[axis], number(start), number(size), from_end)[0] is None
 
 
+@window.rounded
+def window_of_rows(view: RowView, count: str) -> Op:
+    """The rows of the window, as places that are held to be real."""
+    (x,) = view.op.inputs["x"]
+    found = _rows_of_window(view, x)
+    if found is None:
+        return view.op
+    axis, size = found, view.op.attrs["size"]
+    if not isinstance(size, int):
+        raise refused(view.op, f"the window has the size {size}.")
+    inputs = {"x": (x,), "indices": (_places(view, count, size).name,)}
+    return view.op.with_(type="take", inputs=inputs, attrs={"axis": axis})
+
+
+def _rows_of_window(view: RowView, x: str) -> int | None:
+    """The axis of rows, if the window is along it.
+
+    Raises:
+        ProgramError: The window depends on how many rows there are.
+    """
+    attrs = view.op.attrs
+    axis = axis_index(int(str(attrs["axis"])), view.var(x).ndim, view.op.type)
+    if any(map(view.mentions, attrs.values())):
+        raise counts_rows(view.op, "start")
+    return axis if view.axis("x") == axis else None
+
+
+def _places(view: RowView, count: str, size: int) -> Var:
+    """The places of a window; beyond all room where one of them is not real."""
+    attrs, real = view.op.attrs, view.var(count)
+    start = one("size", value=attrs["start"], dtype=INT64)
+    first = real - start if attrs["from_end"] else start
+    inside = (first >= 0) & (first + size <= real)
+    room = one("size", value=view.rows, dtype=INT64)
+    return one("where", inside, first, room) + one("arange", stop=size)
+
+
 @window.gradient
 def window_gradient(g: Backward) -> dict[str, AddInto]:
     """The cotangent, added to the window of zeros that was taken."""
@@ -119,9 +173,13 @@ def window_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 def windowed(types: Types, attrs: Attrs) -> AxisMap:
-    """As along any axis; what is added has the same axes."""
-    found = along_axis(types, attrs)
-    return replace(found, inputs={slot: found.inputs["x"] for slot in ("x", "update")})
+    """As along any axis; what is added has the same axes, but for the window."""
+    found, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
+    (whole,) = found.inputs["x"]
+    part = tuple("window" if i == axis else index for i, index in enumerate(whole))
+    return replace(
+        found, inputs={"x": (whole,), "update": (part,)}, mixed=found.mixed | {"window"}
+    )
 
 
 @op(
@@ -193,6 +251,27 @@ def window_add_outside(
 ) -> bool:
     """Whether the window does not lie within the axis."""
     return place(x.shape[axis], number(start), update.shape[axis], from_end)[0] is None
+
+
+@window_add.rounded
+def window_add_to_rows(view: RowView, count: str) -> Op:
+    """One row with the update added to it, at a place that is held to be real."""
+    (x,), (update,) = view.op.inputs["x"], view.op.inputs["update"]
+    axis = _rows_of_window(view, x)
+    if axis is None:
+        return view.op
+    total, added_ = view.var(x), view.var(update)
+    if added_.shape[axis] != 1:
+        raise refused(view.op, f"the window has the size {added_.shape[axis]}.")
+    every = one("arange", stop=view.rows)
+    chosen = every == one("take", every, _places(view, count, 1), axis=0)
+    shape = tuple(view.rows if i == axis else 1 for i in range(total.ndim))
+    inputs = {
+        "condition": (one("reshape", chosen, shape=shape).name,),
+        "x": ((total + added_).name,),
+        "y": (x,),
+    }
+    return view.op.with_(type="where", inputs=inputs, attrs={})
 
 
 @window_add.gradient

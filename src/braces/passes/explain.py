@@ -19,6 +19,7 @@ from braces.passes.count import checked_sizes, cost_at
 from braces.passes.drop_gradients import DROP_GRADIENTS, without_gradients
 from braces.passes.pipeline import Note, Pass, as_passes, noting, run_pass, wanted
 from braces.passes.prune import target_names
+from braces.passes.round_rows import ROUND_ROWS, rows_of_run
 from braces.passes.setting import planning
 
 _SHOWN = 6
@@ -186,6 +187,8 @@ def explain(
         after = before if made is before.program else count(made)
         steps.append(_step(one, before, after, notes))
         before = after
+    if notes := rows_of_run(before.program)[2]:  # which is what a compiled run ends with
+        steps.append(Step(ROUND_ROWS.name, ROUND_ROWS.doc, (), (), tuple(notes)))
     ends = start.total, before.total, start.peak, before.peak
     return Explanation(tuple(steps), before.program, *ends)
 

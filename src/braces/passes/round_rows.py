@@ -36,8 +36,25 @@ from braces.errors import BracesError
 from braces.ir.records import VALUE, Body, Op, ProgramDef
 from braces.ops.control.rows import mask_rows
 from braces.passes.eliminate import learned_size
-from braces.passes.pipeline import Pass, note
+from braces.passes.inline import inline_blocks
+from braces.passes.pipeline import Note, Pass, note, noting
 from braces.passes.verify import free_number
+
+EXACT = "keeps exact sizes, each of which is compiled"
+
+
+def rows_of_run(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...], list[Note]]:
+    """What an executor compiles of a program that has sizes which values decide.
+
+    Plain blocks are inlined, so that rows in them are seen: nothing is differentiated then.
+
+    Returns:
+        The program, the dimensions that may be larger than they are, and why others may not.
+    """
+    whole = inline_blocks(program, always=True)
+    with noting() as notes:
+        made, found = round_rows(whole, again=True)
+    return made, found, notes
 
 
 def round_rows(program: ProgramDef, again: bool = False) -> tuple[ProgramDef, tuple[str, ...]]:
@@ -61,17 +78,19 @@ def round_rows(program: ProgramDef, again: bool = False) -> tuple[ProgramDef, tu
     for op in body.ops:
         if name := learned(op):
             tellers.setdefault(name, op)
+        elif name := learned_size(op):
+            note(op.name, f"{EXACT}: `{name}` is whatever {op.type} says")
     for name, op in tellers.items():
         if not again and op.attrs[OPS.get(op.type).roles["Roomy"]]:
             found.append(name)
             continue
         if any(isinstance(type_, TensorType) and _mentions(type_, name) for type_ in whole):
-            note(op.name, f"keeps exact sizes: `{name}` is a size of what is fed or persists")
+            note(op.name, f"{EXACT}: `{name}` is a size of what is fed or persists")
             continue
         try:
             body = _rounded(body, name)
         except BracesError as error:
-            note(op.name, f"keeps exact sizes: {error.what}")
+            note(op.name, f"{EXACT}: {error.what} {error.at or ''}".rstrip())
             continue
         note(op.name, f"has room for more than `{name}` rows")
         found.append(name)

@@ -37,8 +37,7 @@ from braces.lower.signals import Uninterrupted
 from braces.lower.sites import Site, UnfitError, find_sites, histories
 from braces.lower.watch import Watch
 from braces.ops.einsum import axes_apart
-from braces.passes.inline import inline_blocks
-from braces.passes.round_rows import round_rows
+from braces.passes.round_rows import EXACT, rows_of_run
 from braces.runtime import interpreted
 from braces.runtime.device import (
     Devices,
@@ -212,13 +211,12 @@ class CompiledPlan:
     def rounded(self) -> Form:
         """The block for rounded sizes, where it has sizes that values decide.
 
-        Plain blocks are inlined, so that rows in them are seen: nothing is differentiated now.
         A NaN is looked for in padding, too: then sizes are exact.
         """
         if not self.known.rows or self.check_nan:
             return self.exact
-        whole = inline_blocks(ProgramDef(self.exact.body, self.exact.updates), always=True)
-        made, found = round_rows(whole, again=True)
+        made, found, notes = rows_of_run(ProgramDef(self.exact.body, self.exact.updates))
+        self.notice.tell_exact(note for note in notes if note.what.startswith(EXACT))
         if not found:
             return self.exact
         body = made.main

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from weakref import WeakSet
 
 from braces.errors import ProgramError
+from braces.passes.pipeline import Note
 from braces.runtime.feeds import describe
 from braces.runtime.stats import Compilation, Counters
 
@@ -125,6 +126,11 @@ class Notice:
         )
         new = (f"{name} is {fact}" for name, fact in more.items() if name not in before)
         return listed(changed) or listed(new) or "another plan for the same shapes"
+
+    def tell_exact(self, notes: Iterable[Note]) -> None:
+        """Say which sizes that values decide are compiled one by one, and why."""
+        for note in notes:
+            LOGGER.info("Program %d: %s %s.", self.program, note.where, note.what.rstrip("."))
 
     def tell(self, made: Compilation) -> None:
         """Say that the program was compiled."""

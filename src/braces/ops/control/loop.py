@@ -21,7 +21,7 @@ from typing import final
 
 import numpy as np
 
-from braces.define.axes import AxisMap, led_by
+from braces.define.axes import AxisMap, led_by, with_tails
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
 from braces.define.inference import Context
 from braces.dims import Size
@@ -51,11 +51,16 @@ from braces.ops.lists import INDEX_TYPE
 
 
 def axes_of_loop(types: Types, attrs: Attrs) -> AxisMap:
-    """Trips depend on each other; all else goes through the body."""
+    """Trips depend on each other; all else goes through the body.
+
+    The last trips can be left out: then the loop is told how many are real.
+    """
     del attrs
     sliced = led_by("trip", types.get("sliced", ()), "slice")
     stacked = led_by("trip", types.get("stacked", ()))
-    return AxisMap({"sliced": sliced}, {"stacked": stacked}, frozenset({"trip"}))
+    return with_tails(
+        AxisMap({"sliced": sliced}, {"stacked": stacked}, frozenset({"trip"})), {}
+    )
 
 
 @final

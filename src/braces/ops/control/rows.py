@@ -19,8 +19,9 @@ second. One that keeps rows at their places has padding when it is interpreted, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,8 @@ from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.ir.records import Body, Op
-from braces.ir.views import PartitionView
+from braces.ir.views import LoopView, PartitionView, view_of
+from braces.ops.control.loop_rows import shortened_loop
 from braces.ops.control.row_walk import Places, RowWalk, begun, visible
 from braces.ops.control.tracking import Known, Site, Tracked, Tracker
 from braces.ops.row_rules import FIRST, refused
@@ -128,12 +130,16 @@ class Masks:
     def masked(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
         """The operators that take the place of one operator, whose blocks are masked."""
         definition = OPS.get(op.type)
+        view = view_of(op)
+        if self.count and isinstance(view, LoopView) and view.length == self.tracker.rows:
+            return shortened_loop(self.program, table, view, self.count)
         if self.count and definition.rounded_rule is not None:
-            given, rule = [found.view(self.tracker.rows), self.count], definition.rounded_rule
-            return [ask(op.type, "rounded", rule, given, {}, _operator, op.describe())]
+            return self._rounded(table, found, op, definition.rounded_rule)
         reduced = {
             str(one.index): self._fills(found, str(one.index)) for one in found.reduced()
         }
+        if self.count:
+            reduced |= {i: _of_tail(op, fills) for i, fills in found.cut_short().items()}
         if not any(reduced.values()):
             return [op]
         before = len(table.ops)
@@ -151,9 +157,25 @@ class Masks:
             made = op.with_(inputs=inputs)
             if definition.masked_rule is not None:
                 values = [self._var(table, name) for name in made.reads()]
-                given = [found.view(self.tracker.rows), *values, mask]
+                given = [
+                    found.view(self.tracker.rows, partial(self._var, table)),
+                    *values,
+                    mask,
+                ]
                 rule, at = definition.masked_rule, op.describe()
                 made = ask(op.type, "masked", rule, given, {}, _operator, at)
+        extra = table.ops[before:]
+        del table.ops[before:]
+        return [*extra, made]
+
+    def _rounded(
+        self, table: SymbolTable, found: Tracked, op: Op, rule: Callable[..., Any]
+    ) -> list[Op]:
+        """What an operator's definition puts in its place where rows have room."""
+        before = len(table.ops)
+        with self.program.building(table), self.program.at(op.source):
+            given = [found.view(self.tracker.rows, partial(self._var, table)), self.count]
+            made = ask(op.type, "rounded", rule, given, {}, _operator, op.describe())
         extra = table.ops[before:]
         del table.ops[before:]
         return [*extra, made]
@@ -189,6 +211,12 @@ class Masks:
 
     def _var(self, table: SymbolTable, name: str) -> Var:
         return var_of(self.program, _owner(table, name), name)
+
+
+def _of_tail(op: Op, fills: Fills) -> Fills:
+    """What to mask with where later entries count; a derivative reads what is not masked."""
+    others: Fills = dict.fromkeys(op.inputs, FIRST) if fills or "." in op.type else {}
+    return {**others, **fills}
 
 
 def _of_slot(reduced: Mapping[str, Fills], slot: str) -> dict[str, Any]:

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from braces.define.axes import AxisMap, Index, shape_of
+from braces.builder.var import Var
+from braces.define.axes import AxisMap, Fills, Index, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Dim, Size
 from braces.dtypes import Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op
+from braces.ir.views import LoopView, view_of
 from braces.ops.control.links import Link, links_of
 from braces.ops.row_rules import ADVICE, OUTSIDE, RowView, counts_rows, refused, undeclared
 
@@ -72,11 +74,15 @@ class Tracked:
         left = {index for index in self.rows if self.axes.fills.get(index)}
         return [one for one in self.inputs if one.index in left]
 
-    def view(self, rows: Size) -> RowView:
+    def cut_short(self) -> dict[str, Fills]:
+        """By mixed axis that is rows, what leaves the last ones out."""
+        return {i: fills for i, fills in self.axes.tails.items() if i in self.rows}
+
+    def view(self, rows: Size, var: Callable[[str], Var]) -> RowView:
         """The operator, for what takes its place."""
         found = (one for one in self.inputs if one.index in self.rows)
         places = frozenset((one.slot, one.position, one.axis) for one in found)
-        return RowView(self.op, places, rows)
+        return RowView(self.op, places, rows, var)
 
 
 @dataclass
@@ -262,6 +268,8 @@ class Tracker:
             axes = replace(axes, mixed=axes.mixed.difference(axes.of_output("out")))
         inputs = tuple(self._occurrences(axes, op.inputs, types, known))
         rows = frozenset(self._indices(op, axes, inputs))
+        if self.rounded and any(self.is_trips(op, value) for value in op.attrs.values()):
+            rows |= axes.mixed  # what it collects has one entry a trip
         found = Tracked(op, axes, inputs, rows)
         if not replaced:
             self._check(found, types)
@@ -307,18 +315,22 @@ class Tracker:
         """
         op = found.op
         for one in found.inputs:
-            if one.index in found.rows & found.axes.mixed:
+            if one.index in found.rows & found.axes.mixed and not self._leaves_out(found, one):
                 raise refused(op, f"they are {one}, along which an entry is not on its own.")
         base = OPS.get(op.type.partition(".")[0])
         if base.masked_rule is not None and base.type != op.type and found.reduced():
             raise refused(op, f"its derivative is not that of {base.type} without padding.")
         for spec in OPS.get(op.type).attrs:
             value = op.attrs[spec.name]
-            if not self.mentions(value):
+            if not self.mentions(value) or (self.rounded and self.is_trips(op, value)):
                 continue
             if not isinstance(value, tuple):
                 raise counts_rows(op, spec.name)
             self._check_made(found, types, spec.name)
+
+    def _leaves_out(self, found: Tracked, one: Occurrence) -> bool:
+        """Whether the last rows can be left out along an axis."""
+        return self.rounded and one.index in found.axes.tails
 
     def _check_made(self, found: Tracked, types: Types, attr: str) -> None:
         for slot, names in found.op.outputs.items():
@@ -355,10 +367,18 @@ class Tracker:
         known: Known = {}
         for slot, names in found.op.outputs.items():
             for position, name in enumerate(names):
-                rank = len(shape_of(types[name]))
-                indices = found.axes.of_output(slot, position) or (None,) * rank
-                known[name] = tuple(whats.get(index, "same") for index in indices)
+                shape = shape_of(types[name])
+                indices = found.axes.of_output(slot, position) or (None,) * len(shape)
+                own: list[What] = [whats.get(index, "same") for index in indices]
+                padded = map(self._padded, own, shape) if self.rounded else own
+                known[name] = tuple(padded)
         return known | self._learned(found.op, known, types)
+
+    def _padded(self, what: What, size: Size) -> What:
+        """What an axis is where there is room for more rows: all of that size have padding."""
+        if size == self.rows:
+            return "rows"
+        return "other" if what == "rows" else what
 
     def _learned(self, op: Op, known: Known, types: Types) -> Known:
         """Where rounded rows begin: in what an operator gives that tells their number."""
@@ -372,6 +392,11 @@ class Tracker:
             )
             for name, whats in known.items()
         }
+
+    def is_trips(self, op: Op, value: Attr) -> bool:
+        """Whether an attribute says that a loop has a trip for each row."""
+        view = view_of(op)
+        return isinstance(view, LoopView) and value == view.length == self.rows
 
     # ---- sizes -------------------------------------------------------------------------------
 
