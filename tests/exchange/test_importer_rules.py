@@ -136,6 +136,9 @@ def test_a_rule_for_what_is_an_operator_of_ours_builds_that_operator_and_nothing
 
 ANSWERS = dict(np.load(Path(__file__).with_name("torch_kinks.npz")))
 """Written by scripts/torch_kinks.py."""
+CERTAIN = ("special_xlog1py|2", "xlogy|2")
+"""Slopes that are 0 / 0, so NaN in PyTorch, beside a logarithm of 0 that counts for nothing.
+Ours are 0 there, so that log-probabilities at probabilities of 0 and 1 have finite slopes."""
 
 
 def torch_programs() -> tuple[br.Program, dict[str, tuple[br.Var, list[br.Var | None]]]]:
@@ -171,6 +174,8 @@ def test_operators_of_torch_have_its_values_and_gradients_at_kinks_and_extremes(
         if part != "0":  # there is no slope where there is no number
             hidden = slope_is_open(case, part)
             got, wanted = np.where(hidden, 0.0, got), np.where(hidden, 0.0, wanted)
+        if key in CERTAIN:
+            wanted = np.where(np.isnan(wanted), 0.0, wanted)
         np.testing.assert_allclose(got, wanted, rtol=1e-7, atol=1e-30, err_msg=key)
 
 
