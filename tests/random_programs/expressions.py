@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sequences import activate_slice
+
 import braces as br
 
 SCALAR, VECTOR, MATRIX = "scalar", "vector", "matrix"
@@ -79,10 +81,12 @@ class Expressions:
     Attributes:
         draw: The random numbers.
         w: The parameter that everything shares.
+        x: The data with steps, whose number is symbolic.
     """
 
     draw: random.Random
     w: br.Var
+    x: br.Var
 
     def pick(self, place: Place, kind: str) -> br.Var:
         """A variable of a kind; recent ones more often."""
@@ -133,15 +137,24 @@ class Expressions:
         if kind == SCALAR:
             return [lambda: br.tanh(br.sum(self.pick(place, VECTOR) * self.w[1]))] * 2
         if kind == VECTOR:
-            found: list[Callable[[], br.Var]] = [lambda: br.tanh(a @ self.w)]
+            found: list[Callable[[], br.Var]] = [
+                lambda: br.tanh(a @ self.w),
+                lambda: br.tanh(br.einsum("i,j->i", a, a)),
+            ]
             if place.values[MATRIX]:
                 found.append(lambda: br.tanh(br.sum(self.pick(place, MATRIX), axis=0)))
+            if place.values[MATRIX] and not place.masked:
+                found.append(lambda: activate_slice(self.draw, self.pick(place, MATRIX)))
             return found
+        steps = [] if place.rows else [lambda: a * activate_slice(self.draw, self.x)]
         return [
+            *steps,
             lambda: br.tanh(a @ self.w),
             lambda: br.sin(a + self.pick(place, VECTOR)),
             lambda: a * br.tanh(br.sum(a, axis=0)),
             lambda: a - br.sum(a * a, axis=1, keepdims=True) * 0.3,
+            lambda: br.sin(a * br.expand_dims(br.einsum("bi,ci->b", a, a), axis=1)),
+            lambda: br.tanh(br.einsum("bi,bj->bi", a, a)),
         ]
 
     def condition(self, place: Place) -> br.Var:

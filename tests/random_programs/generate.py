@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from expressions import MATRIX, SCALAR, VECTOR, Place
 from functional import Functional
+from sequences import reduce_rows
 
 import braces as br
 
@@ -174,7 +175,7 @@ class _Writer(Functional):
         for kind, memory in memories:
             place.values[kind].append(loop.final(memory))
         for kind, _ in rows:
-            place.values[kind].append(br.tanh(br.sum(loop(), axis=0)))
+            place.values[kind].append(reduce_rows(self.draw, loop()))
         place.integers += [loop.final(memory) for memory in (count, *integers)]
         place.flags += [loop.final(memory) for memory in flags]
 
@@ -229,7 +230,10 @@ class _Writer(Functional):
         stacked = rnn() if outputs else ()
         several = stacked if isinstance(stacked, tuple) else (stacked,)
         for (kind, second), rows in zip(outputs, several, strict=True):
-            place.values[kind].append(br.tanh(br.sum(rows, axis=self.axis(kind, second))))
+            first = br.moveaxis(rows, 1, 0) if self.axis(kind, second) else rows
+            plain = place.masked or self.draw.random() < 0.5
+            made = br.tanh(br.sum(first, axis=0)) if plain else reduce_rows(self.draw, first)
+            place.values[kind].append(made)
 
     def axis(self, kind: str, second: bool) -> int:
         """Where the steps of an output go."""

@@ -242,6 +242,14 @@ class Reading:
         several = [values[name] for name in op.inputs["xs"]]
         return {"out": [np.concatenate(several, op.attrs["axis"])]}
 
+    def read_stack(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """Several arrays, one beside the other."""
+        return {"out": [np.stack([values[n] for n in op.inputs["xs"]], op.attrs["axis"])]}
+
+    def read_einsum(self, op: Op, values: Values) -> dict[str, list[Any]]:
+        """Products of several arrays, summed over axes."""
+        return {"out": [np.einsum(op.attrs["equation"], *map(values.get, op.inputs["xs"]))]}
+
 
 def _window(reading: Reading, x: Any, start: Any, size: Any, axis: int, from_end: bool) -> Any:
     first, many = reading.size(start), reading.size(size)
@@ -252,7 +260,44 @@ def _window(reading: Reading, x: Any, start: Any, size: Any, axis: int, from_end
 
 def _index(reading: Reading, x: Any, index: Any) -> Any:
     del reading
-    return x[tuple(slice(None) if entry == ":" else entry for entry in index)]
+    return x[tuple(_entry(entry) for entry in index)]
+
+
+def _entry(entry: Any) -> Any:
+    if entry == ":":
+        return slice(None)
+    return slice(*entry) if isinstance(entry, tuple) else entry
+
+
+def _along(function: Any) -> Callable[..., Any]:
+    """A cumulative function, from the end where it says `reverse`."""
+
+    def computed(reading: Reading, x: Any, axis: int, reverse: bool) -> Any:
+        del reading
+        given = np.flip(x, axis) if reverse else x
+        found = function(given, axis=axis)
+        return np.flip(found, axis) if reverse else found
+
+    return computed
+
+
+def _softmax(reading: Reading, x: Any, axis: int) -> Any:
+    del reading
+    shifted = np.exp(x - np.max(x, axis, keepdims=True, initial=-np.inf))
+    return shifted / np.sum(shifted, axis, keepdims=True)
+
+
+def _sorted(reading: Reading, x: Any, axis: int, descending: bool) -> Any:
+    assert not descending
+    reading.choose(np.argsort(x, axis))
+    return np.sort(x, axis)
+
+
+def _cummax(reading: Reading, x: Any, axis: int, reverse: bool) -> Any:
+    assert not reverse
+    found = np.maximum.accumulate(x, axis=axis)
+    reading.choose(found == x)
+    return found
 
 
 def _function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -302,6 +347,15 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "where": _where,
     "getitem": _index,
     "identity": _function(lambda x: x),
+    "cumsum": _along(np.cumsum),
+    "cumprod": _along(np.cumprod),
+    "cummax": _cummax,
+    "flip": _function(lambda x, axis: np.flip(x, axis)),
+    "roll": _function(lambda x, shift, axis: np.roll(x, shift, axis)),
+    "softmax": _softmax,
+    "log_softmax": lambda reading, x, axis: np.log(_softmax(reading, x, axis)),
+    "sort": _sorted,
+    "expand_dims": _function(lambda x, axis: np.expand_dims(x, axis)),
     "stop_gradient": lambda reading, x: reading.stop(x),
     "sum": _function(lambda x, axis, keepdims: np.sum(x, axis, keepdims=keepdims)),
     "cast": _function(lambda x, dtype: np.asarray(x).astype(dtype)),

@@ -113,7 +113,9 @@ def test_generator_uses_everything() -> None:
         op for seed in range(40) for block in generate(seed).program.blocks for op in block.ops
     ]
     used = {"loop", "switch", "block", "list_push", "stop_gradient", "where", "custom_gradient"}
+    used |= {"cumsum", "einsum", "flip", "log_softmax", "roll", "softmax", "sort", "stack"}
     assert used <= {op.type for op in ops}
+    assert any(len(set(op.reads())) < len(op.reads()) for op in ops if op.type == "einsum")
     loops = [op.attrs for op in ops if op.type == "loop"]
     for name, values in [("reverse", {False, True}), ("recompute", {False, True})]:
         assert {attrs[name] for attrs in loops} == values
