@@ -22,6 +22,7 @@ from typing import Any, cast
 from braces.builder.program import Builder
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VALUE, ProgramDef
+from braces.passes.first_values import holding_first_values
 from braces.passes.verify import check
 
 VERIFY = "BRACES_VERIFY_PASSES"
@@ -78,7 +79,10 @@ class Pass:
             object.__setattr__(self, "doc", first)
 
     def __call__(self, program: Builder) -> Builder:
-        """A new program that this pass makes of another; the startup program is shared.
+        """A new program that this pass makes of another.
+
+        The startup program is shared, unless the pass makes variables that outlive runs: then
+        it is a copy that sets these too, with `exe.init(new, scope, missing_only=True)`.
 
         Raises:
             ProgramError: What the pass makes is not well formed, or no program.
@@ -89,8 +93,9 @@ class Pass:
                 f"A pass takes a program, not {given!r:.80}.",
                 fix=f"Write {self.name}(prog); its `run` takes a description.",
             )
-        made = program.like(run_pass(self, program.definition))
-        made.startup = program.startup
+        with holding_first_values(program.startup) as held:
+            made = program.like(run_pass(self, program.definition))
+        made.startup = held.startup
         return made
 
     def __repr__(self) -> str:

@@ -39,7 +39,7 @@ from braces.builder.var import Var, visible_var
 from braces.define.decorator import OPS
 from braces.errors import ProgramError
 from braces.ir.inlining import Opened
-from braces.ir.records import VALUE, Body, Op, ProgramDef, VarInfo
+from braces.ir.records import VALUE, Body, Op, ProgramDef, Source, VarInfo
 from braces.ir.views import VIEWS, LoopView, view_of
 from braces.ir.walk import (
     all_bodies,
@@ -49,6 +49,7 @@ from braces.ir.walk import (
     resolve_body,
     with_captures,
 )
+from braces.passes.first_values import begin_first_values, keep_first_values
 from braces.passes.pipeline import note
 from braces.passes.verify import free_number
 
@@ -83,7 +84,8 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
         return program
     if unifier.known:
         main = resolve_body(main, unifier.resolve)
-    updates = {name: place.names.get(value, value) for name, value in program.updates.items()}
+    keep_first_values(builder)
+    updates = {name: place.names.get(value, value) for name, value in builder.updates.items()}
     return program.with_(main=main, updates=updates)
 
 
@@ -91,6 +93,7 @@ def opened(program: ProgramDef) -> Builder:
     """A program to build on in, with unnamed dimensions of its own."""
     builder = Builder(program)
     builder.table.unifier.count = free_number(program.main)
+    begin_first_values(builder)
     return builder
 
 
@@ -245,18 +248,22 @@ class Place:
     def building(self) -> Generator[SymbolTable]:
         """Inside, operators are built that come to stand before the one that is looked at.
 
-        Where an error leaves, there are none.
+        What is built in blocks around comes to stand before the construct there. Where an error
+        leaves, there are none.
         """
-        source, mark = self._op.source if self._op else None, self.table.mark()
-        try:
-            with self.program.building(self.table), self.program.at(source):
-                yield self.table
-        except BaseException:
-            self.table.rewind(mark)
-            raise
-        self._done += (op if source else op.with_(source=None) for op in self.table.ops)
-        self._changed |= bool(self.table.ops)
-        self.table.ops = []
+        program, source = self.program, self._op.source if self._op else None
+        with program.building(self.table), program.at(source), program.transaction():
+            yield self.table
+        place: Place | None = self
+        while place is not None:
+            place._take_built(source)
+            place = place.outer
+
+    def _take_built(self, source: Source | None) -> None:
+        """Let what was built in this block stand before what comes next."""
+        built, self.table.ops = self.table.ops, []
+        self._done += (op if source else op.with_(source=None) for op in built)
+        self._changed |= bool(built)
 
     def lift(self, op: Op, to: Place) -> Mapping[str, str]:
         """Move an operator in front of a construct around it; what a rule then gives.
