@@ -17,11 +17,11 @@ PYTHON_FILES := $(wildcard src tests scripts benchmarks examples)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo check lint types imports test thorough browser format bench report conformance roundtrip size lock stubs proto wheel clean
+.PHONY: help setup demo check lint types imports test versions thorough check-newest check-oldest browser format bench report conformance roundtrip size lock stubs proto wheel clean
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' Makefile | \
-		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' Makefile | \
+		while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 setup: $(READY) ## create .venv with the locked packages and this project
 
@@ -42,7 +42,7 @@ demo: $(READY) ## a first look: run the demo
 check: $(READY) ## everything that CI runs
 	@$(MAKE) --no-print-directory --keep-going lint types imports >$(VENV)/.checked 2>&1 & \
 	others=$$!; trap "kill $$others" INT TERM; \
-	$(MAKE) --no-print-directory test; tests=$$?; \
+	$(MAKE) --no-print-directory --keep-going test versions; tests=$$?; \
 	wait $$others; others=$$?; cat $(VENV)/.checked; exit $$((tests | others))
 
 lint: $(READY) ## style, format, generated files
@@ -61,8 +61,17 @@ imports: $(READY) ## the layers: imports point down only
 test: $(READY) ## tests, docstring examples and documentation
 	$(RUN) pytest -n $(WORKERS) --dist worksteal -m 'not thorough'
 
+versions: $(READY) ## a short share of check-newest and check-oldest
+	$(VENV)/bin/python scripts/check_versions.py newest oldest --share --workers $(WORKERS)
+
 thorough: $(READY) ## tests of which `make check` runs a share
 	$(RUN) pytest -n $(WORKERS) --dist worksteal -m thorough
+
+check-newest: $(READY) ## tests of dependencies in the newest versions that pyproject.toml allows
+	$(VENV)/bin/python scripts/check_versions.py newest --workers $(WORKERS)
+
+check-oldest: $(READY) ## the same in the oldest ones
+	$(VENV)/bin/python scripts/check_versions.py oldest --workers $(WORKERS)
 
 browser: $(READY) ## test pages in a headless Chromium (CHROMIUM=... names one)
 	$(RUN) pytest tests/browser
@@ -111,5 +120,5 @@ wheel: $(READY) ## build a wheel and a source archive into dist/
 	$(RUN) hatchling build
 
 clean: ## remove .venv and everything that was generated
-	rm -rf $(VENV) $(PEERS) dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) .venv-newest .venv-oldest dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +

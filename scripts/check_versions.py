@@ -1,0 +1,191 @@
+"""Run the tests that touch dependencies with the newest or the oldest versions allowed.
+
+    python scripts/check_versions.py newest            # make check-newest
+    python scripts/check_versions.py oldest --share    # the short share in `make check`
+
+uv resolves all requirements of `pyproject.toml`, extras included, and fills an environment of
+its own, `.venv-newest` or `.venv-oldest`. The first tests run with what `pip install .` brings,
+the others with the extras. The oldest versions must be those that `pyproject.toml` names, so
+each lower bound was run. The newest are those for the Python that runs this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parent.parent
+RESOLUTIONS = {"newest": "highest", "oldest": "lowest-direct"}
+TOOLS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
+"""What runs the tests, in the versions of requirements.lock."""
+LEFT_TO_ALL = ("examples", "ray")
+"""Extras that the share leaves out: large, and each is one package."""
+
+PLAIN = ("tests/test_packages.py", "src/braces/exchange/stablehlo.py")
+"""Tests that need no extra."""
+SHARE = (
+    "tests/exchange/test_from_onnx.py",
+    "tests/exchange/test_onnx_examples.py",
+    "tests/exchange/test_onnx_tables.py",
+    "tests/frontend/test_from_optax.py",
+    "tests/golden",
+    "tests/storage/test_parameters.py",
+    "src/braces/demo",
+    "src/braces/exchange",
+    "src/braces/runtime/profiling",
+)
+"""A few tests of each dependency."""
+ALL = (
+    "tests/cli",
+    "tests/cluster/test_ray.py",
+    "tests/control",
+    "tests/demo",
+    "tests/exchange",
+    "tests/frontend",
+    "tests/golden",
+    "tests/ir",
+    "tests/jaxpr",
+    "tests/ops/test_contract.py",
+    "tests/remote/test_ray.py",
+    "tests/runtime",
+    "tests/storage",
+    "tests/test_bundled_examples.py",
+    "tests/test_docs.py",
+    "tests/test_examples.py",
+    "src",
+)
+"""Tests of all that reaches a dependency."""
+
+
+class BoundError(Exception):
+    """A bound of `pyproject.toml` that was not run."""
+
+
+def requirements(project: Mapping[str, Any], extras: Sequence[str]) -> list[Requirement]:
+    """The requirements of a project with these extras."""
+    optional = [one for extra in extras for one in project["optional-dependencies"][extra]]
+    return [*map(Requirement, [*project["dependencies"], *optional])]
+
+
+def tools(lock: str) -> list[str]:
+    r"""The lines of a lock file that pin the tools.
+
+    Example:
+        >>> tools("numpy==2.4.6\npytest==9.2.0\npytest-cov==7.0\n")
+        ['pytest==9.2.0']
+    """
+    return [line for line in lock.splitlines() if line.partition("==")[0] in TOOLS]
+
+
+def untested(required: Sequence[Requirement], pins: Mapping[str, str]) -> Iterator[str]:
+    """The lower bounds that are below the oldest version that can be installed.
+
+    Example:
+        >>> list(untested([Requirement("numpy>=2.0")], {"numpy": "2.0.2"}))
+        ['numpy>=2.0 installs 2.0.2: declare that']
+        >>> list(untested([Requirement("numpy>=2.0,<3")], {"numpy": "2.0.0"}))
+        []
+    """
+    for one in required:
+        lowest = [Version(s.version) for s in one.specifier if s.operator == ">="]
+        found = pins[one.name.lower().replace("_", "-")]
+        if lowest != [Version(found)]:
+            yield f"{one} installs {found}: declare that"
+
+
+def uv(*arguments: str, **options: Any) -> str:
+    """What uv prints; where it fails, it says why."""
+    command = [sys.executable, "-m", "uv", "--quiet", *arguments]
+    return subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, **options
+    ).stdout
+
+
+def resolve(which: str, extras: Sequence[str]) -> dict[str, str]:
+    """The versions of all packages by name."""
+    options = ["--resolution", RESOLUTIONS[which], "--no-build", "--no-header", "--no-annotate"]
+    chosen = [word for extra in extras for word in ("--extra", extra)]
+    pinned = "\n".join(tools((ROOT / "requirements.lock").read_text(encoding="utf-8")))
+    files = [str(ROOT / "pyproject.toml"), "-"]
+    found = uv("pip", "compile", *options, *chosen, *files, input=pinned)
+    return dict(line.split("==", 1) for line in found.splitlines())
+
+
+def install(folder: Path, which: str, extras: Sequence[str]) -> dict[str, str]:
+    """Fill an environment with this project and exactly what it requires.
+
+    Raises:
+        BoundError: A lower bound is not the oldest version that installs.
+    """
+    pins = resolve(which, extras)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wrong = [*untested(requirements(project, extras), pins)] if which == "oldest" else []
+    if wrong:
+        raise BoundError("\n".join(wrong))
+    inside = ["--python", str(folder / "bin" / "python")]
+    listed = "".join(f"{name}=={version}\n" for name, version in pins.items())
+    uv("pip", "sync", *inside, "-", input=listed)
+    uv("pip", "install", *inside, "--no-deps", "--editable", str(ROOT))
+    return pins
+
+
+def run(folder: Path, tests: Sequence[str], workers: int) -> bool:
+    """Whether these tests pass in an environment."""
+    spread = ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else ["-n0"]
+    command = [str(folder / "bin" / "python"), "-m", "pytest", "-q", *spread]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    chosen = ["-m", "not thorough", *tests]
+    return (
+        subprocess.run([*command, *chosen], cwd=ROOT, env=environment, check=False).returncode
+        == 0
+    )
+
+
+def check(which: str, share: bool, workers: int) -> bool:
+    """Whether all tests pass, first without extras, then with them."""
+    folder = ROOT / f".venv-{which}"
+    every = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [e for e in every["optional-dependencies"] if not (share and e in LEFT_TO_ALL)]
+    uv(
+        "venv",
+        "--allow-existing",
+        "--no-python-downloads",
+        "--python",
+        sys.executable,
+        str(folder),
+    )
+    install(folder, which, ())
+    passed = run(folder, PLAIN, 1)
+    pins = install(folder, which, extras)
+    print(
+        f"The {which} versions:", *(f"{name} {pins[name]}" for name in sorted(pins)), flush=True
+    )
+    return run(folder, SHARE if share else ALL, workers) and passed
+
+
+def main() -> int:
+    """Check what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("which", nargs="+", choices=RESOLUTIONS)
+    parser.add_argument("--share", action="store_true", help="a few tests of each dependency")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    try:
+        passed = [check(which, options.share, options.workers) for which in options.which]
+    except (BoundError, subprocess.CalledProcessError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0 if all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
