@@ -301,9 +301,7 @@ def row_wise_switch(x: br.Var, w: br.Var) -> br.Var:
     x=["t", "b", 3],
     h0=["b", 3],
 )
-def row_wise_switch_in_rnn_with_switch_and_while_inside(
-    x: br.Var, h0: br.Var, w: br.Var
-) -> br.Var:
+def row_wise_switch_in_row_wise_switch_in_steps(x: br.Var, h0: br.Var, w: br.Var) -> br.Var:
     rnn = br.create_rnn(lengths=br.cast(h0[:, 2] * 0.0, "int32") + 2)
     with rnn.stepnet() as net:
         row, h = net.add_input(x), net.add_memory(init=h0)
@@ -316,9 +314,7 @@ def row_wise_switch_in_rnn_with_switch_and_while_inside(
                     block.add_output(br.tanh(block.add_input(own) @ w) * (number + 0.5))
             first.add_output(inner() * first.add_input(row))
         with switch.case(row[:, 1] > 0.0) as second:
-            with counted(2, second.add_input(h)) as (loop, k):
-                k.update(br.sin(k @ w) + k * 0.5)
-            second.add_output(loop.final(k))
+            second.add_output(br.sin(second.add_input(h) @ w))
         switch.pass_through(row)
         h.update(switch())
         net.add_output(h.pre(1) * 2.0)
