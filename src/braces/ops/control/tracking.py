@@ -370,8 +370,9 @@ class Tracker:
                 shape = shape_of(types[name])
                 indices = found.axes.of_output(slot, position) or (None,) * len(shape)
                 own: list[What] = [whats.get(index, "same") for index in indices]
-                padded = map(self._padded, own, shape) if self.rounded else own
-                known[name] = tuple(padded)
+                if self.rounded:
+                    own = list(map(self._padded, own, shape))
+                known[name] = tuple(own)
         return known | self._learned(found.op, known, types)
 
     def _padded(self, what: What, size: Size) -> What:
