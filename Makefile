@@ -65,7 +65,7 @@ versions: $(READY) ## a short share of check-newest and check-oldest
 	$(VENV)/bin/python scripts/check_versions.py newest oldest --share --workers $(WORKERS)
 
 thorough: $(READY) ## tests of which `make check` runs a share
-	$(RUN) pytest -n $(WORKERS) --dist worksteal -m thorough
+	$(RUN) pytest -n $(WORKERS) --dist worksteal -m thorough --timeout 1200 --durations 20
 
 check-newest: $(READY) ## tests of dependencies in the newest versions that pyproject.toml allows
 	$(VENV)/bin/python scripts/check_versions.py newest --workers $(WORKERS)

@@ -207,7 +207,7 @@ def gammaincc(a: Tensor, x: Tensor) -> Tensor:
     axes="..., ... -> ...",
     dtypes=real_function,
     costly=True,
-    operations=200,
+    operations=400,
     examples=PAIRS,
 )
 @in_float32
