@@ -118,7 +118,7 @@ class Shipment:
         if not isinstance(feed, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
         named = {key.name if isinstance(key, Var) else key: x for key, x in feed.items()}
-        check_names(named, {}, self._data)
+        check_names(named, {}, self._data, dict)
         return {
             check_stored_name(name): np.array(convert(self._data[name], value))
             for name, value in named.items()
