@@ -17,7 +17,7 @@ class Divisible:
     def __truediv__(self, other: Any) -> Any:
         if not isinstance(other, int | float | Divisible):
             return NotImplemented
-        return self.number(self) / other
+        return type(self).number(self) / other
 
     def __rtruediv__(self, other: float) -> Any:
-        return other / self.number(self)
+        return other / type(self).number(self)
