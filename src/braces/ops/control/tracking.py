@@ -370,13 +370,14 @@ class Tracker:
                 shape = shape_of(types[name])
                 indices = found.axes.of_output(slot, position) or (None,) * len(shape)
                 own: list[What] = [whats.get(index, "same") for index in indices]
-                if self.rounded:
-                    own = list(map(self._padded, own, shape))
-                known[name] = tuple(own)
+                pairs = zip(own, shape, strict=True)
+                known[name] = tuple(self._padded(what, size) for what, size in pairs)
         return known | self._learned(found.op, known, types)
 
     def _padded(self, what: What, size: Size) -> What:
         """What an axis is where there is room for more rows: all of that size have padding."""
+        if not self.rounded:
+            return what
         if size == self.rows:
             return "rows"
         return "other" if what == "rows" else what
