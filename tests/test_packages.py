@@ -18,8 +18,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-PACKAGES = {"google": "protobuf", "sklearn": "scikit-learn"}
-"""Packages that are called otherwise than what is imported of them."""
+PACKAGES = {"google": "protobuf", "jaxlib": "jax", "sklearn": "scikit-learn"}
+"""Packages of modules with other names; each version of jax installs its own jaxlib."""
 IDENTITY = (
     "080a3a390a120a017812017922084964656e746974793a001201665a0f0a0178120a0a08080112040a02080162"
     "0f0a0179120a0a08080112040a02080142040a001012"
