@@ -11,7 +11,7 @@ from tests.unoptimized import optimize
 
 import braces as br
 from braces.lower import kernels as single
-from braces.target import CPU
+from braces.target import CPU, ROUNDED
 
 
 def told_to_xla() -> dict[str, object]:
@@ -44,7 +44,8 @@ def test_plain_code_does_not_outlive_its_test() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "told"), [(CPU.small, dict(CPU.quickly)), (CPU.small + 1, {})]
+    ("numbers", "told"),
+    [(CPU.small, dict((*ROUNDED, *CPU.quickly))), (CPU.small + 1, dict(ROUNDED))],
 )
 def test_only_large_kernels_are_optimised_to_be_interpreted(
     numbers: int, told: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -70,6 +70,15 @@ class Target:
 OTHER = Target(shares=(16, 4), asks=False, host_memory=False)
 """A machine that no number was measured on."""
 
+ROUNDED: XlaOptions = (("xla_allow_excess_precision", False),)
+"""XLA rounds every 16-bit result, also where the next operator makes it wide again.
+
+By itself it leaves out the rounding of a product in bfloat16 that is then cast to float32, and
+of all but the last of the operators that it computes in one loop. Compiled runs would then
+differ from interpreted ones, where each operator stands alone. It is part of the key under
+which compiled code is kept.
+"""
+
 MOST_PARTS = 512
 QUICKLY: XlaOptions = (
     ("xla_backend_optimization_level", 0),

@@ -28,7 +28,7 @@ from braces.lower.attributes import Sizes
 from braces.lower.keeping import the_keeper
 from braces.lower.kernels import LARGEST_CONSTANT, MOST_SIZES, Kernel, Ready, apart
 from braces.ops.control.base import Call
-from braces.target import MOST_PARTS, Target
+from braces.target import MOST_PARTS, ROUNDED, Target
 
 Env: TypeAlias = dict[str, Any]
 Constants: TypeAlias = dict[Ready, Sequence[Any]]
@@ -260,7 +260,7 @@ def _function(found: Sequence[Found], reads: Sequence[str], binds: Sequence[str]
 
 
 def _compiled(function: Together, inputs: Sequence[Any], target: Target) -> Together:
-    call = jax.jit(function, compiler_options=dict(target.quickly))
+    call = jax.jit(function, compiler_options=dict((*ROUNDED, *target.quickly)))
     if call.trace(*inputs).jaxpr.effects:
         raise TypeError("What prints or writes does so where it stands.")
     with the_keeper().keeping():

@@ -19,7 +19,7 @@ from braces.lazy import jax, xla_metadata
 from braces.lower.attributes import Sizes, concrete_attrs
 from braces.lower.huge import guarded, refuse_huge_results
 from braces.lower.telling import told_offence, told_sizes
-from braces.target import Target, XlaOptions
+from braces.target import ROUNDED, Target, XlaOptions
 
 Layout: TypeAlias = tuple[tuple[str, int], ...]
 """Slots in order, each with how many values it has."""
@@ -184,7 +184,7 @@ def compiled(function: Callable[..., Any], options: XlaOptions) -> Callable[...,
 
 
 def _jitted(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
-    return jax.jit(function, compiler_options=dict(options) or None)
+    return jax.jit(function, compiler_options=dict((*ROUNDED, *options)))
 
 
 @lru_cache(MOST_KERNELS)

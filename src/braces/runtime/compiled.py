@@ -55,6 +55,7 @@ from braces.runtime.recent import Notice, Recent
 from braces.runtime.rooms import Known
 from braces.runtime.states import Run, check_states, keep_on_device
 from braces.runtime.stats import Compilation
+from braces.target import ROUNDED
 
 MOST_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
@@ -470,7 +471,8 @@ class CompiledPlan:
         """What XLA makes of a function for arguments like these."""
         function.__name__ = making.named(code_name(form.body.ops, arguments))
         donated = tuple(range(len(self.plan.replaced)))
-        call = jax.jit(function, donate_argnums=donated, **options)
+        told = dict(ROUNDED)
+        call = jax.jit(function, donate_argnums=donated, compiler_options=told, **options)
         with ExitStack() as settings:
             settings.enter_context(own_settings())
             settings.enter_context(jax.threefry_partitionable(True))
