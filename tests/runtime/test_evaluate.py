@@ -221,3 +221,18 @@ def test_several_devices_evaluate() -> None:
         found.append(exe.evaluate(model.prog, scope, FEED, [model.loss, model.right.value]))
         assert scope["steps"] == 0
     np.testing.assert_allclose(*found, 1e-5)
+
+
+# ---- fetches ---------------------------------------------------------------------------------
+
+
+def test_declarations_are_fetched_and_metrics_name_their_variable(mode: str) -> None:
+    with br.Program() as prog:
+        w = br.parameter("w", [2], init=br.init.ones())
+        metric = br.metrics.mean(br.sum(w * br.data("x", ["n", 2])))
+    exe, feed = br.Executor(mode=mode), {"x": np.ones((1, 2), "f4")}
+    scope = exe.init(prog)
+    assert exe.run(prog, scope, feed, fetch=prog.vars["w"]).tolist() == [1.0, 1.0]
+    assert exe.run(prog, scope, feed, fetch=[prog.vars["w"]])[0].tolist() == [1.0, 1.0]
+    with pytest.raises(br.ProgramError, match=r"`\.value`"):
+        exe.run(prog, scope, feed, fetch=metric)

@@ -9,6 +9,7 @@ from typing import Any
 from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.errors import ProgramError
+from braces.ir.records import VarInfo
 
 
 def given_by(program: Builder) -> tuple[str, ...]:
@@ -23,7 +24,7 @@ def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]
     if isinstance(fetch, dict):
         keys = list(fetch)
         return _names(fetch.values()), lambda results: dict(zip(keys, results, strict=True))
-    if isinstance(fetch, str | Var):
+    if isinstance(fetch, str | Var | VarInfo):
         return (_name(fetch),), itemgetter(0)
     several = isinstance(fetch, Iterable) or fetch is None
     return _names((fetch or ()) if several else [fetch]), list
@@ -35,10 +36,14 @@ def _names(fetches: Iterable[Any]) -> tuple[str, ...]:
 
 def _name(fetch: Any) -> str:
     if not isinstance(fetch, Var):
-        if isinstance(fetch, str):
-            return fetch
+        if isinstance(fetch, str | VarInfo):
+            return fetch if isinstance(fetch, str) else fetch.name
+        holds_one = isinstance(getattr(fetch, "value", None), Var)  # as a metric does
         raise ProgramError(
-            f"{fetch!r:.80} cannot be fetched.", fix="Fetch variables or their names."
+            f"{fetch!r:.80} cannot be fetched.",
+            fix="Fetch its variable: `.value`."
+            if holds_one
+            else "Fetch variables or their names.",
         )
     if fetch.table.outside is not fetch.program.table:
         raise ProgramError(
