@@ -218,8 +218,12 @@ def take_outside(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Te
 @take.gradient
 def take_gradient(g: Backward) -> dict[str, AddInto]:
     """The cotangent, added to the slices of zeros that were taken."""
-    grad, indices, axis = g.out_grad, g["indices"], g.attrs["axis"]
-    return {"x": AddInto(lambda total: one("scatter_add", total, indices, grad, axis=axis))}
+    indices, axis = g["indices"], g.attrs["axis"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("scatter_add", total, indices, grad, axis=axis)
+
+    return {"x": AddInto(g.out_grad, added)}
 
 
 def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
@@ -352,8 +356,12 @@ def embedding_outside(table: Tensor, ids: Indices) -> Tensor:
 @embedding.gradient
 def embedding_gradient(g: Backward) -> dict[str, AddInto]:
     """The cotangent, added to the rows of zeros that were read."""
-    grad, ids = g.out_grad, g["ids"]
-    return {"table": AddInto(lambda total: one("scatter_add", total, ids, grad, axis=0))}
+    ids = g["ids"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("scatter_add", total, ids, grad, axis=0)
+
+    return {"table": AddInto(g.out_grad, added)}
 
 
 def classes(types: Types, attrs: Attrs) -> str:

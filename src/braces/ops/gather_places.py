@@ -127,10 +127,12 @@ def take_along_axis_outside(x: Tensor, indices: Indices, *, axis: Axis) -> Tenso
 @take_along_axis.gradient
 def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
     """The cotangent, added to the elements of zeros that were taken."""
-    grad, indices, axis = g.out_grad, g["indices"], g.attrs["axis"]
-    return {
-        "x": AddInto(lambda total: one("put_along_axis_add", total, indices, grad, axis=axis))
-    }
+    indices, axis = g["indices"], g.attrs["axis"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("put_along_axis_add", total, indices, grad, axis=axis)
+
+    return {"x": AddInto(g.out_grad, added)}
 
 
 def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
@@ -298,8 +300,12 @@ def gather_nd_outside(x: Tensor, *indices: Indices) -> Tensor:
 @gather_nd.gradient
 def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
     """The cotangent, added to the slices of zeros that were taken."""
-    grad, indices = g.out_grad, g.inputs["indices"]
-    return {"x": AddInto(lambda total: one("scatter_nd_add", total, grad, *indices))}
+    indices = g.inputs["indices"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("scatter_nd_add", total, grad, *indices)
+
+    return {"x": AddInto(g.out_grad, added)}
 
 
 def scattered_at(what: str, x: DType, updates: DType, *indices: DType) -> DType:

@@ -122,8 +122,8 @@ def infer_list_get(context: Context, list: Type, index: Type) -> TensorType:
 @list_get.gradient
 def list_get_gradient(g: Backward) -> dict[str, AddInto]:
     """The cotangent, added at its place to a list of zeros."""
-    index, value = g["index"], g.out_grad
-    return {"list": AddInto(lambda total: one("list_add_at", total, index, value))}
+    index = g["index"]
+    return {"list": AddInto(g.out_grad, lambda total, x: one("list_add_at", total, index, x))}
 
 
 @op(axes=places, lists=True, infer=infer_changed, operations=for_each("value"))

@@ -181,10 +181,20 @@ class AddInto:
     """A cotangent that is cheaper to add into an accumulator than to make on its own.
 
     Attributes:
-        into: From an accumulator of the input's type to the accumulator with this added.
+        grad: The values to add, of the dtype of the input.
+        add: From an accumulator of the shape of the input, and these values in its dtype, to
+            the accumulator with them added.
     """
 
-    into: Callable[[Var], Var]
+    grad: Var
+    add: Callable[[Var, Var], Var]
+
+    def into(self, total: Var) -> Var:
+        """An accumulator with the values added, in its dtype, even where theirs is narrower."""
+        grad, type_ = self.grad, total.type
+        if isinstance(type_, TensorType) and type_.dtype != grad.dtype:
+            grad = one("cast", grad, dtype=type_.dtype)
+        return self.add(total, grad)
 
 
 Cotangent: TypeAlias = "Var | AddInto | None"

@@ -303,8 +303,12 @@ def infer_getitem(context: Context, x: TensorType, *, index: Index) -> TensorTyp
 @getitem.gradient
 def getitem_gradient(g: Backward) -> dict[str, AddInto]:
     """The cotangent, added to the part of zeros that was taken."""
-    grad, index = g.out_grad, g.attrs["index"]
-    return {"x": AddInto(lambda total: one("setitem_add", total, grad, index=index))}
+    index = g.attrs["index"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("setitem_add", total, grad, index=index)
+
+    return {"x": AddInto(g.out_grad, added)}
 
 
 @op(

@@ -167,9 +167,10 @@ def _places(view: RowView, count: str, size: int) -> Var:
 @window.gradient
 def window_gradient(g: Backward) -> dict[str, AddInto]:
     """The cotangent, added to the window of zeros that was taken."""
-    grad = g.out_grad
     kept = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
-    return {"x": AddInto(lambda total: one("window_add", total, grad, **kept))}
+    return {
+        "x": AddInto(g.out_grad, lambda total, grad: one("window_add", total, grad, **kept))
+    }
 
 
 def windowed(types: Types, attrs: Attrs) -> AxisMap:

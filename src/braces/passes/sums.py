@@ -110,11 +110,12 @@ class Sums:
         added, trips = found.added, self.trips
         if added is None:
             return trips.stretched(found.op, found.before) is not None
-        type_, maker = trips.type_of(added), trips.makers.get(added)
-        if type_ != trips.type_of(found.before) or not isinstance(type_, TensorType):
+        type_, total = trips.type_of(added), trips.type_of(found.before)
+        if not (isinstance(type_, TensorType) and isinstance(total, TensorType)):
             return False
-        if not is_float(type_.dtype):
+        if type_.shape != total.shape or not (is_float(type_.dtype) and is_float(total.dtype)):
             return False
+        maker = trips.makers.get(added)
         if maker is None:
             return added in trips.known
         if trips.readers[added] != [found.op] or added in trips.body.results:

@@ -8,7 +8,7 @@ from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, tensor_type, visible_var
-from braces.dtypes import ListType, Type, is_float
+from braces.dtypes import FLOAT32, ListType, TensorType, Type, is_float
 from braces.ops.control.keeping import history_of
 from braces.ops.lists import add_lists, zero_list
 from braces.ops.rows_of_lists import filled_list, length_of
@@ -44,6 +44,20 @@ def zeros_from(program: Builder, table: SymbolTable, name: str) -> Var:
     with program.building(table):
         length = length_of(var)
     return filled_list(length, var, history or table.names.unique("history"))
+
+
+def wide(type_: Type) -> Type:
+    """The type to add up many cotangents in: float32 for 16 bits, where small ones vanish."""
+    if isinstance(type_, TensorType) and is_float(type_.dtype) and type_.dtype.itemsize == 2:
+        return TensorType(FLOAT32, type_.shape)
+    return type_
+
+
+def in_type(grad: Var, type_: Type) -> Var:
+    """A cotangent in the dtype of a type of its shape; lists stay as they are."""
+    if isinstance(type_, ListType) or grad.dtype == type_.dtype:
+        return grad
+    return one("cast", grad, dtype=type_.dtype)
 
 
 def collect(grads: MutableMapping[str, Var], name: str, grad: Var) -> None:

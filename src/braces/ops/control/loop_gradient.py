@@ -17,7 +17,8 @@ The gradient of `end` with respect to `w`, where `one` is the cotangent of `end`
         }
 
 So the cotangent of a memory is a memory that goes the other way, that of a capture a sum over
-the trips, and that of a slice a row.
+the trips, and that of a slice a row. A sum of 16-bit floats is carried in float32 and rounded
+after the last trip: in 16 bits it would soon be too large for a trip to change it.
 
 A counted loop keeps values as ordinary stacked rows, and the backward loop slices them. A loop
 whose trips are known only at run time keeps them on lists, which the backward loop pops:
@@ -32,11 +33,11 @@ from dataclasses import dataclass, replace
 
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
-from braces.dtypes import TensorType
+from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
 from braces.ir.views import LoopView, Memory, Row, Slice
 from braces.ir.walk import ancestors
-from braces.ops.control.cotangents import collect, differentiable, zeros_from
+from braces.ops.control.cotangents import collect, differentiable, in_type, wide, zeros_from
 from braces.ops.control.derivatives import Differentiation
 from braces.ops.control.loop_keeping import counted_length, keep
 from braces.ops.control.loop_trim import trim_loop
@@ -72,7 +73,8 @@ def loop_gradient(d: Differentiation) -> None:
         return
     keep(d, view, forward, table, trim_loop(backward, given.keys(), d.eliminate))
     for name, origin in given.items():
-        d.give(origin, var_of(d.program, d.program.current, name))
+        grad = var_of(d.program, d.program.current, name)
+        d.give(origin, in_type(grad, d.var(origin).type))
 
 
 # ---- the backward loop -----------------------------------------------------------------------
@@ -88,7 +90,7 @@ def _backward(
     """
     flowing = _flowing(d, view)
     memories = [_of_memory(d, table, memory) for memory in flowing]
-    sums = [_carried(d, table, name, name, name) for name in view.captures if d.wants(name)]
+    sums = [_of_capture(d, table, name) for name in view.captures if d.wants(name)]
     seeds = dict[str, Var]()
     for memory, carried in zip(flowing, memories, strict=True):
         _seed(d, table, seeds, memory.next, carried.grad)
@@ -174,9 +176,20 @@ def _flowing(d: Differentiation, view: LoopView) -> list[Memory]:
 
 
 def _of_memory(d: Differentiation, table: SymbolTable, memory: Memory) -> _Carried:
-    """The cotangent of a memory: what it was after the loop, back to before it."""
-    start = d.grads.get(memory.final)
-    return _carried(d, table, memory.param, memory.init, memory.final, start)
+    """The cotangent of a memory: what it was after the loop, back to before it.
+
+    That of a memory that stays as it is, is a sum over all trips, as that of a capture.
+    """
+    start, type_ = d.grads.get(memory.final), table.type_of(memory.param)
+    if memory.next == memory.param:
+        type_ = wide(type_)
+    start = None if start is None else in_type(start, type_)
+    return _carried(d, table, memory.param, memory.init, memory.final, type_, start)
+
+
+def _of_capture(d: Differentiation, table: SymbolTable, name: str) -> _Carried:
+    """The cotangent of a capture: the sum over all trips, rounded after the last."""
+    return _carried(d, table, name, name, name, wide(table.type_of(name)))
 
 
 def _carried(
@@ -185,13 +198,13 @@ def _carried(
     name: str,
     origin: str,
     after: str,
+    type_: Type,
     start: Var | None = None,
 ) -> _Carried:
     """A memory of the backward loop; zeros where it starts with nothing.
 
     A list starts with zeros in the length that it has `after` the forward loop.
     """
-    type_ = table.type_of(name)
     init = start
     if init is None:
         init = zeros_of(type_) if isinstance(type_, TensorType) else d.zero_list(after)
