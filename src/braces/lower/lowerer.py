@@ -29,6 +29,7 @@ from braces.lower.parts import Parts
 from braces.lower.placement import Placement
 from braces.lower.sites import UNFIT, Site, may_be_unfit, placeholders, without_traces
 from braces.lower.telling import told_offence, told_sizes
+from braces.lower.whole import with_whole_axes
 from braces.lower.windowed import with_barriers
 from braces.ops.control.base import BlockOp, Lowering
 from braces.ops.lists import Buffer
@@ -172,6 +173,7 @@ class Lowerer:
         try:
             if self.placement is not None:
                 values = with_barriers(compute, values, here)
+                return with_whole_axes(compute, values, self.placement.mesh)(values), state
             return compute(values), state
         except Exception as error:
             refuse_run(definition, values, attrs, tuple(op.outputs), error)
