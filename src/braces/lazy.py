@@ -36,7 +36,10 @@ class LazyModule(ModuleType):
         try:
             value = getattr(importlib.import_module(self.__name__), name)
         except ModuleNotFoundError as error:
-            if not self._extra or error.name != self.__name__.partition(".")[0]:
+            if not self._extra or error.name not in (
+                self.__name__.partition(".")[0],
+                self.__name__,
+            ):
                 raise
             if name.startswith("__"):  # asked for by what looks modules over, as doctest does
                 raise AttributeError(name, name=name, obj=self) from None

@@ -64,7 +64,7 @@ def test_without_scikit_learn_the_way_out_is_said(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 1
-    assert "pip install braces[demo]" in capsys.readouterr().err
+    assert 'pip install "braces[demo]"' in capsys.readouterr().err
     assert not (tmp_path / "demo").exists()
 
 
