@@ -108,7 +108,7 @@ def check_convolution(
     """Hold a convolution and its derivatives, axes cut, against those of one device."""
     shape, kernel = [8, 8, SIZE, 8], [8, 8, 3, 3]
     kernel[1] //= ways.get("groups", 1)
-    rng, layout = np.random.default_rng(0), br.Layout(br.Mesh({"d": 2}), {"cut": "d"})
+    rng, layout = np.random.default_rng(0), br.Layout(br.Mesh({"d": DEVICES}), {"cut": "d"})
     feed = {"x": rng.normal(size=shape), "w": rng.normal(size=kernel)}
     with br.Program() as program:
         x = br.data("x", [*shape[:axis], ("cut", shape[axis]), *shape[axis + 1 :]], "float64")
