@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, handle_of, one
 from braces.builder.program import current_program
 from braces.builder.source import says_where, user_source
 from braces.builder.table import RowNumbers
@@ -149,7 +149,8 @@ class Branches(ABC):
             raise ProgramError("What passes through is said twice.", fix="Say it once.")
         self._check_not_called()
         self.check_block_missing(0)
-        self.passed, self.passed_at = values, user_source()
+        self.passed = tuple(map(handle_of, values))
+        self.passed_at = user_source()
 
     @abstractmethod
     def check_block_missing(self, more: int) -> None:
