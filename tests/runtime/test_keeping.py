@@ -14,6 +14,7 @@ import jax
 import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
+from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 
 import braces as br
 from braces.lower.code_folder import (
@@ -26,32 +27,7 @@ from braces.lower.code_folder import (
 )
 from braces.lower.keeping import compile_or_read, the_keeper
 
-JAX_FOLDER = "jax_compilation_cache_dir"
-SETTINGS = (
-    JAX_FOLDER,
-    "jax_persistent_cache_min_compile_time_secs",
-    "jax_raise_persistent_cache_errors",
-    "jax_enable_compilation_cache",
-)
 HIT, MISS = "cache_hits", "cache_misses"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
-    """Where code is kept, as for a user who has told JAX nothing; it is not there yet."""
-    before = {name: getattr(jax.config, name) for name in SETTINGS}
-    for name in SETTINGS:
-        monkeypatch.delenv(name.upper(), raising=False)
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "named"))
-    jax.config.update(JAX_FOLDER, None)
-    jax.config.update("jax_enable_compilation_cache", True)  # CI has none
-    compilation_cache.reset_cache()
-    the_keeper.cache_clear()
-    yield tmp_path / "named" / "xla"
-    the_keeper.cache_clear()
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
 
 
 @contextmanager

@@ -96,6 +96,7 @@ def test_interpreting_counts_runs() -> None:
     assert repr(exe) == "<Executor (interpret): 1 run, 0 compilations in 0.00 s>"
 
 
+@pytest.mark.usefixtures("folder")
 def test_code_that_is_read_from_the_folder_is_counted() -> None:
     def run() -> br.Executor:
         with br.Program() as prog:
