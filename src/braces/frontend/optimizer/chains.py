@@ -146,7 +146,7 @@ def from_optax(
         >>> scope, exe = br.Scope(), br.Executor()
         >>> _ = exe.init(prog, scope)
         >>> exe.run(prog, scope)
-        []
+        [array(17., dtype=float32)]
         >>> scope.var("w").value, list(prog.updates)
         (array([ 0.9, -3.9], dtype=float32), ['optax/trace/w', 'w'])
     """
