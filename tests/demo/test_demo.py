@@ -16,6 +16,7 @@ from braces.demo.digits import Images, load_images
 from braces.demo.model import Settings, build
 from braces.demo.progress import shown_progress
 from braces.demo.train import train
+from braces.lazy import sklearn_datasets
 from braces.storage.model_files import load_model
 
 
@@ -63,6 +64,8 @@ def test_without_scikit_learn_the_way_out_is_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    monkeypatch.delitem(vars(sklearn_datasets), "load_digits", raising=False)
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 1
     assert 'pip install "braces[demo]"' in capsys.readouterr().err
     assert not (tmp_path / "demo").exists()

@@ -289,8 +289,7 @@ EVERY = {
 }
 FAMILIES = sorted(EVERY - NONE)
 WAYS = [
-    way if way in {("branch", "einsum"), ("found", "einsum")} else thorough(way)
-    for way in product(KINDS, FAMILIES)
+    way if way == ("found", "einsum") else thorough(way) for way in product(KINDS, FAMILIES)
 ]
 
 
