@@ -1,9 +1,10 @@
-"""A fixture of tests of the persistent compilation cache."""
+"""Fixtures of tests of compilation: counts, and the persistent cache."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -12,6 +13,7 @@ from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 
 from braces.lower.code_folder import VARIABLE
 from braces.lower.keeping import the_keeper
+from braces.runtime.compiled import CompiledPlan
 
 
 @pytest.fixture
@@ -30,3 +32,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows with each compilation."""
+    found, compile_ = list[str](), CompiledPlan._compile
+
+    def compiling(plan: CompiledPlan, *given: Any) -> Any:
+        found.append("once more")
+        return compile_(plan, *given)
+
+    monkeypatch.setattr(CompiledPlan, "_compile", compiling)
+    return found

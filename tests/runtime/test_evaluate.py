@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.runtime.compiled import CompiledPlan
 
 pytestmark = pytest.mark.unoptimized
 
@@ -117,19 +116,6 @@ def test_all_keywords_of_runs_are_taken() -> None:
 
 
 # ---- compilations ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows with each compilation."""
-    found, compile_ = list[str](), CompiledPlan._compile
-
-    def compiling(plan: CompiledPlan, *given: Any) -> Any:
-        found.append("once more")
-        return compile_(plan, *given)
-
-    monkeypatch.setattr(CompiledPlan, "_compile", compiling)
-    return found
 
 
 @pytest.mark.parametrize("way", ["evaluate", "for_test"])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import braces as br
-from braces.runtime.compiled import CompiledPlan
 from braces.runtime.stats import MOST_LISTED, Compilation, Counters
 
 pytestmark = pytest.mark.unoptimized
@@ -23,19 +20,6 @@ def rows(n: br.Var) -> br.Var:
         body.add_output(br.cast(i, "float32"))
         i.update(i + 1)
     return loop()
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows with each compilation."""
-    found, compile_ = list[str](), CompiledPlan._compile
-
-    def compiling(plan: CompiledPlan, *given: Any) -> Any:
-        found.append("once more")
-        return compile_(plan, *given)
-
-    monkeypatch.setattr(CompiledPlan, "_compile", compiling)
-    return found
 
 
 def test_every_compilation_is_counted_with_what_changed(compiled: list[str]) -> None:
