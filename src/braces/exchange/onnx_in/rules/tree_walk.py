@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -138,6 +138,14 @@ Parse: TypeAlias = "Callable[[Node, DType], Nodes]"
 """From a node of the graph to the trees that its attributes describe."""
 
 
+class Ensemble(NamedTuple):
+    """A node of the graph, its trees, and the largest number of inner nodes on a way."""
+
+    node: Node
+    nodes: Nodes
+    depth: int
+
+
 def reached(node: Node, nodes: Nodes, x: Var, parse: Parse) -> Var:
     """The leaf of each tree at which each row of features ends.
 
@@ -150,9 +158,9 @@ def reached(node: Node, nodes: Nodes, x: Var, parse: Parse) -> Var:
     walks = node.names.runner.walks
     key = _key(node)
     if key not in walks:
-        _check(node, nodes, x)
+        own = Ensemble(node, nodes, _checked_depth(node, nodes, x))
         others = _ensembles_like(node, x, parse) if nodes.members is None else []
-        walks.update(_walk_together([(node, nodes), *others], x))
+        walks.update(_walk_together([own, *others], x))
     return walks[key].leaves()
 
 
@@ -160,9 +168,9 @@ def _key(node: Node) -> tuple[int, str]:
     return id(node.names), next(iter(node.proto.output), "")
 
 
-def _ensembles_like(node: Node, x: Var, parse: Parse) -> list[tuple[Node, Nodes]]:
+def _ensembles_like(node: Node, x: Var, parse: Parse) -> list[Ensemble]:
     """Other ensembles of the graph that read the same features, and can be read."""
-    alike = list[tuple[Node, Nodes]]()
+    alike = list[Ensemble]()
     for proto in node.names.value_numbers().nodes_like(node.proto):
         other = Node(node.names, proto, {})
         if _key(other) == _key(node) or _key(other) in node.names.runner.walks:
@@ -170,23 +178,21 @@ def _ensembles_like(node: Node, x: Var, parse: Parse) -> list[tuple[Node, Nodes]
         try:
             other = Node.of(node.names, proto)
             nodes = parse(other, x.dtype)
-            _check(other, nodes, x)
+            depth = _checked_depth(other, nodes, x)
         except BracesError:  # it is refused where it is read itself
             continue
         if nodes.members is None:
-            alike.append((other, nodes))
+            alike.append(Ensemble(other, nodes, depth))
     return alike
 
 
-def _walk_together(
-    ensembles: Sequence[tuple[Node, Nodes]], x: Var
-) -> dict[tuple[int, str], Walk]:
+def _walk_together(ensembles: Sequence[Ensemble], x: Var) -> dict[tuple[int, str], Walk]:
     """One walk through the trees of several ensembles."""
-    node = ensembles[0][0]
-    joint = _join([nodes for _, nodes in ensembles])
-    ends, walks = _walk(node, joint, x), dict[tuple[int, str], Walk]()
-    column, first = 0, len(joint.modes)
-    for other, nodes in ensembles:
+    joint = _join([each.nodes for each in ensembles])
+    depth = max(each.depth for each in ensembles)
+    ends = _walk(ensembles[0].node, joint, depth, x)
+    walks, column, first = dict[tuple[int, str], Walk](), 0, len(joint.modes)
+    for other, nodes, _ in ensembles:
         columns = slice(column, column + len(nodes.roots))
         walks[_key(other)] = Walk(other.names, ends, columns, first)
         column, first = columns.stop, first + nodes.leaves
@@ -215,12 +221,11 @@ def _join(several: Sequence[Nodes]) -> Nodes:
     return Nodes(**joined, members=None, leaves=leaves)
 
 
-def _walk(node: Node, nodes: Nodes, x: Var) -> Var:
+def _walk(node: Node, nodes: Nodes, depth: int, x: Var) -> Var:
     """The last node of each row in each tree.
 
     One loop over the levels walks all trees: the number of operators does not depend on depth.
     """
-    depth = _depth(node, nodes)
     roots = nodes.roots.astype(np.int32)
     start = ops.broadcast_to(roots, (x.shape[0], len(roots)))
     if not depth:
@@ -233,8 +238,8 @@ def _walk(node: Node, nodes: Nodes, x: Var) -> Var:
     return walk.final(at)
 
 
-def _check(node: Node, nodes: Nodes, x: Var) -> None:
-    """Refuse trees with a successor or a feature that does not exist, or with a cycle."""
+def _checked_depth(node: Node, nodes: Nodes, x: Var) -> int:
+    """The depth of trees without a cycle, whose successors and features exist."""
     lists = (nodes.modes, nodes.features, nodes.splits, nodes.yes, nodes.no)
     if len({len(each) for each in lists}) > 1:
         node.refuse("says other numbers of nodes in its attributes")
@@ -248,7 +253,7 @@ def _check(node: Node, nodes: Nodes, x: Var) -> None:
     most = nodes.features.max() if len(nodes.features) else 0
     if isinstance(width, int) and most >= width:
         node.refuse(f"asks for the feature {most} of {width}")
-    _depth(node, nodes)
+    return _depth(node, nodes)
 
 
 def _depth(node: Node, nodes: Nodes) -> int:
