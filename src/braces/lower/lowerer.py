@@ -25,12 +25,11 @@ from braces.lower.attributes import Sizes, concrete_attrs, size_number, sizes_in
 from braces.lower.check_codes import CheckCodes, State, fail, note
 from braces.lower.committing import Commits
 from braces.lower.many_draws import ManyDraws
+from braces.lower.partitioned import on_devices
 from braces.lower.parts import Parts
 from braces.lower.placement import Placement
 from braces.lower.sites import UNFIT, Site, may_be_unfit, placeholders, without_traces
 from braces.lower.telling import told_offence, told_sizes
-from braces.lower.whole import with_whole_axes
-from braces.lower.windowed import with_barriers
 from braces.ops.control.base import BlockOp, Lowering
 from braces.ops.lists import Buffer
 from braces.target import OTHER, Target
@@ -172,8 +171,7 @@ class Lowerer:
         compute = partial(definition.compute, attrs=attrs, wanted=op.outputs.keys())
         try:
             if self.placement is not None:
-                values = with_barriers(compute, values, here)
-                return with_whole_axes(compute, values, self.placement.mesh)(values), state
+                return on_devices(compute, values, here, self.placement.mesh), state
             return compute(values), state
         except Exception as error:
             refuse_run(definition, values, attrs, tuple(op.outputs), error)

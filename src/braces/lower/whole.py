@@ -104,24 +104,20 @@ WHOLE: dict[str, Callable[[Traced], list[Axes]]] = {
 """The axes to be whole, for each operand and result; the last holds for those that follow."""
 
 
-def with_whole_axes(
-    compute: Callable[[Any], Any], values: Any, mesh: Any
-) -> Callable[[Any], Any]:
-    """Return a kernel whose operations have the axes whole that XLA does not partition right.
+def with_whole_axes(code: Traced, values: Any, mesh: Any) -> list[Any] | None:
+    """Compute a kernel whose operations have the axes whole that XLA does not partition right.
 
     Args:
-        compute: The kernel, as a function of its operands.
-        values: Its operands.
+        code: The kernel, as JAX traced it for these operands.
+        values: The operands.
         mesh: The devices.
 
     Returns:
-        The same function where it has no such operation.
+        The leaves of its results; `None` where it has no such operation.
     """
-    code, made = jax.make_jaxpr(compute, return_shape=True)(values)
     if not _is_concerned(code.jaxpr):
-        return compute
-    evaluate, structure = partial(_evaluate, code, mesh), jax.tree.structure(made)
-    return lambda values: jax.tree.unflatten(structure, evaluate(*jax.tree.leaves(values)))
+        return None
+    return _evaluate(code, mesh, *jax.tree.leaves(values))
 
 
 def _is_concerned(code: Traced) -> bool:

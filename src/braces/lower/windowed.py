@@ -10,14 +10,13 @@ that: not a copy, and no second barrier like the first, of which XLA makes one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from braces.define.definition import Values
-from braces.lazy import jax, lax
+from braces.lazy import lax
 from braces.ops.control.work import inner_computations
 
 PADDED = frozenset(
@@ -30,15 +29,15 @@ PADDED = frozenset(
 """The primitives of JAX that XLA partitions as windows with a padding value."""
 
 
-def with_barriers(compute: Callable[[Values], Any], values: Values, path: str) -> Values:
+def with_barriers(code: Any, values: Values, path: str) -> Values:
     """Return the operands of a kernel, behind barriers where the kernel pads.
 
     Args:
-        compute: The kernel, as a function of its operands.
+        code: The kernel, as JAX traced it for these operands.
         values: The operands.
         path: Where the operator stands; no other one has the same barrier.
     """
-    if not _pads(jax.make_jaxpr(compute)(values)):
+    if not _pads(code):
         return values
     values, _ = lax.optimization_barrier((values, np.uint32(crc32(path.encode()))))
     return values

@@ -1,0 +1,28 @@
+"""Kernels on several devices, with the cures for what XLA's partitioner gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from braces.define.definition import Values
+from braces.lazy import jax
+from braces.lower.whole import with_whole_axes
+from braces.lower.windowed import with_barriers
+
+
+def on_devices(compute: Callable[[Values], Any], values: Values, path: str, mesh: Any) -> Any:
+    """Compute a kernel, traced once to see which cures it needs.
+
+    Args:
+        compute: The kernel, as a function of its operands.
+        values: Its operands.
+        path: The place of the operator in the program.
+        mesh: The devices.
+    """
+    code, made = jax.make_jaxpr(compute, return_shape=True)(values)
+    values = with_barriers(code, values, path)
+    results = with_whole_axes(code, values, mesh)
+    if results is None:
+        return compute(values)
+    return jax.tree.unflatten(jax.tree.structure(made), results)
