@@ -84,6 +84,15 @@ class Told:
         shape = self.case.types[slot][position].shape
         return [axis for axis, size in enumerate(shape) if size == TOLD]
 
+    def take(self, given: Mapping[str, list[Any]], places: Any) -> dict[str, list[Any]]:
+        """The entries of inputs at these places, along all axes that have this size."""
+        cut = {slot: list(found) for slot, found in given.items()}
+        for slot, found in cut.items():
+            for i in range(len(found)):
+                for axis in self.axes(slot, i):
+                    found[i] = br.take(found[i], places, axis=axis)
+        return cut
+
 
 def _replaced(value: Any, told: Size) -> Any:
     if isinstance(value, Mapping):

@@ -32,12 +32,7 @@ def program(chosen: list[Told]) -> tuple[br.Program, dict[str, br.Var]]:
         fetch = dict[str, br.Var]()
         for k, one in enumerate(chosen):
             given = one.declared(f"of_{k}.", one.number)
-            cut = {slot: list(found) for slot, found in given.items()}
-            for slot, found in cut.items():
-                for i in range(len(found)):
-                    for axis in one.axes(slot, i):
-                        found[i] = br.take(found[i], places, axis=axis)
-            outs = one.apply(cut, places.shape[0])
+            outs = one.apply(one.take(given, places), places.shape[0])
             fetch |= {f"{k}.out.{i}": out for i, out in enumerate(outs)}
             floats = [out for out in outs if out.dtype.kind == "f"]
             wanted = [x for found in given.values() for x in found if x.dtype.kind == "f"]
