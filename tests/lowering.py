@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -23,13 +23,18 @@ def shared_contexts() -> Generator[None]:
     """Inside, JAX takes the same context for many programs in turn."""
     from jax._src.interpreters import mlir
 
-    make, kept = mlir.make_ir_context, threading.local()
+    make, kept = mlir.make_ir_context, dict[int, tuple[Iterator[int], Any]]()
 
     def context() -> Any:
-        """That of this thread; two threads never meet in one."""
-        if not hasattr(kept, "programs") or next(kept.programs) >= PROGRAMS:
-            kept.programs, kept.context = itertools.count(1), make()
-        return kept.context
+        """That of this thread; two threads never meet in one.
+
+        It is not kept in a `threading.local`: a thread of XLA that calls Python would destroy
+        it as it leaves Python, and crash.
+        """
+        thread = threading.get_ident()
+        if thread not in kept or next(kept[thread][0]) >= PROGRAMS:
+            kept[thread] = itertools.count(1), make()
+        return kept[thread][1]
 
     with mock.patch.object(mlir, "make_ir_context", context):
         yield

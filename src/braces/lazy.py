@@ -70,8 +70,12 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime
     import optax
-    from jax import lax
-    from jax.experimental import xla_metadata
+    from jax import custom_batching as batching, lax
+    from jax.experimental import (
+        custom_partitioning as partitioning,
+        layout as layouts,
+        xla_metadata,
+    )
     from jax.experimental.compilation_cache import compilation_cache
     from jax.interpreters import ad, mlir
     from rich import console, table as rich_table, text as rich_text
@@ -98,10 +102,37 @@ else:
     rich_table = LazyModule("rich.table")
     rich_text = LazyModule("rich.text")
     xla_metadata = LazyModule("jax.experimental.xla_metadata")
+    batching = LazyModule("jax.custom_batching")
+    layouts = LazyModule("jax.experimental.layout")
+    partitioning = LazyModule("jax.experimental.custom_partitioning")
 
 __all__ = [
-    "ad", "backends", "compilation_cache", "console", "derivatives", "distributed", "extend",
-    "jax", "jax_special", "jaxlib", "jnp", "keys", "lax", "mlir", "onnx", "onnxruntime",
-    "optax", "ray", "ray_strategies", "rich_table", "rich_text", "sklearn_datasets", "tracing",
-    "xla_bridge", "xla_metadata",
+    "ad",
+    "backends",
+    "batching",
+    "compilation_cache",
+    "console",
+    "derivatives",
+    "distributed",
+    "extend",
+    "jax",
+    "jax_special",
+    "jaxlib",
+    "jnp",
+    "keys",
+    "lax",
+    "layouts",
+    "mlir",
+    "onnx",
+    "onnxruntime",
+    "optax",
+    "partitioning",
+    "ray",
+    "ray_strategies",
+    "rich_table",
+    "rich_text",
+    "sklearn_datasets",
+    "tracing",
+    "xla_bridge",
+    "xla_metadata",
 ]  # fmt: skip

@@ -159,9 +159,6 @@ def test_so_are_convolutions_whichever_axis_is_cut(
 # ---- every operator --------------------------------------------------------------------------
 
 
-LEFT_OUT = {"fourier"}
-"""XLA's CPU backend refuses some transforms of values gathered from several devices."""
-
 FITTING = {"window": DEVICES}
 """Another size, by module: windows of more do not fit into the other axes."""
 
@@ -178,7 +175,7 @@ def cut() -> dict[str, list[tuple[Case, str]]]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("family", sorted(cut().keys() - LEFT_OUT))
+@pytest.mark.parametrize("family", sorted(cut()))
 def test_so_is_every_operator_alone(family: str) -> None:
     for name in sorted({name for _, name in cut()[family]}):
         built = build_together([case for case, size in cut()[family] if size == name])

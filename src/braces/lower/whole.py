@@ -5,7 +5,8 @@ operations are cut along some axes: convolutions with dilation or groups, and wi
 dilation. `WHOLE` maps primitives to functions that return these axes, by the
 parameters of the primitive. A kernel with such a primitive is evaluated with the operands and
 results of the primitive pinned to be whole along these axes. All other axes, such as the rows
-of a batch, lie as before.
+of a batch, lie as before. Primitives of `braces.lower.own_batch` have the axes whole that one
+item of their batch has, and each device applies them to its own items.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
 from braces.lazy import extend, jax
+from braces.lower.own_batch import INNER, apply_to_own_batch
 from braces.ops.control.work import inner_computations
 from braces.ops.convolution import PARTS
 
@@ -124,6 +126,7 @@ def _is_concerned(code: Traced) -> bool:
     """Tell if a traced computation has an operation that needs whole axes."""
     return any(
         any(_whole_axes(one))
+        or one.primitive.name in INNER
         or any(map(_is_concerned, inner_computations(one.params.values())))
         for one in code.eqns
     )
@@ -153,6 +156,8 @@ def _evaluate(closed: Traced, mesh: Any, *operands: Any) -> list[Any]:
 def _applied(equation: Traced, operands: Sequence[Any], mesh: Any) -> list[Any]:
     """Apply one operation, its operands and results pinned."""
     primitive, axes = equation.primitive, _whole_axes(equation)
+    if primitive.name in INNER:
+        return [apply_to_own_batch(equation, *operands)]
     params = {name: _inside(value, mesh) for name, value in equation.params.items()}
     given = _pinned(operands, axes, mesh)
     made = primitive.bind(*given, **primitive.get_bind_params(params))
