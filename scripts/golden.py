@@ -190,6 +190,28 @@ def gradients() -> tuple[Feed, list[br.Var]]:
     return {"x": RNG.normal(size=(4, 3)).astype("f4")}, [loss, slope]
 
 
+@golden
+def naturals() -> tuple[Feed, list[br.Var]]:
+    """Integers from 2^63 on as numbers of attributes, which no float is equal to."""
+    x = br.data("x", ["b"], dtype="uint64")
+    floor, most = br.clip(x, min=2**63 + 1), br.clip(x, max=2**64 - 2)
+    padded = br.pad(x, [(1, 2)], value=2**64 - 1)
+    return {"x": np.array([0, 2**63, 2**64 - 1], "u8")}, [
+        br.full_like(x, 2**63 + 1),
+        br.where(floor < most, floor, most),
+        padded,
+    ]
+
+
+@golden
+def axes() -> tuple[Feed, list[br.Var]]:
+    """Names of axes whose sizes are numbers, which a layout refers to."""
+    x, w = br.data("x", ["b", ("wide", 3)]), br.parameter("w", [("wide", 3), ("mlp", 2)])
+    loss = br.sum(br.tanh(x @ w))
+    br.optimizer.sgd(0.5).minimize(loss)
+    return {"x": np.array([[1, -0.5, 2], [0, 0.25, 1]], "f4")}, [loss]
+
+
 # ---- files -----------------------------------------------------------------------------------
 
 

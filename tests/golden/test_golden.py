@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import Message
 
 import braces as br
 import golden
@@ -162,6 +164,40 @@ def test_all_of_the_language_is_in_the_files(path: Path) -> None:
     owners = {type_ for type_, one in OPS.definitions.items() if one.owns_blocks}
     if path == THIS:
         assert owners <= {op.type for op in ops}
+
+
+def stored_fields(message: Message) -> Iterator[str]:
+    """The fields that a message has, and those of all messages in it."""
+    for field, value in message.ListFields():
+        yield field.full_name
+        kind = field.message_type
+        if kind is not None and not kind.GetOptions().map_entry:
+            for one in [value] if isinstance(value, Message) else value:
+                yield from stored_fields(one)
+
+
+def fields_of(schema: Descriptor, seen: set[str]) -> Iterator[str]:
+    """All fields of a message, and of the messages that it can hold."""
+    seen.add(schema.full_name)
+    for field in schema.fields:
+        yield field.full_name
+        inner = field.message_type
+        plain = inner is not None and not inner.GetOptions().map_entry
+        if plain and inner.full_name not in seen:
+            yield from fields_of(inner, seen)
+
+
+OF_USERS = {"braces.v1.ProgramDesc.op_modules"}
+"""The modules of users' own operators, which a reader has to have."""
+
+
+def test_every_field_of_the_schema_is_in_the_files_of_this_version() -> None:
+    found = {
+        name
+        for path in THIS.glob("*.braces")
+        for name in stored_fields(pb.ProgramDesc.FromString(path.read_bytes()))
+    }
+    assert set(fields_of(pb.ProgramDesc.DESCRIPTOR, set())) - found == OF_USERS
 
 
 # ---- the script ------------------------------------------------------------------------------
