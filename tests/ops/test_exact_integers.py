@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +17,7 @@ from references import is_float
 import braces as br
 from braces.builder.append import apply
 from braces.builder.var import Var
+from braces.define.decorator import OPS
 from braces.errors import BracesError, DTypeError
 
 pytestmark = pytest.mark.unoptimized
@@ -151,6 +154,145 @@ def test_an_integer_out_of_range_is_refused(number: int) -> None:
         for build in (br.full_like, lambda x, n: br.pad(x, 1, value=n), br.clip):
             with pytest.raises(DTypeError):
                 build(x, number)
+
+
+BELOW, ABOVE = -(2**63) - 1, 2**64 + 1
+"""Integers without an integer dtype; a float rounds the first one to one that int64 has."""
+TOO_LARGE = (BELOW, -(2**64), 2**64, ABOVE, 10**400)
+
+
+def attributes_of(*kinds: str) -> list[tuple[str, str]]:
+    """Operators and those of their attributes that are of these kinds."""
+    return [
+        (definition.type, attr.name)
+        for definition in definitions()
+        if definition.examples
+        for attr in definition.attrs
+        if attr.kind.removesuffix(" | None") in kinds
+    ]
+
+
+def build(type: str, example: str, dtype: str, **numbers: int) -> list[Var]:
+    """An example of an operator, with numbers, and with another dtype for all floats."""
+    case = Case(type, example)
+    attrs = case.attrs | numbers
+    if "dtype" in {attr.name for attr in case.definition.attrs}:
+        attrs["dtype"] = np.dtype(dtype)
+    inputs = {
+        slot: tuple(
+            br.data(f"{slot}_{i}", t.shape, dtype if is_float(t.dtype) else t.dtype)
+            for i, t in enumerate(types)
+        )
+        for slot, types in case.types.items()
+    }
+    made = apply(type, inputs, attrs)
+    return [var for vars_ in made.values() for var in vars_]
+
+
+@pytest.mark.parametrize("number", TOO_LARGE)
+@pytest.mark.parametrize(("type", "name"), attributes_of("Number"))
+def test_no_number_of_an_integer_array_is_beyond_64_bits(
+    type: str, name: str, number: int
+) -> None:
+    refused: list[str] = []
+    for dtype, example in itertools.product(("int64", "uint64"), OPS.get(type).examples):
+        with br.Program() as program:
+            try:
+                made = build(type, example, dtype, **{name: number})
+            except BracesError as error:
+                refused.append(str(error))
+            else:
+                assert not any(var.dtype.kind in "iu" for var in made)
+                continue
+            assert not program.definition.main.ops
+    assert refused
+    assert all("test_exact_integers.py:" in one for one in refused)
+
+
+@pytest.mark.parametrize(
+    ("type", "name"),
+    attributes_of("int", "Axis", "Axes", "tuple[int, ...]", "tuple[Axis, ...]"),
+)
+def test_no_integer_attribute_is_beyond_64_bits(type: str, name: str) -> None:
+    for number in (BELOW, 2**63, ABOVE, 10**400):
+        with br.Program(), pytest.raises(BracesError, match="integers lie from"):
+            build(type, OPS.get(type).examples[0], "float32", **{name: number})
+
+
+@pytest.mark.parametrize(("type", "name"), attributes_of("float", "Number"))
+def test_a_number_beyond_all_floats_is_refused(type: str, name: str) -> None:
+    with br.Program(), pytest.raises(BracesError, match="numbers lie from"):
+        build(type, OPS.get(type).examples[0], "float32", **{name: -(10**400)})
+
+
+LITERALS: dict[str, Callable[[Var, Any], Any]] = {
+    "beside": lambda x, n: x + n,
+    "before": lambda x, n: n * x,
+    "where": lambda x, n: br.where(x > 1, x, n),
+    "constant": lambda x, n: br.constant(n, x.dtype),
+    "constant alone": lambda x, n: br.constant(n),
+    "parameter": lambda x, n: br.parameter("p", [2], dtype=x.dtype, init=n),
+    "slice": lambda x, n: x[n if isinstance(n, int) else n[0] :],
+    "full": lambda x, n: br.full([2], n if isinstance(n, int) else n[0], x.dtype),
+}
+
+
+@pytest.mark.parametrize("number", TOO_LARGE)
+@pytest.mark.parametrize("literal", LITERALS)
+def test_a_literal_beyond_64_bits_is_refused_in_the_range_of_the_dtype(
+    literal: str, number: int
+) -> None:
+    for dtype in ("int64", "uint64"):
+        for value in (number, [number, 1]):
+            with br.Program(), pytest.raises(BracesError) as caught:
+                LITERALS[literal](br.data("x", [2], dtype), value)
+            shown = str(caught.value)
+            assert str(number)[:40] in shown
+            assert re.search(r"(numbers are|integers lie from) -?\d+ to \d+", shown)
+            assert "test_exact_integers.py:" in shown
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        ([2**63 + 1, 1], "uint64"),
+        ([-(2**63), 2**63 - 1], "int64"),
+        ([True, 2**62 + 1], "int64"),
+    ],
+)
+def test_integers_in_a_list_are_exact_where_numpy_makes_them_floats(
+    mode: str, value: list[int], dtype: str
+) -> None:
+    with br.Program() as program:
+        x = br.data("x", [2], dtype)
+        sums = [br.constant(value, dtype), x + value, br.full([2], value[0], dtype)]
+    first, second, third = br.Executor(mode=mode).run(
+        program, br.Scope(), {"x": np.zeros(2, dtype)}, fetch=sums
+    )
+    assert first.tolist() == second.tolist() == value
+    assert third.tolist() == [value[0]] * 2
+
+
+def test_no_list_of_integers_becomes_floats_silently() -> None:
+    for value in ([2**63, -1], [np.uint64(2**63), -1], [[0, 2**63], [-1, 0]]):
+        for build_it in (br.constant, lambda v: br.data("x", [2], "int64") + v):
+            with br.Program(), pytest.raises(DTypeError, match="does not fit into int64"):
+                build_it(value)
+
+
+def test_floats_take_integers_of_any_size_that_they_reach() -> None:
+    with br.Program() as program:
+        x = br.data("x", [2], "float64")
+        made = [
+            x + 10**30,
+            [10**30, 1] - x,
+            br.constant([10**30, 0.5]),
+            br.full_like(x, -(10**30)),
+        ]
+    got = br.Executor(mode="interpret").run(program, br.Scope(), {"x": np.zeros(2)}, fetch=made)
+    want = ([1e30, 1e30], [1e30, 1], [np.float32(1e30), 0.5], [-1e30, -1e30])
+    for found, wished in zip(got, want, strict=True):
+        np.testing.assert_array_equal(found, wished)
 
 
 def test_integers_that_floats_hold_print_as_ever() -> None:

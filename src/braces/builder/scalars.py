@@ -10,11 +10,12 @@ One rule, for all that is written into a program:
 - *Alone*, what has a dtype keeps it; Python's integers are int64, its floats float32.
 - A fraction is rounded to its dtype. A number that would overflow is refused, and so is what an
   integer dtype cannot hold, a fraction and NaN included.
+- Integers are exact until they have a dtype, in lists too, of which NumPy may make floats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -51,16 +52,16 @@ def scalar_dtype(kind: str, beside: DType | None) -> DType:
 
 
 def numbers(value: Any) -> np.ndarray[Any, Any]:
-    """A number, nested list or array as an array.
+    """A number, nested list or array as an array; integers beyond 64 bits are objects in it.
 
     Raises:
         DTypeError: It holds something else than numbers, or rows of different lengths.
     """
     try:
-        array = np.asarray(value)
+        array = _exact(value, np.asarray(value))
     except BracesError:
         raise
-    except (ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, RuntimeError, OverflowError) as error:
         fix = array_fix(error, "Pass a number, a nested list of numbers, or a NumPy array.")
         raise DTypeError(
             f"{value!r:.80} cannot become an array.", given=str(error), fix=fix
@@ -71,7 +72,7 @@ def numbers(value: Any) -> np.ndarray[Any, Any]:
             fix="Write br.size(x.shape[0]) for a number to compute with; beside a variable a "
             "size is one, as in x / x.shape[0].",
         )
-    if array.dtype.kind not in "biuf" and not (is_float(array.dtype) or is_stored(array.dtype)):
+    if not _has_numbers(array):
         raise DTypeError(
             f"{value!r:.80} is not a number, nor an array of numbers.",
             fix="Pass a number, a nested list of numbers, or a NumPy array.",
@@ -88,7 +89,7 @@ def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
     if type(value) in PYTHON:
         return _python_number(value, scalar_dtype(_KINDS[type(value)], beside))
     array = numbers(value)
-    typed = not _only_python(value)
+    typed = not _only_python(value) and array.dtype != object
     if typed and (array.ndim or beside is None):
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     return fitted(array, scalar_dtype(_kind(array.dtype), beside))
@@ -128,7 +129,7 @@ def literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
 
 def number_of(array: np.ndarray[Any, Any]) -> float:
     """A scalar as a number of Python; integers are exact."""
-    return int(array) if array.dtype.kind in "iu" else float(array)
+    return int(array) if array.dtype.kind in "iuO" else float(array)
 
 
 _KINDS = {bool: "b", int: "i", float: "f", complex: "c"}
@@ -145,6 +146,36 @@ def _only_python(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_only_python, cast("Sequence[Any]", value)))
     return type(value) in PYTHON
+
+
+def _exact(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array of a literal, with Python's integers where NumPy has no integer dtype for all.
+
+    NumPy makes floats of integers that int64 and uint64 hold only together, and objects of
+    those that neither holds.
+    """
+    if array.dtype.kind not in "fO" or not isinstance(value, int | list | tuple):
+        return array
+    kinds = set(map(type, _leaves(value)))
+    if kinds and all(issubclass(kind, int | np.integer | np.bool_) for kind in kinds):
+        return np.asarray(value, object)
+    if array.dtype == object and kinds.issubset(PYTHON):
+        return np.asarray(value, complex if complex in kinds else float)
+    return array
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for one in cast("Sequence[Any]", value):
+            yield from _leaves(one)
+    else:
+        yield value
+
+
+def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
+    if array.dtype == object:
+        return array.size > 0 and all(isinstance(one, int | np.integer) for one in array.flat)
+    return array.dtype.kind in "biuf" or is_float(array.dtype) or is_stored(array.dtype)
 
 
 def _python_number(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
@@ -182,9 +213,11 @@ def converted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]
     """As `fitted`; `None` where a number does not fit."""
     if array.dtype == dtype:
         return array
+    if array.dtype == object and dtype.kind not in "iu":
+        return _rounded(array, dtype)
     if array.dtype.kind == "c" and dtype.kind != "c":
         return None
-    if array.dtype.kind in "iu" and dtype.kind in "iu":
+    if array.dtype.kind in "iuO" and dtype.kind in "iu":
         return array.astype(dtype) if _in_range(array, dtype) else None
     with np.errstate(all="ignore"):
         made = array.astype(dtype)
@@ -197,19 +230,40 @@ def converted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]
     return made if same and within else None
 
 
+def _rounded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] | None:
+    """Integers beyond 64 bits in a dtype that is none of integers."""
+    try:
+        return converted(array.astype(float), dtype)
+    except OverflowError:
+        return None
+
+
 def _in_range(array: np.ndarray[Any, Any], dtype: DType) -> bool:
     """Whether all numbers, none of them NaN, lie within an integer dtype."""
-    limits = np.iinfo(dtype)
-    return not array.size or (
-        limits.min <= array.min().item() and array.max().item() <= limits.max
-    )
+    if not array.size:
+        return True
+    ends = (np.asarray(array.min()).item(), np.asarray(array.max()).item())
+    low, high = limits_of(dtype)
+    return all(low <= end <= high for end in ends)
+
+
+def limits_of(dtype: DType) -> tuple[int, int]:
+    """The smallest and the largest integer of an integer dtype."""
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def does_not_fit(value: Any, dtype: DType) -> DTypeError:
     """The error for a number that a dtype cannot hold."""
     shown = " ".join(f"{value!s:.60}".split())
     return DTypeError(
-        f"{shown} does not fit into {dtype}.",
+        f"{shown} does not fit into {dtype}{_range(dtype)}.",
         fix="Name a dtype that holds it, as br.constant(value, dtype='float64'), or br.cast "
         "the variable beside it.",
     )
+
+
+def _range(dtype: DType) -> str:
+    if dtype.kind not in "iu":
+        return ""
+    low, high = limits_of(dtype)
+    return f", whose numbers are {low} to {high}"

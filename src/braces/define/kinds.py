@@ -21,6 +21,9 @@ Padding: TypeAlias = "str | tuple[int, ...]"
 Number: TypeAlias = float
 """A number that becomes one of the dtype of an array: integers of 64 bits are exact."""
 
+SMALLEST_INT, LARGEST_INT, LARGEST_NATURAL = -(2**63), 2**63 - 1, 2**64 - 1
+LARGEST_REAL = float(np.finfo(float).max)
+
 Indices: TypeAlias = Annotated[Any, "Indices"]
 """An input of integers: a Python integer stays one there, whatever stands beside it."""
 Training: TypeAlias = Annotated[bool, "Training"]
@@ -55,25 +58,36 @@ attribute like any other, `training: Training` is what the inference form sets t
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(f"{value!r} is not an integer")
+    if not SMALLEST_INT <= value <= LARGEST_INT:
+        raise ValueError(f"integers lie from {SMALLEST_INT} to {LARGEST_INT}")
     return int(value)
 
 
 def _real(value: Any) -> float:
     if isinstance(value, bool | str) or not np.isscalar(value) or np.iscomplexobj(value):
         raise TypeError(f"{value!r} is not a number")
-    return float(value)  # pyright: ignore[reportArgumentType]
-
-
-def _number(value: Any) -> float:
-    """A float, or an integer of 64 bits that no float is equal to."""
-    real = _real(value)
-    if isinstance(value, int | np.integer) and int(value) != real and _has_64_bits(int(value)):
-        return int(value)
+    try:
+        real = float(value)  # pyright: ignore[reportArgumentType]
+    except OverflowError:
+        raise ValueError(f"numbers lie from -{LARGEST_REAL} to {LARGEST_REAL}") from None
+    if isinstance(value, int | np.integer) and _has_64_bits(real) > _has_64_bits(int(value)):
+        # Rounding alone brings it into the range of a dtype of integers.
+        raise ValueError(f"integers lie from {SMALLEST_INT} to {LARGEST_NATURAL}")
     return real
 
 
-def _has_64_bits(value: int) -> bool:
-    return -(2**63) <= value < 2**64
+def _number(value: Any) -> float:
+    """A float, or an integer of 64 bits that no float is equal to.
+
+    Larger integers become floats that no integer dtype holds.
+    """
+    real = _real(value)
+    exact = isinstance(value, int | np.integer) and _has_64_bits(int(value))
+    return int(value) if exact and int(value) != real else real
+
+
+def _has_64_bits(value: float) -> bool:
+    return SMALLEST_INT <= value <= LARGEST_NATURAL
 
 
 def _boolean(value: Any) -> bool:
@@ -191,8 +205,6 @@ from the value, the size of that axis, and how many axes the first input has wit
 
 PLAIN = {
     "bool": bool,
-    "int": int,
-    "Axis": int,
     "float": float,
     "Number": float,
     "str": str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from braces.builder.append import one
+from braces.builder.scalars import limits_of
 from braces.builder.var import Var
 from braces.define.axes import (
     Attrs,
@@ -304,8 +305,10 @@ def bounded(what: str, x: DType, *, min: Number | None, max: Number | None) -> D
         raise ProgramError(f"{what} is given min={min}, which is not below max={max}.")
     for end in (min, max):
         if end is not None and is_integer(x) and not fits(end, x):
+            low, high = limits_of(x)
             raise DTypeError(
-                f"{what} cannot bound {x} by {end}.", fix="Use br.cast(x, 'float32') first."
+                f"{what} cannot bound {x}, whose numbers are {low} to {high}, by {end}.",
+                fix="Use br.cast(x, 'float32') first.",
             )
     return x
 
@@ -354,5 +357,5 @@ def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> 
 
 def fits(value: float, dtype: DType) -> bool:
     """Whether a number is one that an integer dtype holds."""
-    limits = np.iinfo(dtype)
-    return float(value).is_integer() and limits.min <= value <= limits.max
+    low, high = limits_of(dtype)
+    return float(value).is_integer() and low <= value <= high

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.append import one
+from braces.builder.scalars import literal
 from braces.builder.var import Var
 from braces.define.axes import (
     Attrs,
@@ -102,12 +103,17 @@ def _check(what: str, shape: Shape, attrs: dict[str, Any]) -> None:
 
 
 def between_numbers(what: str, x: DType, *, shape: Shape, **attrs: Any) -> DType:
-    """The dtype of `x` where its numbers are taken as they are; else a floating one."""
+    """The dtype of `x` where its numbers are taken as they are; else a floating one.
+
+    It can hold what lies outside of the array.
+    """
     _check(what, shape, attrs)
-    if attrs["mode"] == "nearest":
-        return x
-    refuse(what, x, "b")
-    return real_valued(what, x)
+    found = x
+    if attrs["mode"] != "nearest":
+        refuse(what, x, "b")
+        found = real_valued(what, x)
+    literal(attrs.get("extrapolation_value", 0.0), found)
+    return found
 
 
 # ---- how much there is to do -----------------------------------------------------------------
@@ -227,7 +233,8 @@ def resize(
     Raises:
         ShapeError: `shape` has not one size for each axis.
         ProgramError: A word is none of those, or there are not as many numbers as needed.
-        DTypeError: Bools, where `mode` is not "nearest".
+        DTypeError: Bools, where `mode` is not "nearest", or a dtype that cannot hold
+            `extrapolation_value`.
     """
     attrs = dict(
         mode=mode, coordinates=coordinates, nearest_mode=nearest_mode, antialias=antialias,

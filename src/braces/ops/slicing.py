@@ -42,22 +42,16 @@ WHOLE, NEW = ":", "new"
 
 def _entry(given: Any) -> Entry:
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        return int(given)
+        return KINDS["int"](given)
     if given in (WHOLE, NEW):
         return given
     if isinstance(given, tuple | list) and len(cast("Sequence[Any]", given)) in (2, 3):
         bounds = tuple(
-            None if one is None else _bound(one) for one in cast("Sequence[Any]", given)
+            None if one is None else KINDS["int"](one) for one in cast("Sequence[Any]", given)
         )
         if len(bounds) == 2 or bounds[2]:
             return bounds[:2] if bounds[2:] == (1,) else bounds
     raise TypeError(f"{given!r} is not an entry of an index")
-
-
-def _bound(given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer):
-        raise TypeError(f"{given!r} is not an integer")
-    return int(given)
 
 
 def _index(given: Any) -> Index:
