@@ -175,13 +175,21 @@ def test_parameters_say_what_their_declarations_say() -> None:
     prog, _, _ = line()
     said = attrgetter("name", "type", "shape", "dtype", "kind", "trainable", "shown_type")
     for var in prog.parameters:
-        assert said(var) == said(prog.vars[var.name])
+        assert said(var) == said(prog.block(0).vars[var.name])
+        assert prog.vars[var.name] is var
     assert [*map(id, prog.parameters)] == [*map(id, prog.persistables)]
     read = br.Program.from_bytes(prog.to_bytes())
     assert str(br.sum(read.parameters[0] * 2.0).type) == "f32[]"
 
 
-@pytest.mark.parametrize("named", [lambda prog, name: name, lambda prog, name: prog.vars[name]])
+@pytest.mark.parametrize(
+    "named",
+    [
+        lambda prog, name: name,
+        lambda prog, name: prog.vars[name],
+        lambda prog, name: prog.block(0).vars[name],
+    ],
+)
 def test_names_and_declarations_stand_for_variables_where_derivatives_are_made(
     named: Callable[[br.Program, str], Any],
 ) -> None:
@@ -198,9 +206,27 @@ def test_names_and_declarations_stand_for_variables_where_derivatives_are_made(
     assert [*prog.updates] == ["out.w"]
 
 
+def test_variables_by_name_take_the_operators_of_python(mode: str) -> None:
+    prog, x, loss = line()
+    with prog:
+        w, b = prog.vars["out.w"], prog.vars["out.b"]
+        total = -loss + 2.0 * (w**2).sum() - b[0] / 2
+    exe = br.Executor(mode=mode)
+    scope, feed = exe.init(prog), {"x": np.arange(6.0).reshape(2, 3)}
+    found, loss_, w_, b_ = exe.run(prog, scope, feed, [total, loss, w, b])
+    np.testing.assert_allclose(found, -loss_ + 2 * (w_**2).sum() - b_[0] / 2, rtol=1e-6)
+    assert next(iter(prog.vars)) == "x"
+    assert len(prog.vars) == len(prog.block(0).vars)
+    assert "nothing" not in prog.vars
+    assert prog.vars.get("nothing") is None
+    with pytest.raises(br.UnknownNameError, match="loss"):
+        prog.vars["los"]
+    assert prog.vars["x"] is x
+
+
 def test_declarations_are_operands_of_operators_and_constructs(mode: str) -> None:
     prog, _, _ = line()
-    b = prog.vars["out.b"]
+    b: Any = prog.block(0).vars["out.b"]
     with prog:
         rnn = br.create_rnn(steps=2)
         with rnn.stepnet() as net:

@@ -170,14 +170,14 @@ class Builder:
     # ---- blocks ------------------------------------------------------------------------------
 
     @property
-    def vars(self) -> Mapping[str, VarInfo]:
-        """The variables of the main block."""
+    def infos(self) -> Mapping[str, VarInfo]:
+        """The declarations of the variables of the main block."""
         return self.definition.main.vars
 
     @property
     def persistable_infos(self) -> list[VarInfo]:
         """The declarations of all variables that outlive a run, in order of definition."""
-        return [info for info in self.vars.values() if info.persistable]
+        return [info for info in self.infos.values() if info.persistable]
 
     # ---- being built -------------------------------------------------------------------------
 

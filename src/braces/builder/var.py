@@ -199,7 +199,7 @@ def main_var(program: Builder, name: str) -> Var:
     table = program.table
     if name not in table.vars and not table.show(name):
         what = f"There is no variable `{name}` in the main block."
-        raise UnknownNameError(what, fix=suggest(name, program.vars))
+        raise UnknownNameError(what, fix=suggest(name, program.infos))
     return var_of(program, table, name)
 
 

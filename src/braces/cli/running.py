@@ -67,7 +67,7 @@ class Ready:
         return Executor(mode, passes=passes)
 
     def _mine(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in feeds.items() if name in self.program.vars}
+        return {name: value for name, value in feeds.items() if name in self.program.infos}
 
     def copied(self) -> Scope:
         """The variables as they are before the run."""

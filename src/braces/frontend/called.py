@@ -172,7 +172,7 @@ class _Call:
         self, needed: Body, given: Sequence[Any], named: Mapping[str, Any]
     ) -> dict[str, Var]:
         """The values of the feeds that are needed."""
-        all_feeds = [n for n, i in self.program.vars.items() if i.kind == DATA]
+        all_feeds = [n for n, i in self.program.infos.items() if i.kind == DATA]
         for name in named:
             if name not in all_feeds:
                 raise UnknownNameError(

@@ -23,6 +23,7 @@ from braces.passes.for_test import for_test, without_other_counts
 from braces.passes.freeze import frozen
 from braces.program.block import Block
 from braces.program.values import shown_values
+from braces.program.variables import Variables
 from braces.runtime.pure import PureFunction
 from braces.scope import Scope
 from braces.viewer.dot import program_dot
@@ -85,6 +86,22 @@ class Program(Builder, hints.Hinted):
         return main_var(self, name)
 
     @property
+    def vars(self) -> Mapping[str, Var]:
+        """The variables of the main block by name, to build on with.
+
+        Example:
+            >>> import braces as br
+            >>> prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x) }")
+            >>> prog.vars
+            {'x': 'f32[3]', 'y': 'f32[3]'}
+            >>> with prog:
+            ...     z = prog.vars["x"] * prog.vars["y"]
+            >>> z.type
+            f32[3]
+        """
+        return Variables(self)
+
+    @property
     def parameters(self) -> list[Var]:
         """The parameters, trainable or frozen, in order of definition, to build on with.
 
@@ -106,7 +123,7 @@ class Program(Builder, hints.Hinted):
     @property
     def feeds(self) -> tuple[str, ...]:
         """What a run is fed, by name, in the order of declaration."""
-        return tuple(name for name, info in self.vars.items() if info.kind == DATA)
+        return tuple(name for name, info in self.infos.items() if info.kind == DATA)
 
     @property
     def fetches(self) -> tuple[str, ...]:

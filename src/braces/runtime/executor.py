@@ -145,7 +145,7 @@ class Executor(Hinted):
         """
         startup, number = program.startup, check_seed(seed)
         scope = Scope() if scope is None else scope
-        feed = {"seed": number} if "seed" in startup.vars else {}
+        feed = {"seed": number} if "seed" in startup.infos else {}
         before = {n: v.raw for n in startup.updates if missing_only and (v := _value(scope, n))}
         self.run(startup, scope, feed=feed, fetch=())
         for name, raw in before.items():

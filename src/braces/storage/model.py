@@ -130,9 +130,9 @@ class Model(Hinted):
         update something wait for each other.
         """
         entry = self.entry(name)
-        if seed is None and SEED in feeds and SEED not in entry.program.vars:
+        if seed is None and SEED in feeds and SEED not in entry.program.infos:
             seed = feeds.pop(SEED)
-        if timeout_s is None and TIMEOUT in feeds and TIMEOUT not in entry.program.vars:
+        if timeout_s is None and TIMEOUT in feeds and TIMEOUT not in entry.program.infos:
             timeout_s = feeds.pop(TIMEOUT)
         given = feeds if feed is None else {**feed, **feeds} if feeds else feed
         with self._moving if entry.program.updates else nullcontext():

@@ -133,7 +133,7 @@ def _predicting(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedPr
     """The inference form; data that nothing needs stays declared, so that it may be fed."""
     entry = _named(program.for_test(), feeds, fetches)
     small = prune(entry.program, list(entry.fetches.values())).definition
-    fed = {name: program.vars[name] for name in entry.feeds}
+    fed = {name: program.infos[name] for name in entry.feeds}
     main = small.main.with_(vars={**fed, **small.main.vars})
     return replace(entry, program=Program(small.with_(main=main)))
 
@@ -155,7 +155,7 @@ def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram
     whole = without_unfed_counts(program.definition, fed)
     plan = Plan.of(whole, named.values())
     _check_feeds(fed, plan)
-    shows = not plan.definition.main.vars.keys() <= program.vars.keys()  # closed blocks do
+    shows = not plan.definition.main.vars.keys() <= program.infos.keys()  # closed blocks do
     if shows or whole is not program.definition:
         program, startup = program.like(plan.definition), program.startup
         program.startup = startup
@@ -278,11 +278,11 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
     feeds, fetches, as_dict = given.get("feeds"), given.get("fetches"), given.get("dict", False)
     if not is_list(feeds) or not is_object(fetches) or not isinstance(as_dict, bool):
         raise FileFormatError(f"The program `{name}` has no lists of feeds and fetches.")
-    data = {one for one, info in program.vars.items() if info.kind == DATA}
+    data = {one for one, info in program.infos.items() if info.kind == DATA}
     _check_known(feeds, data, f"feed of `{name}`")
     for one in fetches:
         readable_name(one)
-    _check_known(fetches.values(), program.vars, f"fetch of `{name}`")
+    _check_known(fetches.values(), program.infos, f"fetch of `{name}`")
     named = {readable_name(key): variable for key, variable in fetches.items()}
     return NamedProgram(program, tuple(feeds), named, as_dict)
 

@@ -1,0 +1,36 @@
+"""Variables of a program by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import final
+
+from braces.builder.program import Builder
+from braces.builder.var import Var, main_var
+
+
+@final
+class Variables(Mapping[str, Var]):
+    """A read-only mapping from names to the variables of a program's main block.
+
+    Raises:
+        UnknownNameError: There is no variable of this name; near misses are suggested.
+    """
+
+    def __init__(self, program: Builder) -> None:
+        self._program = program
+
+    def __getitem__(self, name: str) -> Var:
+        return main_var(self._program, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._program.infos
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._program.infos)
+
+    def __len__(self) -> int:
+        return len(self._program.infos)
+
+    def __repr__(self) -> str:
+        return repr({name: str(info.type) for name, info in self._program.infos.items()})
