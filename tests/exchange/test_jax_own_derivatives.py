@@ -225,7 +225,33 @@ def compiled(f: Function) -> Function:
     return jax.jit(lambda x: jax.checkpoint(f)(x) * 2.0)
 
 
-PLACES = (in_a_scan, in_rows_of_a_scan, in_a_loop, in_a_branch, mapped, compiled)
+def after_itself(f: Function) -> Function:
+    return lambda x: f(f(x) + 0.25 * x)
+
+
+def after_a_compiled_function(f: Function) -> Function:
+    def doubled(x: Any) -> Any:
+        return 2.0 * x
+
+    return lambda x: f(jax.jit(doubled)(x))
+
+
+def around_results_of_blocks(f: Function) -> Function:
+    """The rule of a function reads what other functions with a derivative of their own gave."""
+
+    def function(x: Any) -> Any:
+        scale = lax.stop_gradient(jax.jit(f)(x))
+        made = jax.custom_vjp(bend)
+        made.defvjp(lambda x: (bend(x), x), lambda x, g: (g * scale * x,))
+        return made(f(x))
+
+    return function
+
+
+PLACES = (
+    in_a_scan, in_rows_of_a_scan, in_a_loop, in_a_branch, mapped, compiled, after_itself,
+    after_a_compiled_function, around_results_of_blocks,
+)  # fmt: skip
 
 
 # ---- programs against JAX --------------------------------------------------------------------

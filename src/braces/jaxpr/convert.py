@@ -33,6 +33,7 @@ from braces.jaxpr.equation import (
     source_of,
     written_at,
 )
+from braces.jaxpr.implemented import implementation
 from braces.jaxpr.rules import RULES, WHY
 from braces.lazy import extend
 
@@ -179,9 +180,9 @@ class Importer:
 
     def _append(self, equation: Equation, values: list[Value]) -> list[Value]:
         rule = RULES.get(equation.name)
-        if rule is None:
-            equation.refuse(WHY.get(equation.name, "for which there is no operator"))
-        made = rule(equation, *values)
+        if rule is None and equation.name in WHY:
+            equation.refuse(WHY[equation.name])
+        made = (rule or implementation)(equation, *values)
         found: list[Value] = [made] if isinstance(made, Var | np.ndarray) else list(made)
         _check(equation, found)
         return found

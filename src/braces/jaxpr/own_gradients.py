@@ -25,7 +25,7 @@ from typing import Any
 
 from braces.builder.program import current_program
 from braces.builder.table import SymbolTable
-from braces.builder.var import Var, tensor_type
+from braces.builder.var import Var, shown, tensor_type
 from braces.dtypes import is_float
 from braces.errors import ProgramError
 from braces.ir.records import Body, Literal, Op
@@ -136,13 +136,17 @@ def _ways(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
     Constants get none, and a rule with symbolic zeros is told so; neither does what a function
     closes over.
     """
-    first, table = e.params.get("num_consts", 0), current_program().current
+    first = e.params.get("num_consts", 0)
     return [
-        (at, value)
+        (at, shown(value))
         for at, value in enumerate(values)
-        if at >= first and isinstance(value, Var) and is_float(value.dtype)
-        if moves(table, value.name)
+        if at >= first and isinstance(value, Var) and _moves(value)
     ]
+
+
+def _moves(value: Var) -> bool:
+    """Return whether a gradient can follow a variable, which may be that of a closed block."""
+    return is_float(value.dtype) and moves(current_program().current, shown(value).name)
 
 
 def _ends(e: Equation) -> list[int]:
@@ -190,8 +194,8 @@ def _pullback(e: Equation, ways: Sequence[int], ends: Sequence[int]) -> Any:
         _, pull = library.vjp(moved, *(arguments[at] for at in ways))
         return pull(list(cotangents))
 
-    structs = [_struct(atom.aval) for atom in e.eqn.invars]
-    results = [_struct(e.eqn.outvars[at].aval) for at in ends]
+    structs = [struct_of(atom.aval) for atom in e.eqn.invars]
+    results = [struct_of(e.eqn.outvars[at].aval) for at in ends]
     closed, _ = closed_jaxpr(
         f"The gradient of `{_named(e).partition(' ')[0]}`", pulled, (structs, results)
     )
@@ -217,12 +221,12 @@ def _refuse_closed_over(e: Equation, values: Sequence[Value]) -> None:
 
     Arrays that JAX sees as constants have none.
     """
-    table, whole = current_program().current, e.runner.whole
+    whole = e.runner.whole
     constants = set[str]() if whole is None else whole.brought
     for value in values[: e.params["num_consts"]]:
         if not isinstance(value, Var) or value.name in constants:
             continue
-        if is_float(value.dtype) and moves(table, value.name):
+        if _moves(value):
             raise _closed_over(e)
 
 
@@ -239,7 +243,8 @@ def _library() -> Any:
     return jax
 
 
-def _struct(aval: Any) -> Any:
+def struct_of(aval: Any) -> Any:
+    """The shape and dtype of an array, as JAX takes them for tracing."""
     return _library().ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
