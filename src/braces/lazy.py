@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         xla_metadata,
     )
     from jax.experimental.compilation_cache import compilation_cache
-    from jax.interpreters import ad, mlir
+    from jax.interpreters import ad, batching as batchers, mlir
     from rich import console, table as rich_table, text as rich_text
 else:
     jax = LazyModule("jax")
@@ -104,35 +104,12 @@ else:
     xla_metadata = LazyModule("jax.experimental.xla_metadata")
     batching = LazyModule("jax.custom_batching")
     layouts = LazyModule("jax.experimental.layout")
+    batchers = LazyModule("jax.interpreters.batching")
     partitioning = LazyModule("jax.experimental.custom_partitioning")
 
 __all__ = [
-    "ad",
-    "backends",
-    "batching",
-    "compilation_cache",
-    "console",
-    "derivatives",
-    "distributed",
-    "extend",
-    "jax",
-    "jax_special",
-    "jaxlib",
-    "jnp",
-    "keys",
-    "lax",
-    "layouts",
-    "mlir",
-    "onnx",
-    "onnxruntime",
-    "optax",
-    "partitioning",
-    "ray",
-    "ray_strategies",
-    "rich_table",
-    "rich_text",
-    "sklearn_datasets",
-    "tracing",
-    "xla_bridge",
-    "xla_metadata",
+    "ad", "backends", "batchers", "batching", "compilation_cache", "console", "derivatives",
+    "distributed", "extend", "jax", "jax_special", "jaxlib", "jnp", "keys", "lax", "layouts",
+    "mlir", "onnx", "onnxruntime", "optax", "partitioning", "ray", "ray_strategies",
+    "rich_table", "rich_text", "sklearn_datasets", "tracing", "xla_bridge", "xla_metadata",
 ]  # fmt: skip

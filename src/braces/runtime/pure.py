@@ -7,7 +7,7 @@ What a run takes from a scope, the function is given; what a run commits, it giv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,15 @@ from braces.lower.attributes import Sizes, bind_sizes
 from braces.lower.interpreter import place
 from braces.lower.lowerer import Lowerer, block_path, start_state
 from braces.lower.sites import Site, find_sites
+from braces.lower.x64_call import call_with_x64
 from braces.runtime.plan import Plan
 
 _jax: Any = jax
 _np: Any = jnp
+
+
+def _call(function: Callable[[Any], Any], operands: Any) -> Any:
+    return _jax.jit(function)(operands)
 
 
 class PureFunction:
@@ -73,8 +78,9 @@ class PureFunction:
         self, given: Mapping[str, Any], sizes: Sizes
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """The same, of all that it reads by name and of the sizes that this has."""
+        call = _call if _jax.config.jax_enable_x64 else call_with_x64
         with own_settings(), jax.threefry_partitionable(True):
-            return _jax.jit(lambda given: self._run(given, sizes))(self._typed(given))
+            return call(lambda given: self._run(given, sizes), self._typed(given))
 
     def _typed(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays of the dtypes that the program has."""

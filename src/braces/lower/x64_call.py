@@ -1,0 +1,142 @@
+"""Functions with 64-bit numbers in functions of JAX that are compiled without them.
+
+A user's `jax.jit` traces a program with 64-bit numbers, but lowers what it traced with the
+user's `jax_enable_x64`. Some primitives, as `argmax`, are lowered by tracing a function of
+Python: without 64-bit numbers that gives other dtypes, and invalid code. `call_with_x64` stages
+a call that is lowered with the settings of Braces. Its derivatives and batches are such calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from braces.define.settings import own_settings
+from braces.lazy import ad, batchers, extend, jax, jnp, mlir
+
+Traced: TypeAlias = Any
+"""A function that JAX traced: a `ClosedJaxpr`."""
+Function: TypeAlias = Callable[..., Any]
+
+
+def call_with_x64(function: Function, operands: Any) -> Any:
+    """Call a function of a tree of arrays, lowered with 64-bit numbers whatever the user set.
+
+    Args:
+        function: What is called.
+        operands: The tree, whose leaves may be tracers.
+
+    Returns:
+        The tree of its results.
+    """
+    with own_settings():
+        code, results = jax.make_jaxpr(function, return_shape=True)(operands)
+        leaves = _call(code, jax.tree.leaves(operands))
+    return jax.tree.unflatten(jax.tree.structure(results), leaves)
+
+
+def _call(code: Traced, operands: Sequence[Any]) -> list[Any]:
+    return _primitive().bind(*operands, code=code)
+
+
+@cache
+def _primitive() -> Any:
+    """The call, with its rules."""
+    primitive = extend.Primitive("call_with_x64")
+    primitive.multiple_results = True
+    primitive.def_impl(_compute)
+    primitive.def_abstract_eval(lambda *operands, code: code.out_avals)
+    mlir.register_lowering(primitive, _lower)
+    ad.primitive_jvps[primitive] = _jvp
+    ad.primitive_transposes[primitive] = _transpose
+    batchers.primitive_batchers[primitive] = _batch
+    return primitive
+
+
+def _compute(*operands: Any, code: Traced) -> list[Any]:
+    with own_settings():
+        return jax.jit(extend.jaxpr_as_fun(code))(*operands)
+
+
+def _lower(context: Any, *operands: Any, code: Traced) -> Any:
+    with own_settings():
+        return mlir.lower_fun(extend.jaxpr_as_fun(code), multiple_results=True)(
+            context, *operands
+        )
+
+
+def _batch(operands: Sequence[Any], axes: Sequence[Any], *, code: Traced) -> Any:
+    """The call for each element of a batch: results have the batch as first axis."""
+    with own_settings():
+        function = jax.vmap(extend.jaxpr_as_fun(code), tuple(axes))
+        made = _call(jax.make_jaxpr(function)(*operands), operands)
+    return made, [0] * len(made)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, code: Traced) -> Any:
+    """Results and their tangents: a call that keeps residuals, and a linear call of these."""
+    function = extend.jaxpr_as_fun(code)
+    smooth_in, smooth = _smooth(code.in_avals), _smooth(code.out_avals)
+    moving = [at for at in smooth_in if not _is_zero(tangents[at])]
+    linear_trees = list[Any]()
+
+    def with_residuals(*given: Any) -> Any:
+        def of_moving(*moved: Any) -> Any:
+            replaced = {**dict(enumerate(given)), **dict(zip(moving, moved, strict=True))}
+            results = function(*replaced.values())
+            return [results[at] for at in smooth], results
+
+        _, linear, results = jax.linearize(
+            of_moving, *(given[at] for at in moving), has_aux=True
+        )
+        residuals, tree = jax.tree.flatten(linear)
+        linear_trees.append(tree)
+        return results, residuals
+
+    with own_settings():
+        results, residuals = call_with_x64(lambda given: with_residuals(*given), list(primals))
+        moved = call_with_x64(
+            lambda given: jax.tree.unflatten(linear_trees[0], given[0])(*given[1]),
+            (residuals, [tangents[at] for at in moving]),
+        )
+    found = dict(zip(smooth, moved, strict=True))
+    zeros = [ad.Zero(aval.to_tangent_aval()) for aval in code.out_avals]
+    return results, [found.get(at, zero) for at, zero in enumerate(zeros)]
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[Any]:
+    """The cotangents of the operands in which a call is linear."""
+    function = extend.jaxpr_as_fun(code)
+    linear = [at for at, one in enumerate(operands) if ad.is_undefined_primal(one)]
+    known = {at: one for at, one in enumerate(operands) if at not in linear}
+    shapes = [operands[at].aval for at in linear]
+
+    def of_known(given: Any) -> Any:
+        known, cotangents = given
+
+        def of_linear(*values: Any) -> Any:
+            replaced = {**known, **dict(zip(linear, values, strict=True))}
+            return function(*(replaced[at] for at in range(len(operands))))
+
+        return jax.linear_transpose(of_linear, *shapes)(cotangents)
+
+    with own_settings():
+        made = call_with_x64(of_known, (known, [_instantiated(one) for one in cotangents]))
+    found = dict(zip(linear, made, strict=True))
+    return [found.get(at) for at in range(len(operands))]
+
+
+def _is_zero(tangent: Any) -> bool:
+    return isinstance(tangent, ad.Zero)
+
+
+def _instantiated(cotangent: Any) -> Any:
+    if not _is_zero(cotangent):
+        return cotangent
+    return jnp.zeros(cotangent.aval.shape, cotangent.aval.dtype)
+
+
+def _smooth(avals: Sequence[Any]) -> list[int]:
+    """The positions of what has a tangent: real and complex numbers."""
+    return [at for at, aval in enumerate(avals) if jnp.issubdtype(aval.dtype, jnp.inexact)]
