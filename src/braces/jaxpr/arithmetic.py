@@ -140,11 +140,20 @@ def convert(e: Equation, x: Value) -> Value:
     """The same numbers in another dtype; a number that is written out stays so."""
     dtype = np.dtype(e.params["new_dtype"])
     if not isinstance(x, Var):
-        return x.astype(dtype)
-    if dtype.kind == "c" and x.dtype.kind != "c":
-        part = in_dtype(x, np.finfo(dtype).dtype)
-        return one("complex", part, one("zeros_like", part))
-    return in_dtype(x, dtype)
+        return (x if dtype.kind == "c" else x.real).astype(dtype)
+    if x.dtype == dtype or "c" not in (x.dtype.kind, dtype.kind):
+        return in_dtype(x, dtype)
+    return _convert_complex(x, dtype)
+
+
+def _convert_complex(x: Var, dtype: Any) -> Var:
+    """Convert from or to complex numbers; only the real part becomes a number or a bool."""
+    if dtype.kind != "c":
+        return in_dtype(one("real", x), dtype)
+    parts = (
+        [one("real", x), one("imag", x)] if x.dtype.kind == "c" else [x, one("zeros_like", x)]
+    )
+    return one("complex", *(in_dtype(part, np.finfo(dtype).dtype) for part in parts))
 
 
 def select(e: Equation, which: Value, *cases: Value) -> Var:
