@@ -32,7 +32,7 @@ import mutations as m
 import program_mutations as pm
 
 import braces as br
-from braces.ir import fingerprint
+from braces.ir.fingerprint import fingerprint
 from braces.passes.verify import verify
 from braces.storage.model_files import read_programs
 

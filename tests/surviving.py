@@ -15,8 +15,10 @@ from typing import Any
 from unittest import mock
 
 import braces as br
-from braces.ir import ProgramDef, fingerprint, print_program
+from braces.ir.fingerprint import fingerprint
+from braces.ir.records import ProgramDef
 from braces.ir.serde import program_to_bytes
+from braces.ir.text import print_program
 from braces.ir.views import view_of
 from braces.ir.walk import all_ops
 from braces.passes.admit import op_versions

@@ -116,7 +116,7 @@ from braces.frontend.variables import (
     state as state,
 )
 from braces.frontend.while_blocks import create_while as create_while
-from braces.ir import fingerprint as fingerprint
+from braces.ir.fingerprint import fingerprint as fingerprint
 from braces.layout import Layout as Layout, Mesh as Mesh
 from braces.passes.backward import append_backward as append_backward, gradients as gradients
 from braces.passes.for_test import for_test as for_test

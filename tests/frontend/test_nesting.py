@@ -8,9 +8,10 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError, ProgramError
-from braces.ir import fingerprint, print_body
+from braces.ir.fingerprint import fingerprint
 from braces.ir.limits import DEEPEST_NESTING
 from braces.ir.records import Attr, Body, Op, ProgramDef
+from braces.ir.text import print_body
 from braces.passes.verify import verify
 
 

@@ -11,9 +11,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 import braces as br
 from braces.errors import FileFormatError, ParseError, ProgramError
-from braces.ir import Body, Op, ProgramDef, VarInfo, fingerprint, serde
+from braces.ir import serde
+from braces.ir.fingerprint import fingerprint
 from braces.ir.limits import LARGEST_UNKNOWN
 from braces.ir.proto import program_pb2 as pb
+from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import map_bodies
 from braces.passes.for_test import for_test
 from braces.passes.prune import prune

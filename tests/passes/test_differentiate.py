@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir import print_program
 from braces.ir.records import ProgramDef
+from braces.ir.text import print_program
 from braces.passes.backward import gradients
 from braces.passes.forward import jvp
 

@@ -9,7 +9,7 @@ import pytest
 from tests.calling import calls_of
 
 import braces as br
-from braces.ir import print_program
+from braces.ir.text import print_program
 from braces.ir.views import LoopView
 from braces.passes.hoist import hoisted
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir import print_program
 from braces.ir.records import Op, ProgramDef
+from braces.ir.text import print_program
 from braces.passes.pipeline import run_pass
 from braces.passes.rewrite import Change, Place, Rule, has_loops, rewrite
 from braces.passes.verify import check

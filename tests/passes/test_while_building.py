@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir import print_program
 from braces.ir.parser import parse_program
 from braces.ir.records import Body
+from braces.ir.text import print_program
 from braces.ir.views import LoopView
 from braces.passes.admit import complete
 from braces.passes.condition import cut_condition

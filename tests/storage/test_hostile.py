@@ -12,7 +12,8 @@ import pytest
 
 import braces as br
 from braces.errors import BracesError, FileFormatError, VerifyError
-from braces.ir import parse_program, serde
+from braces.ir import serde
+from braces.ir.parser import parse_program
 from braces.ir.proto import program_pb2 as pb
 
 FUZZ = Path(__file__).parents[2] / "scripts" / "fuzz_files.py"

@@ -14,7 +14,7 @@ from braces.cli.files import Content, read_file
 from braces.cli.programs import pick, shown_name
 from braces.cli.terminal import Style
 from braces.errors import FileFormatError
-from braces.ir import fingerprint
+from braces.ir.fingerprint import fingerprint
 from braces.program import Program
 from braces.storage.model import PREDICT, STARTUP, TRAIN
 

@@ -24,8 +24,8 @@ from braces.cli.running import feeds_for, make_ready, stored
 from braces.cli.terminal import Style
 from braces.cli.tree import describe, program_lines, sizes
 from braces.errors import FileFormatError
-from braces.ir import print_program
 from braces.ir.tables import columns, in_bytes
+from braces.ir.text import print_program
 from braces.notebook import OPEN_UP_TO
 from braces.passes.explain import Explanation
 from braces.passes.pipeline import Pass, noting, wanted
