@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
+from braces.errors import ProgramError
 from braces.jaxpr.arithmetic import in_dtype
 from braces.jaxpr.equation import Equation, Rule, Value
 from braces.jaxpr.own_gradients import has_own_gradient, standing, with_gradient_of_jax
-from braces.lazy import jnp, lax
+from braces.lazy import extend, jax, jnp, lax
 
+_jax: Any = jax
 _np: Any = jnp
 _lax: Any = lax
 
@@ -117,10 +120,38 @@ def solved(e: Equation, *values: Value) -> list[Value]:
     consts, before = sum(lengths), lengths.matvec + lengths.vecmat
     given = [*values[before : before + lengths.solve], *values[consts:]]
     found = e.call(jaxprs.solve, given)
-    own = jaxprs.transpose_solve is not None and has_own_gradient(e, values)
-    if not own or e.runner.whole is None:
+    if not has_own_gradient(e, values) or e.runner.whole is None:
         return found
-    return with_gradient_of_jax(e, e.runner, values, found)
+    if jaxprs.transpose_solve is not None:
+        return with_gradient_of_jax(e, e.runner, values, found)
+    try:
+        return with_gradient_of_jax(e, e.runner, values, found, partial(_transposable, e))
+    except ProgramError:
+        raise ProgramError(
+            f"{e.runner.what} solves equations without `transpose_solve`, and JAX cannot "
+            "transpose its `solve`: give `transpose_solve` or `symmetric`, or solve for "
+            "jax.lax.stop_gradient of the arguments."
+        ) from None
+
+
+def _transposable(e: Equation, *arguments: Any) -> Any:
+    """Solve the equations, and transposed ones by the transpose of what solves them."""
+    lengths, jaxprs = e.params["const_lengths"], e.params["jaxprs"]
+    ends = np.cumsum([lengths.matvec, lengths.vecmat, lengths.solve]).tolist()
+    of_matrix, of_solve = arguments[: ends[0]], arguments[ends[1] : ends[2]]
+    right, as_function = list(arguments[ends[2] :]), cast("Any", extend).jaxpr_as_fun
+
+    def multiply(x: Any) -> Any:
+        return as_function(jaxprs.matvec)(*of_matrix, *x)
+
+    def solve(_: Any, b: Any) -> Any:
+        return as_function(jaxprs.solve)(*of_solve, *b)
+
+    def solve_transposed(_: Any, b: Any) -> Any:
+        (made,) = _jax.linear_transpose(partial(solve, None), b)(b)
+        return made
+
+    return _lax.custom_linear_solve(multiply, right, solve, solve_transposed)
 
 
 def symmetric_product(e: Equation, x: Value, c: Value) -> Var:

@@ -88,7 +88,11 @@ def with_derivative_of_jax(rule: Rule, differs: Callable[[Equation], bool]) -> R
 
 
 def with_gradient_of_jax(
-    e: Equation, runner: Runner, values: Sequence[Value], found: Sequence[Value]
+    e: Equation,
+    runner: Runner,
+    values: Sequence[Value],
+    found: Sequence[Value],
+    function: Callable[..., Any] | None = None,
 ) -> list[Value]:
     """What an equation gives, with the gradient that JAX says of it.
 
@@ -99,6 +103,8 @@ def with_gradient_of_jax(
         runner: What appends to the block that is built.
         values: Its arguments.
         found: What it gives, computed.
+        function: What is differentiated, from arrays to a sequence of arrays; by default the
+            primitive itself. It must have a gradient.
 
     Raises:
         ProgramError: JAX has no gradient of it.
@@ -106,10 +112,10 @@ def with_gradient_of_jax(
     ends, made = _ends(e), [runner.lift(value) for value in found]
     passed, ways = [made[at] for at in ends], _ways(e, values)
     try:
-        rule = _pullback(e, [at for at, _ in ways], ends)
+        rule = _pullback(e, function or _bound(e), [at for at, _ in ways], ends)
         consts = [_brought(e, array, runner) for array in rule.consts]
     except ProgramError:
-        if "call_jaxpr" in e.params and not runner.standing:
+        if function is not None or ("call_jaxpr" in e.params and not runner.standing):
             raise
         return [*made]
 
@@ -174,21 +180,33 @@ def _named(e: Equation) -> str:
     return e.name if forward is e.params else forward.jaxpr.debug_info.func_src_info
 
 
-def _pullback(e: Equation, ways: Sequence[int], ends: Sequence[int]) -> Any:
+def _bound(e: Equation) -> Callable[..., Any]:
+    """The primitive of an equation as a function from arrays to a sequence of arrays."""
+    primitive = e.eqn.primitive
+
+    def bind(*arguments: Any) -> Any:
+        made = primitive.bind(*arguments, **primitive.get_bind_params(e.eqn.params))
+        return made if primitive.multiple_results else [made]
+
+    return bind
+
+
+def _pullback(
+    e: Equation, function: Callable[..., Any], ways: Sequence[int], ends: Sequence[int]
+) -> Any:
     """From arguments, and cotangents of results, to those of some arguments: a jaxpr.
 
     Raises:
         ProgramError: It cannot be traced.
     """
-    library, primitive = _library(), e.eqn.primitive
+    library = _library()
 
     def pulled(arguments: Sequence[Any], cotangents: Sequence[Any]) -> Any:
         def moved(*moving: Any) -> list[Any]:
             given = list(arguments)
             for at, value in zip(ways, moving, strict=True):
                 given[at] = value
-            made = primitive.bind(*given, **primitive.get_bind_params(e.eqn.params))
-            results = made if primitive.multiple_results else [made]
+            results = function(*given)
             return [results[at] for at in ends]
 
         _, pull = library.vjp(moved, *(arguments[at] for at in ways))
