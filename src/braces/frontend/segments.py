@@ -10,7 +10,7 @@ import numpy as np
 from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
 from braces.dims import Size
-from braces.dtypes import INT64, is_float, is_integer
+from braces.dtypes import FLOAT32, INT64, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
@@ -19,7 +19,7 @@ from braces.frontend.reducing import along_axis, shown_types
 from braces.frontend.sequences import same_size
 from braces.frontend.spelling import full
 from braces.frontend.variables import constant
-from braces.ops.rules import float_dtype, sum_dtype
+from braces.ops.rules import float_dtype, promote, sum_dtype
 
 __all__ = [
     "bincount", "digitize", "histogram", "segment_max", "segment_mean", "segment_min",
@@ -85,7 +85,9 @@ def segment_mean(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
         x = ops.cast(x, float_dtype(x.dtype))
         counts = _added(ops.ones_like(ids, dtype=INT64), ids, count)
         counts = along_axis(counts, 0, x.ndim - ids.ndim + 1)
-        return _added(x, ids, count) / ops.cast(ops.maximum(counts, 1), x.dtype)
+        wide = ops.cast(x, promote(x.dtype, FLOAT32))
+        means = _added(wide, ids, count) / ops.cast(ops.maximum(counts, 1), wide.dtype)
+        return ops.cast(means, x.dtype)
 
     return composed(what, built)
 

@@ -18,6 +18,7 @@ from braces.define.decorator import Axis, Tensor, op
 from braces.dims import Size, call
 from braces.lazy import jnp
 from braces.ops.linear import linear
+from braces.ops.precision import in_float32
 from braces.ops.rules import same
 
 
@@ -54,6 +55,7 @@ def frames_in(size: Size, length: Any, step: Any) -> Size:
         "x=f32[0,4] length=2 step=1",
     ),
 )
+@in_float32  # so are the cotangents that its derivative adds up
 def frame(x: Tensor, *, length: int, step: int, axis: Axis = -1) -> Tensor:
     """Pieces of an axis that may overlap, as of a signal: all windows of one length.
 

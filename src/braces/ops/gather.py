@@ -33,6 +33,7 @@ from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, IndexRangeError
 from braces.lazy import jnp, lax
 from braces.ops.linear import linear
+from braces.ops.precision import add_at
 from braces.ops.rules import AddInto, Backward
 
 OUT_OF_RANGE = "An index is out of range."
@@ -253,6 +254,8 @@ def scatter_add(
 
         out = x; then for each i: out[..., indices[*i], ...] += updates[..., *i, ...]
 
+    16-bit floats add up in float32, and are rounded once.
+
     Inputs:
         x: number[*shape].
         indices: int[*chosen]; negative ones count from the end, repeated ones add up.
@@ -282,7 +285,7 @@ def _scatter(x: Tensor, indices: Indices, updates: Tensor, axis: int) -> Tensor:
         total = lax.dynamic_index_in_dim(x, positions, axis) + jnp.expand_dims(updates, axis)
         return lax.dynamic_update_index_in_dim(x, total, positions, axis)
     whole = (slice(None),) * axis
-    return x.at[(*whole, positions)].add(updates, **IN_RANGE)
+    return add_at(x, (*whole, positions), updates, **IN_RANGE)
 
 
 @scatter_add.checked(IndexRangeError, OUT_OF_RANGE)

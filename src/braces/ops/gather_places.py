@@ -41,6 +41,7 @@ from braces.ops.gather import (
     updated,
 )
 from braces.ops.linear import linear
+from braces.ops.precision import add_at
 from braces.ops.rules import AddInto, Backward
 
 # ---- one index for each place ----------------------------------------------------------------
@@ -177,7 +178,7 @@ def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Ax
     axis %= x.ndim
     if x.size == 0 or updates.size == 0:
         return x
-    return x.at[positions_along(x, indices, axis)].add(updates, **IN_RANGE)
+    return add_at(x, positions_along(x, indices, axis), updates, **IN_RANGE)
 
 
 def positions_along(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, ...]:
@@ -346,7 +347,7 @@ def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
     """
     if x.size == 0 or updates.size == 0:
         return x
-    return x.at[positions_at(x, indices)].add(updates, **IN_RANGE)
+    return add_at(x, positions_at(x, indices), updates, **IN_RANGE)
 
 
 @scatter_nd_add.checked(IndexRangeError, OUT_OF_RANGE)

@@ -19,6 +19,7 @@ from braces.lazy import lax
 from braces.ops.gather import of_slices
 from braces.ops.gather_places import putting
 from braces.ops.linear import VarSlots
+from braces.ops.precision import in_float32
 from braces.ops.underived import unless
 
 MODES = ("clip", "fill")
@@ -124,6 +125,7 @@ def scattered(types: Types, attrs: Attrs) -> AxisMap:
         "start_indices_batching_dims=(0,)",
     ),
 )
+@in_float32  # so are the cotangents that its derivative adds up
 def lax_gather(
     x: Tensor,
     indices: Indices,
@@ -236,7 +238,8 @@ def lax_scatter(
         start_indices_batching_dims,
     )
     function = getattr(lax, SCATTERED[reduction])
-    return function(x, indices, updates, numbers, mode=mode)
+    function = in_float32(function) if reduction == "add" else function
+    return function(x, indices, updates, dimension_numbers=numbers, mode=mode)
 
 
 def _multiplied(values: VarSlots, attrs: Attrs) -> str | None:

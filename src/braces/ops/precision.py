@@ -49,6 +49,20 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return computed
 
 
+def add_at(x: Any, positions: Any, updates: Any, **options: Any) -> Any:
+    """For kernels: an array with updates added at positions, of which some may be the same.
+
+    16-bit floats add up in float32, and are rounded once.
+
+    Args:
+        x: The array.
+        positions: What it is indexed with.
+        updates: What is added; its dtype is that of the array.
+        options: What else JAX is told of the positions.
+    """
+    return widened(x).at[positions].add(widened(updates), **options).astype(x.dtype)
+
+
 def widened(x: Any) -> Any:
     """For kernels: an array, or a list of them, with 16-bit floats as float32."""
     if isinstance(x, list):
