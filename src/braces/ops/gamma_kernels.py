@@ -3,6 +3,7 @@
 hurwitz      sums of powers beside poles: the derivatives of `digamma` at negative numbers
 log_gamma    its derivatives of every order
 log_beta     without the cancellation of three large logarithms
+log_weight   the same for a power of x and one of 1 - x over the beta function
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.lazy import jnp, lax
+from braces.lazy import jax_special, jnp, lax
 from braces.ops.smooth import Kernel, differentiated, smooth
 
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
@@ -97,8 +98,23 @@ def _from_logarithms(x: Any, y: Any) -> Any:
     return jnp.where(large, jnp.where(second >= LARGE, far, near), small)
 
 
+def _digamma_tail(z: Any) -> Any:
+    """digamma(z) - log(z) + 1 / (2 z); https://dlmf.nist.gov/5.11.E2."""
+    total, power = jnp.zeros_like(z), 1 / (z * z)
+    for k, number in enumerate(BERNOULLI, 1):
+        total = total - np.asarray(number / (2 * k), z.dtype) * power
+        power = power / (z * z)
+    return total
+
+
 def _between(x: Any, y: Any) -> Any:
-    return digamma(x) - digamma(x + y)
+    """digamma(x) - digamma(x + y), which nearly cancel where `x` is large."""
+    large = (x >= LARGE) & (x + y >= LARGE)
+    a, b = jnp.where(large, x, LARGE), jnp.where(large, y, 0)
+    whole = a + b
+    tails = _digamma_tail(a) - _digamma_tail(whole)
+    near = tails - b / (2 * a * whole) - jnp.log1p(b / a)
+    return jnp.where(large, near, digamma(x) - digamma(x + y))
 
 
 def _log_beta(by_x: int, by_y: int) -> Kernel:
@@ -110,3 +126,44 @@ def _log_beta(by_x: int, by_y: int) -> Kernel:
 
 
 log_beta = smooth(2, _log_beta)
+
+
+# ---- powers over the beta function -----------------------------------------------------------
+
+NEAR, TERMS = 0.4, 14
+"""Up to `NEAR`, so many terms have all digits of float64."""
+
+
+def _log1p_rest(t: Any, log: Any) -> Any:
+    """log(1 + t) - t, where `log` is log(1 + t); by a series near 0, where both are close."""
+    near = jnp.abs(t) < NEAR
+    small = jnp.where(near, t, 0)
+    s = small / (2 + small)
+    total = jnp.zeros_like(s)
+    for k in reversed(range(TERMS)):
+        total = total * s * s + np.asarray(2 / (2 * k + 3), s.dtype)
+    return jnp.where(near, s * (s * s * total - small), log - t)
+
+
+def _balanced(a: Any, b: Any, x: Any) -> Any:
+    """The logarithm of x^a (1 - x)^b / beta(a, b), for large parameters.
+
+    Both powers are taken relative to the mean, at which they are largest: Loader, Fast and
+    Accurate Computation of Binomial Probabilities, 2000.
+    """
+    whole = a + b
+    apart = x * b - (1 - x) * a
+    logs = jnp.log(x) + jnp.log(whole / a), jnp.log1p(-x) + jnp.log(whole / b)
+    powers = a * _log1p_rest(apart / a, logs[0]) + b * _log1p_rest(-apart / b, logs[1])
+    spread = jnp.log(a) + jnp.log(b / whole) - np.asarray(math.log(2 * math.pi), a.dtype)
+    return powers + spread / 2 + _stirling(whole) - _stirling(a) - _stirling(b)
+
+
+def log_weight(a: Any, b: Any, x: Any, less: int = 0) -> Any:
+    """The logarithm of x^(a - less) (1 - x)^(b - less) / beta(a, b)."""
+    large = (a >= LARGE) & (b >= LARGE) & (x > 0) & (x < 1)
+    first, second = (jnp.where(large, z, LARGE) for z in (a, b))
+    inner = jnp.where(large, x, 0.5)
+    balanced = _balanced(first, second, inner) - less * (jnp.log(inner) + jnp.log1p(-inner))
+    powers = jax_special.xlogy(a - less, x) + jax_special.xlog1py(b - less, -x)
+    return jnp.where(large, balanced, powers - log_beta(a, b))

@@ -12,7 +12,7 @@ from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.family import ABOVE, Family
 from braces.frontend.distributions.forms import Forms, Given
 from braces.frontend.distributions.located import EULER
-from braces.frontend.distributions.support import INNER_UNIT, UNIT, Interval
+from braces.frontend.distributions.support import UNIT, Interval
 from braces.frontend.draws import check_numbers
 
 UNIFORM = Forms(
@@ -190,7 +190,7 @@ KUMARASWAMY = Forms(
 
 @distribution
 class Kumaraswamy(Family):
-    """Numbers in (0, 1), much as `Beta` draws them, by a distribution function in closed form.
+    """Numbers from 0 to 1, much as those of `Beta`; their `cdf` has a closed form.
 
         density(x) = a b x^(a - 1) (1 - x^a)^(b - 1),  a = concentration1, b = concentration0
 
@@ -217,5 +217,5 @@ class Kumaraswamy(Family):
     concentration0: Operand = 1.0
 
     forms = KUMARASWAMY
-    support = INNER_UNIT
+    support = UNIT
     ranges: ClassVar = {"concentration1": ABOVE, "concentration0": ABOVE}

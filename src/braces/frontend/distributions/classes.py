@@ -14,7 +14,7 @@ from braces.builder.var import Operand, Var
 from braces.dims import Shape, Size
 from braces.errors import ProgramError
 from braces.frontend import functions as ops, random
-from braces.frontend.distributions.counts import FROM_ZERO, SCORE, Chances
+from braces.frontend.distributions.counts import FROM_ZERO, SCORE, Chances, log_ways
 from braces.frontend.distributions.distribution import distribution
 from braces.frontend.distributions.forms import Form, Forms, Given
 from braces.frontend.distributions.support import INNER_UNIT, UNIT, Interval, Support
@@ -248,7 +248,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
 
 def _multinomial_log_prob(d: Given, x: Var) -> Var:
-    ways = ops.lgamma(d.total_count + 1.0) - ops.sum(ops.lgamma(x + 1.0), axis=-1)
+    ways = ops.sum(log_ways(ops.cumsum(x, axis=-1), x), axis=-1)
     return ways + _log_prob_of_counts(d, x)
 
 

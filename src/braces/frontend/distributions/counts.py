@@ -40,8 +40,14 @@ class Chances(Family):
 def log_chances(d: Given, yes: Var | float, no: Var | float) -> Var:
     """Yes * log(probs) + no * log(1 - probs); nothing is 0 times infinity."""
     if "logits" in d.vars:
-        return yes * ops.log_sigmoid(d.logits) + no * ops.log_sigmoid(-d.logits)
+        return _times(yes, ops.log_sigmoid(d.logits)) + _times(no, ops.log_sigmoid(-d.logits))
     return ops.xlogy(yes, d.probs) + ops.xlog1py(no, -d.probs)
+
+
+def _times(count: Var | float, log: Var) -> Var:
+    """The product, which is 0 where an infinite logarithm is counted 0 times."""
+    void = ops.logical_and(log == -np.inf, count == 0.0)
+    return count * ops.where(void, 0.0, log)
 
 
 def one_trial(d: Given) -> Var:
@@ -96,13 +102,20 @@ class Bernoulli(Chances):
 
 # ---- many trials -----------------------------------------------------------------------------
 
+
+def _geometric_entropy(d: Given) -> Var:
+    """That of one trial for each of them, of which there are infinitely many at 0."""
+    some = d.probs > 0.0
+    return ops.where(some, one_trial(d) / ops.where(some, d.probs, 1.0), np.inf)
+
+
 GEOMETRIC = Forms(
     draw=lambda d, sizes: ops.cast(random.geometric(sizes, d.probs) - 1, d.probs.dtype),
     log_prob=lambda d, x: log_chances(d, 1.0, x),
     mean=lambda d: (1.0 - d.probs) / d.probs,
     variance=lambda d: (1.0 - d.probs) / ops.square(d.probs),
     mode=lambda d: 0.0,
-    entropy=lambda d: one_trial(d) / d.probs,
+    entropy=_geometric_entropy,
     cdf=lambda d, x: -ops.expm1(log_chances(d, 0.0, x + 1.0)),
 )
 
@@ -177,9 +190,9 @@ class Poisson(Family):
     instead = "the score: " + SCORE
 
 
-def _ways(n: Var, k: Var) -> Var:
+def log_ways(n: Var, k: Var) -> Var:
     """The logarithm of how many ways there are to choose `k` of `n`."""
-    return ops.lgamma(n + 1.0) - ops.lgamma(k + 1.0) - ops.lgamma(n - k + 1.0)
+    return -ops.betaln(n - k + 1.0, k + 1.0) - ops.log(n + 1.0)
 
 
 def _below_binomial(d: Given, k: Var) -> Var:
@@ -193,7 +206,7 @@ BINOMIAL = Forms(
     draw=lambda d, sizes: ops.cast(
         random.binomial(sizes, d.total_count, d.probs), d.probs.dtype
     ),
-    log_prob=lambda d, k: _ways(d.total_count, k) + log_chances(d, k, d.total_count - k),
+    log_prob=lambda d, k: log_ways(d.total_count, k) + log_chances(d, k, d.total_count - k),
     mean=lambda d: d.total_count * d.probs,
     variance=lambda d: d.total_count * d.probs * (1.0 - d.probs),
     mode=lambda d: ops.minimum(ops.floor((d.total_count + 1.0) * d.probs), d.total_count),
@@ -247,8 +260,14 @@ def _negative_binomial_draw(d: Given, sizes: Shape) -> Var:
 
 def _negative_binomial_log_prob(d: Given, k: Var) -> Var:
     n = d.total_count
-    ways = ops.lgamma(n + k) - ops.lgamma(k + 1.0) - ops.lgamma(n)
-    return ways + log_chances(d, k, n)
+    return log_ways(n + k - 1.0, k) + log_chances(d, k, n)
+
+
+def _negative_binomial_mode(d: Given) -> Var:
+    more = d.total_count > 1.0
+    return ops.where(
+        more, ops.floor((d.total_count - 1.0) * ops.where(more, _odds(d), 0.0)), 0.0
+    )
 
 
 NEGATIVE_BINOMIAL = Forms(
@@ -256,7 +275,7 @@ NEGATIVE_BINOMIAL = Forms(
     log_prob=_negative_binomial_log_prob,
     mean=lambda d: d.total_count * _odds(d),
     variance=lambda d: d.total_count * _odds(d) / (1.0 - d.probs),
-    mode=lambda d: ops.floor(ops.relu(d.total_count - 1.0) * _odds(d)),
+    mode=_negative_binomial_mode,
     cdf=lambda d, k: ops.betainc(d.total_count, k + 1.0, 1.0 - d.probs),
 )
 

@@ -23,7 +23,8 @@ def _whole(d: Given) -> Var:
 
 def log_beta(a: Var) -> Var:
     """The logarithm of the beta function of many."""
-    return ops.sum(ops.lgamma(a), axis=-1) - ops.lgamma(ops.sum(a, axis=-1))
+    ahead = ops.cumsum(a, axis=-1)[..., :-1]
+    return ops.sum(ops.betaln(ahead, a[..., 1:]), axis=-1)
 
 
 def _dirichlet_variance(d: Given) -> Var:
