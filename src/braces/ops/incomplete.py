@@ -298,7 +298,7 @@ beta_below = smooth(3, _beta)
     axes="..., ..., ... -> ...",
     dtypes=real_function,
     costly=True,
-    operations=400,
+    operations=600,
     examples=("a=f32[2,3] b=f32[2,3] x=f32[2,3]", "a=f64[b,1] b=f64[] x=f64[4]"),
 )
 @in_float32
