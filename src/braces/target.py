@@ -3,7 +3,7 @@
 No program knows any of it, saved or not. Code is made for a target, passes of a run are told
 of it (`braces.passes.setting`), and the same program gives the same on each. The ways in which
 operators compute, where a machine has its own, are tables by platform too
-(`braces.ops.convolution_ways`); JAX looks them up when it makes the code.
+(`braces.ops.conv_pool.cpu_algorithms`); JAX looks them up when it makes the code.
 """
 
 from __future__ import annotations

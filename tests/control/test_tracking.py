@@ -11,7 +11,7 @@ import pytest
 
 import braces as br
 from braces.ir.walk import all_ops
-from braces.ops.control.tracking import Tracker, is_by_row
+from braces.ops.control.batch_axis.analysis import Tracker, is_by_row
 
 pytestmark = pytest.mark.unoptimized
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from braces.ops.control.work import UNKNOWN, work_of
+from braces.ops.control.partition.kernel_cost import UNKNOWN, work_of
 
 X, W = np.ones((4, 5), "f4"), np.ones((5, 6), "f4")
 

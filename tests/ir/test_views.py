@@ -24,7 +24,7 @@ from braces.ir.views import (
     SwitchView,
 )
 from braces.ir.walk import all_ops
-from braces.ops.control.loop_trim import trim_loop
+from braces.ops.control.loop.dead_memories import trim_loop
 from braces.passes.prune import eliminate
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden").rglob("*.prog"))

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ops import convolution_ways
-from braces.ops.conv import convolve
-from braces.ops.convolution import convolution
-from braces.ops.convolution_ways import WAYS, Windows
+from braces.ops.conv_pool import cpu_algorithms as convolution_ways
+from braces.ops.conv_pool.conv import convolve
+from braces.ops.conv_pool.cpu_algorithms import WAYS, Windows
+from braces.ops.conv_pool.lax_conv import convolution
 
 CANONICAL = {
     "[b, 0, f]x[0, i, o]->[b, 0, f]",

@@ -16,7 +16,7 @@ from braces.errors import (
     ShapeError,
     SymbolicValueError,
 )
-from braces.ops.slicing import slice_length
+from braces.ops.indexing.static_slice import slice_length
 
 pytestmark = pytest.mark.unoptimized  # what is read and written where, not what is computed
 

@@ -256,12 +256,13 @@ def test_a_written_gradient_of_an_operator_with_an_input_called_out_grad() -> No
 # ---- no code looks one up by its name --------------------------------------------------------
 
 DEFINITIONS = (
-    "ops/control/", "ir/views/", "define/axes.py", "ops/drawing.py", "ops/conv.py",
-    "ops/pool.py", "ops/unpool.py", "ops/interpolation.py", "exchange/", "jaxpr/",
+    "ops/control/", "ir/views/", "define/axes.py", "ops/random/samplers.py", "ops/conv_pool/conv.py",
+    "ops/conv_pool/max_pool.py", "ops/conv_pool/max_unpool.py", "ops/image/interpolation_weights.py", "exchange/", "jaxpr/",
 )  # fmt: skip
 """Operators that own blocks and their views, rules that `axes=` names, how some draw and others
-read between numbers, families that `ops/ranks.py` makes, and what other systems call ours."""
-BY_TYPE = {("ops/rules.py", "value")}
+read between numbers, families that `ops/conv_pool/spatial_ranks.py` makes, and what other
+systems call ours."""
+BY_TYPE = {("ops/common/rules.py", "value")}
 """Attributes of an operator whose type is asked for first."""
 MAPS = ("attrs", "inputs", "outputs")
 """What code calls the slots and attributes of an operator."""

@@ -18,7 +18,7 @@ from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType
 from braces.errors import ProgramError
-from braces.ops.control.rows import mask_rows
+from braces.ops.control.batch_axis.masking import mask_rows
 from braces.runtime.executor import Executor
 
 pytestmark = pytest.mark.unoptimized

@@ -11,7 +11,7 @@ import pytest
 
 import braces as br
 from braces.dtypes import COMPUTED, short_name
-from braces.ops.rules import promote
+from braces.ops.common.rules import promote
 
 SPELLINGS: dict[str, Callable[[Any], Any]] = {
     "Python": lambda value: value,

@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.errors import DTypeError, IndexRangeError, ShapeError
-from braces.ops import scatter
+from braces.ops.indexing import scatter
 
 pytestmark = pytest.mark.unoptimized
 

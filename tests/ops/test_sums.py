@@ -11,7 +11,7 @@ from cases import Case
 from test_axes import CASES, Outputs, Sample, by_operator, of, run_together, same, sample_of
 
 from braces.define.decorator import OPS
-from braces.ops.linalg import LETTERS
+from braces.ops.linalg.matmul import LETTERS
 
 pytestmark = pytest.mark.unoptimized
 

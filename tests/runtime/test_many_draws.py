@@ -12,7 +12,7 @@ import pytest
 
 import braces as br
 from braces.lower.many_draws import ManyDraws
-from braces.ops.drawing import PIECE
+from braces.ops.random.samplers import PIECE
 from braces.runtime.plan import Plan
 from braces.target import TARGETS
 

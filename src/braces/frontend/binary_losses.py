@@ -17,7 +17,7 @@ from braces.frontend.reducing import (
     of_operator,
     of_operators,
 )
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 __all__ = [
     "focal_loss",

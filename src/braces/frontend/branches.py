@@ -17,9 +17,9 @@ from braces.errors import BracesError, ProgramError, ShapeError
 from braces.frontend.construct import SubBlock, dtype_beside, located, outer_var, types_agree
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
-from braces.ops.control.building import build_partition, build_switch
-from braces.ops.control.row_draws import number_draws, row_numbers
-from braces.ops.control.rows import follow_rows
+from braces.ops.control.batch_axis.masking import follow_rows
+from braces.ops.control.construct.build import build_partition, build_switch
+from braces.ops.control.partition.random import number_draws, row_numbers
 
 
 class Branch(SubBlock):

@@ -43,7 +43,7 @@ from braces.frontend.plain_block import check_block_name
 from braces.frontend.recall import Recall
 from braces.ir.records import DATA, STATE, VALUE, Body, ProgramDef, VarInfo
 from braces.ir.walk import rename_body
-from braces.ops.control.building import append_plain_block, free_block_name
+from braces.ops.control.construct.build import append_plain_block, free_block_name
 from braces.passes.draws import random_states
 from braces.passes.eliminate import eliminated
 from braces.passes.prune import pruned, target_names

@@ -25,7 +25,7 @@ from braces.frontend.reducing import (
     of_operators,
     shown_types,
 )
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 __all__ = [
     "multi_margin_loss",

@@ -13,8 +13,8 @@ from braces.dims import Dim
 from braces.dtypes import DType, ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.limits import check_depth
-from braces.ops.control.building import Carried
-from braces.ops.lists import INDEX_TYPE
+from braces.ops.control.construct.build import Carried
+from braces.ops.lists.stack import INDEX_TYPE
 from braces.passes.hoist import move_before
 
 FURTHEST = 1000

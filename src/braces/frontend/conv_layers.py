@@ -28,8 +28,8 @@ from braces.frontend.parameters import (
     refuse_options,
     to_make,
 )
-from braces.ops.layouts import LAYOUTS, spatial_axes
-from braces.ops.rules import float_dtype
+from braces.ops.common.rules import float_dtype
+from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
 
 
 @building

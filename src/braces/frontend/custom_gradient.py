@@ -34,12 +34,12 @@ from braces.frontend.tree import rebuild, values
 from braces.ir.names import check_name
 from braces.ir.records import Body
 from braces.ir.walk import free_names, rename_body
-from braces.ops.control.building import (
+from braces.ops.control.construct.build import (
     append_plain_block,
     build_custom_gradient,
     free_block_name,
 )
-from braces.ops.control.cotangents import differentiable
+from braces.ops.lists.cotangents import differentiable
 from braces.passes.directions import moves, reachable
 
 __all__ = ["create_custom_gradient", "custom_gradient"]

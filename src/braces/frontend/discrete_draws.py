@@ -23,7 +23,7 @@ from braces.frontend.draws import (
 )
 from braces.frontend.guard import building, operand
 from braces.frontend.plain_block import composed
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 __all__ = [
     "bernoulli",

@@ -19,7 +19,7 @@ from braces.frontend import functions as ops
 from braces.frontend.init import salt_of, seed_state
 from braces.frontend.variables import persistable
 from braces.ir.records import STATE
-from braces.ops.rules import float_dtype, promote
+from braces.ops.common.rules import float_dtype, promote
 
 RANDOM_STATE = "random_state"
 _STATE_TYPE = parse_type("u32[2]")

@@ -18,7 +18,7 @@ from braces.errors import DTypeError, ShapeError
 from braces.frontend.construct import new_dim
 from braces.frontend.draws import sizes_of
 from braces.frontend.guard import building, operand
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 __all__ = ["as_size", "compress", "nonzero", "unique"]
 

@@ -11,7 +11,7 @@ from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
 from braces.frontend.reducing import in_floats, shown_types
 from braces.frontend.sequences import same_size
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 __all__ = ["interp", "isin", "meshgrid", "rot90"]
 

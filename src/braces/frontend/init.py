@@ -41,7 +41,7 @@ from braces.dtypes import DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.guard import missing_from
 from braces.ir.records import DATA, Literal
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 Initializer: TypeAlias = "Callable[[tuple[int, ...], DType, str], Var]"
 """From shape, dtype and name to a variable of the startup program with the first value."""

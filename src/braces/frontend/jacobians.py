@@ -23,7 +23,7 @@ from braces.frontend.guard import building
 from braces.frontend.rnn import create_rnn
 from braces.frontend.tree import rebuild, values
 from braces.ir.records import VarInfo
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 from braces.passes.backward import gradients, pulled_from
 from braces.passes.directions import OneOrMore, as_list, derived_beside, differentiable_vars
 from braces.passes.forward import pushed_from

@@ -25,7 +25,7 @@ from braces.frontend.parameters import (
     to_make,
 )
 from braces.frontend.spelling import einsum
-from braces.ops.rules import float_dtype, promote
+from braces.ops.common.rules import float_dtype, promote
 
 
 @building

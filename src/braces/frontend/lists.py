@@ -18,10 +18,10 @@ from braces.errors import DTypeError, ProgramError
 from braces.frontend.construct import new_dim
 from braces.frontend.draws import sizes_of
 from braces.frontend.guard import building, operand
-from braces.ops.control.keeping import history_of
-from braces.ops.list_items import resize
-from braces.ops.lists import EMPTY, PUSH, list_attrs
-from braces.ops.rows_of_lists import stack, unstack
+from braces.ops.control.core.residuals import history_of
+from braces.ops.lists.list_to_array import stack, unstack
+from braces.ops.lists.random_access import resize
+from braces.ops.lists.stack import EMPTY, PUSH, list_attrs
 
 __all__ = [
     "create_list", "list_append", "list_erase", "list_get", "list_insert", "list_length",

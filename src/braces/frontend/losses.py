@@ -12,13 +12,7 @@ from braces.builder.append import one
 from braces.builder.var import Operand, Var
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
-from braces.frontend.reducing import (
-    Reduction,
-    alike,
-    check_at_least,
-    of_operator,
-    of_operators,
-)
+from braces.frontend.reducing import Reduction, alike, check_at_least, of_operator, of_operators
 
 __all__ = [
     "absolute_error",

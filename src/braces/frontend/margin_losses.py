@@ -17,7 +17,7 @@ from braces.frontend.reducing import (
     shown_types,
 )
 from braces.frontend.sequences import NEVER, wide
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 __all__ = [
     "circle_loss",

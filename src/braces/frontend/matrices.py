@@ -15,7 +15,7 @@ from braces.frontend.plain_block import composed
 from braces.frontend.reducing import shown_types
 from braces.frontend.sequences import same_size
 from braces.frontend.spelling import arange
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 __all__ = [
     "cross",

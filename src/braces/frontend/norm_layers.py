@@ -17,7 +17,7 @@ from braces.dtypes import FLOAT32, DType
 from braces.errors import ProgramError
 from braces.frontend.guard import building, operand
 from braces.frontend.parameters import Parameters, Weight, fixed_size, is_given, to_make
-from braces.ops.rules import axis_indices, float_dtype, promote
+from braces.ops.common.rules import axis_indices, float_dtype, promote
 
 
 def _weights(

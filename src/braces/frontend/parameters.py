@@ -20,7 +20,7 @@ from braces.errors import (
 )
 from braces.frontend.variables import persistable
 from braces.ir.records import PARAMETER, STATE
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 Activation: TypeAlias = "str | Callable[[Var], Var] | None"
 Weight: TypeAlias = "Operand | bool | None"

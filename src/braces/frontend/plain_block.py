@@ -30,7 +30,7 @@ from braces.ir.names import check_name
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView
 from braces.ir.walk import free_names
-from braces.ops.control.building import append_plain_block, free_block_name
+from braces.ops.control.construct.build import append_plain_block, free_block_name
 
 P = ParamSpec("P")
 R = TypeVar("R")

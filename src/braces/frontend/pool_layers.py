@@ -12,7 +12,7 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building, operand
 from braces.frontend.plain_block import composed
-from braces.ops.layouts import LAYOUTS, spatial_axes
+from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
 
 Sizes: TypeAlias = "Size | Sequence[Size | None]"
 

@@ -17,7 +17,7 @@ from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
 from braces.frontend.reducing import check_one_of, in_floats, shown_types
 from braces.frontend.variables import constant
-from braces.ops.rules import axis_indices
+from braces.ops.common.rules import axis_indices
 
 __all__ = ["median", "nanmedian", "nanquantile", "percentile", "quantile"]
 

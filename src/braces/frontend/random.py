@@ -53,7 +53,7 @@ from braces.frontend.discrete_draws import (
 )
 from braces.frontend.draws import draw
 from braces.frontend.guard import building, missing_from, operand
-from braces.ops.rules import axis_indices, float_dtype
+from braces.ops.common.rules import axis_indices, float_dtype
 
 
 @building

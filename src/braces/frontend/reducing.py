@@ -12,7 +12,7 @@ from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
 from braces.frontend.plain_block import composed
-from braces.ops.rules import axis_index, float_dtype, promote
+from braces.ops.common.rules import axis_index, float_dtype, promote
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
 """`"none"` leaves losses apart, `"mean"` and `"sum"` make them one number."""

@@ -7,7 +7,7 @@ from braces.define.decorator import Axes
 from braces.frontend import functions as ops
 from braces.frontend.guard import building
 from braces.frontend.reducing import Reduction, alike, of_operators
-from braces.ops.rules import axis_indices
+from braces.ops.common.rules import axis_indices
 
 __all__ = ["dice_loss", "tversky_loss"]
 

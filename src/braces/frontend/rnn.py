@@ -15,9 +15,9 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located, outer_var
 from braces.frontend.draws import sizes_of
 from braces.ir.views import LoopView, Row
-from braces.ops.control.building import Carried, Cut, build_loop
-from braces.ops.control.row_draws import row_numbers
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
+from braces.ops.control.construct.build import Carried, Cut, build_loop
+from braces.ops.control.partition.random import row_numbers
 from braces.passes.lengths import guarded
 from braces.passes.segments import Segments, check_trips
 from braces.passes.step_rows import Steps

@@ -19,7 +19,7 @@ from braces.frontend.reducing import along_axis, shown_types
 from braces.frontend.sequences import same_size
 from braces.frontend.spelling import full
 from braces.frontend.variables import constant
-from braces.ops.rules import float_dtype, promote, sum_dtype
+from braces.ops.common.rules import float_dtype, promote, sum_dtype
 
 __all__ = [
     "bincount", "digitize", "histogram", "segment_max", "segment_mean", "segment_min",

@@ -14,7 +14,7 @@ from braces.frontend import functions as ops
 from braces.frontend.guard import operand
 from braces.frontend.rnn import check_lengths
 from braces.frontend.spelling import arange
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 NEVER = -1e30
 """The logarithm of what has no probability: finite, so that gradients are."""

@@ -15,7 +15,7 @@ from braces.frontend.plain_block import composed
 from braces.frontend.reducing import along_axis, check_one_of, in_floats, shown_types
 from braces.frontend.spelling import arange
 from braces.frontend.variables import constant
-from braces.ops.rules import axis_index, promote
+from braces.ops.common.rules import axis_index, promote
 
 __all__ = [
     "central_difference",

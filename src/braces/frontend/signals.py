@@ -13,7 +13,7 @@ from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.guard import building, operand
 from braces.frontend.variables import constant
-from braces.ops.rules import axis_indices
+from braces.ops.common.rules import axis_indices
 
 __all__ = [
     "blackman_window", "fft2", "fftfreq", "fftshift", "hamming_window", "hann_window", "ifft2",

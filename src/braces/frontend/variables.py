@@ -12,15 +12,7 @@ from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
 from braces.builder.var import Operand, Var, named_var, var_of
 from braces.dims import Size, axis_name
-from braces.dtypes import (
-    AxisNames,
-    DType,
-    Extent,
-    TensorType,
-    dtype_of,
-    named_size,
-    size_of,
-)
+from braces.dtypes import AxisNames, DType, Extent, TensorType, dtype_of, named_size, size_of
 from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError, array_fix
 from braces.frontend import init as initializers
 from braces.frontend.guard import building

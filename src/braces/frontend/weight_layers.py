@@ -20,7 +20,7 @@ from braces.frontend.parameters import Parameters, Weight, fixed_size, is_given,
 from braces.frontend.plain_block import composed
 from braces.frontend.reducing import along_axis
 from braces.frontend.sequences import check_floats
-from braces.ops.rules import axis_index
+from braces.ops.common.rules import axis_index
 
 
 @building

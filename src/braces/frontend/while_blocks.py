@@ -14,9 +14,9 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend.construct import LoopBlock, Memory, located
 from braces.frontend.rnn import final_of
 from braces.ir.views import LoopView
-from braces.ops.control.building import Carried, build_loop
-from braces.ops.lists import EMPTY, list_attrs, push
-from braces.ops.rows_of_lists import stack
+from braces.ops.control.construct.build import Carried, build_loop
+from braces.ops.lists.list_to_array import stack
+from braces.ops.lists.stack import EMPTY, list_attrs, push
 from braces.passes.condition import cut_condition
 from braces.passes.segments import Segments, check_trips
 

@@ -23,15 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.dims import Dim, Shape
-from braces.dtypes import (
-    AxisNames,
-    DType,
-    TensorType,
-    Type,
-    dtype_of,
-    named_text,
-    short_name,
-)
+from braces.dtypes import AxisNames, DType, TensorType, Type, dtype_of, named_text, short_name
 from braces.errors import DTypeError, visible
 
 Attr: TypeAlias = (

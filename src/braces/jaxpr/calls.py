@@ -21,7 +21,7 @@ from braces.jaxpr.equation import Equation, Rule, Runner, Value, of_library
 from braces.jaxpr.own_gradients import has_own_gradient, standing, with_own_gradient
 from braces.jaxpr.recognized import operator_of
 from braces.lazy import extend
-from braces.ops.control.building import (
+from braces.ops.control.construct.build import (
     build_block,
     build_loop_around,
     build_plain_block,

@@ -32,7 +32,7 @@ from braces.ir.records import Body, Literal, Op
 from braces.jaxpr.equation import Equation, Rule, Runner, Value
 from braces.jaxpr.tracing import closed_jaxpr
 from braces.lazy import jax
-from braces.ops.control.building import build_block, build_custom_gradient
+from braces.ops.control.construct.build import build_block, build_custom_gradient
 from braces.passes.directions import moves
 
 DEEPEST = 4

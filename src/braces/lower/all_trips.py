@@ -14,7 +14,7 @@ from braces.dims import Size
 from braces.dtypes import bytes_of
 from braces.ir.records import BLOCK, Op
 from braces.ir.walk import all_bodies
-from braces.ops.control.base import BlockOp
+from braces.ops.control.core.block_op import BlockOp
 
 
 def is_for_all_trips(

@@ -27,7 +27,7 @@ from braces.lazy import jax, jnp
 from braces.lower.attributes import Sizes
 from braces.lower.keeping import the_keeper
 from braces.lower.kernels import LARGEST_CONSTANT, MOST_SIZES, Kernel, Ready, apart
-from braces.ops.control.base import Call
+from braces.ops.control.core.block_op import Call
 from braces.target import MOST_PARTS, ROUNDED, Target
 
 Env: TypeAlias = dict[str, Any]

@@ -25,9 +25,9 @@ from braces.dims import Size
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.walk import all_bodies, map_bodies, rename_slots
-from braces.ops.control.links import links_of
-from braces.ops.list_items import BEGIN, GROWING
-from braces.ops.list_joins import APART
+from braces.ops.control.core.value_flow import links_of
+from braces.ops.lists.nested import APART
+from braces.ops.lists.random_access import BEGIN, GROWING
 
 Node: TypeAlias = "tuple[str, str]"
 """The path of a block and the name of a list in it; or `HISTORY` and the name of a history."""

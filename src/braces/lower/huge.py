@@ -16,7 +16,7 @@ from braces.dtypes import LARGEST_ARRAY, TensorType, room
 from braces.errors import RunError
 from braces.ir.records import Op
 from braces.lazy import jax, tracing
-from braces.ops.control.work import inner_computations
+from braces.ops.control.partition.kernel_cost import inner_computations
 
 
 def refuse_huge(jaxpr: Any, ops: Iterable[Op] = ()) -> None:

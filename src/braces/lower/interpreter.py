@@ -19,8 +19,8 @@ from braces.lower.kernels import Kernel, Ready, compiled
 from braces.lower.lowerer import has_nan
 from braces.lower.memory import out_of_memory
 from braces.lower.watch import Watch
-from braces.ops.control.base import BlockOp, Call
-from braces.ops.lists import Stack
+from braces.ops.control.core.block_op import BlockOp, Call
+from braces.ops.lists.stack import Stack
 from braces.scope import Scope
 from braces.target import Target
 
@@ -41,7 +41,7 @@ class Owner:
         definition: What is known of its type.
         captures: What its blocks read from outside.
         scripts: Its blocks by label, as far as they ran.
-        made: What its definition made of it; see `braces.ops.control.base.Frame.once`.
+        made: What its definition made of it; see `braces.ops.control.core.block_op.Frame.once`.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ def place(path: str, op: Op) -> str:
 
 @dataclass(slots=True)
 class OpFrame:
-    """One operator that owns blocks, being interpreted; `braces.ops.control.base.Frame`."""
+    """One operator that owns blocks, being interpreted; `braces.ops.control.core.block_op.Frame`."""
 
     interpreter: Interpreter
     owner: Owner

@@ -30,8 +30,8 @@ from braces.lower.parts import Parts
 from braces.lower.placement import Placement
 from braces.lower.sites import UNFIT, Site, may_be_unfit, placeholders, without_traces
 from braces.lower.telling import told_offence, told_sizes
-from braces.ops.control.base import BlockOp, Lowering
-from braces.ops.lists import Buffer
+from braces.ops.control.core.block_op import BlockOp, Lowering
+from braces.ops.lists.stack import Buffer
 from braces.target import OTHER, Target
 
 NAN = "@nan"
@@ -241,7 +241,7 @@ def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> N
 
 @dataclass
 class OpLowering:
-    """One operator that owns blocks, being lowered; `braces.ops.control.base.Lowering`."""
+    """One operator that owns blocks, being lowered; `braces.ops.control.core.block_op.Lowering`."""
 
     lowerer: Lowerer
     op: Op

@@ -17,7 +17,7 @@ from typing import Any
 
 from braces.define.definition import Values
 from braces.ir.records import Body, Op
-from braces.ops.drawing import DRAWINGS, piece_starts
+from braces.ops.random.samplers import DRAWINGS, piece_starts
 
 LARGEST_IN_A_LOOP = 16
 """How many of the largest arrays one loop draws at most: all are there once more meanwhile."""

@@ -12,7 +12,7 @@ from braces.define.named_axes import names_of_outputs
 from braces.dtypes import AxisNames
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.walk import map_bodies
-from braces.ops.control.links import Link, links_of
+from braces.ops.control.core.value_flow import Link, links_of
 
 Visible: TypeAlias = "ChainMap[str, VarInfo]"
 """The variables that a block sees, its own first."""

@@ -22,7 +22,7 @@ from braces.ir.records import DATA, Body, VarInfo
 from braces.layout import Layout, Spec, Stored
 from braces.lazy import jax
 from braces.lower.naming import with_axis_names
-from braces.ops.lists import Buffer
+from braces.ops.lists.stack import Buffer
 
 
 class Placement:

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 from braces.lazy import extend, jax
 from braces.lower.own_batch import INNER, apply_to_own_batch
-from braces.ops.control.work import inner_computations
-from braces.ops.convolution import PARTS
+from braces.ops.control.partition.kernel_cost import inner_computations
+from braces.ops.conv_pool.lax_conv import PARTS
 
 Traced: TypeAlias = Any
 """A computation that JAX traced, or a part of one."""

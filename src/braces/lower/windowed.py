@@ -17,7 +17,7 @@ import numpy as np
 
 from braces.define.definition import Values
 from braces.lazy import lax
-from braces.ops.control.work import inner_computations
+from braces.ops.control.partition.kernel_cost import inner_computations
 
 PADDED = frozenset(
     {

@@ -15,22 +15,17 @@ from braces.builder.append import apply, as_var, one
 from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
-from braces.builder.var import (
-    Operand,
-    Var,
-    tensor_type,
-    visible_var,
-)
+from braces.builder.var import Operand, Var, tensor_type, visible_var
 from braces.define.calling import ask
 from braces.define.decorator import OPS, OpDef, Slot
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
 from braces.ir.records import Op
-from braces.ops.control.base import BlockOp
-from braces.ops.control.cotangents import add, collect, differentiable, zeros_from
-from braces.ops.control.keeping import Lists
-from braces.ops.lists import EMPTY, list_attrs
-from braces.ops.rules import AddInto, Backward, Cotangent, zeros_of
+from braces.ops.common.rules import AddInto, Backward, Cotangent, zeros_of
+from braces.ops.control.core.block_op import BlockOp
+from braces.ops.control.core.residuals import Lists
+from braces.ops.lists.cotangents import add, collect, differentiable, zeros_from
+from braces.ops.lists.stack import EMPTY, list_attrs
 from braces.passes.directions import (
     AtOperator,
     Named,
@@ -49,7 +44,7 @@ Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 
 
 class OpDifferentiation(AtOperator):
-    """An operator that owns blocks; `braces.ops.control.derivatives.Differentiation`."""
+    """An operator that owns blocks; `braces.ops.control.core.differentiation.Differentiation`."""
 
     def __init__(self, backprop: Backprop, op: Op) -> None:
         super().__init__(backprop.program, backprop.host, op)

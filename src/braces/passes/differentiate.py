@@ -25,7 +25,7 @@ from braces.builder.var import Var, main_var
 from braces.errors import GradientError
 from braces.ir.records import ProgramDef, VarInfo
 from braces.ir.walk import rename_body
-from braces.ops.control.cotangents import zeros_like
+from braces.ops.lists.cotangents import zeros_like
 from braces.passes.backward import pulled
 from braces.passes.directions import Named, OneOrMore, as_list
 from braces.passes.forward import pushed

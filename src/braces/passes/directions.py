@@ -12,8 +12,8 @@ from braces.builder.var import Var, check_visible, named_var, shown, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import VALUE, Body, Op, VarInfo
-from braces.ops.control.base import BlockOp
-from braces.ops.control.cotangents import differentiable
+from braces.ops.control.core.block_op import BlockOp
+from braces.ops.lists.cotangents import differentiable
 from braces.passes.eliminate import eliminate
 from braces.passes.verify import verified_at_end
 
@@ -24,7 +24,7 @@ OneOrMore: TypeAlias = T | Sequence[T]
 
 
 class AtOperator:
-    """An operator that owns blocks; `braces.ops.control.derivatives.Derivative`."""
+    """An operator that owns blocks; `braces.ops.control.core.differentiation.Derivative`."""
 
     def __init__(self, program: Builder, host: SymbolTable, op: Op) -> None:
         self._program = program

@@ -41,7 +41,7 @@ from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.walk import all_bodies, dimensions
-from braces.ops.control.base import BlockOp
+from braces.ops.control.core.block_op import BlockOp
 from braces.passes.pipeline import Pass
 
 

@@ -26,9 +26,9 @@ from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op
 from braces.ir.views import PartitionView
 from braces.ir.walk import producers
-from braces.ops.control.adding import adds
-from braces.ops.control.tracking import Known, Site, Tracked, Tracker, led_by_rows
-from braces.ops.rules import gives_zeros
+from braces.ops.common.rules import gives_zeros
+from braces.ops.control.batch_axis.analysis import Known, Site, Tracked, Tracker, led_by_rows
+from braces.ops.control.partition.additivity import adds
 from braces.passes.draws import is_random
 
 

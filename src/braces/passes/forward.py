@@ -19,9 +19,9 @@ from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import Op, Slots
 from braces.ir.walk import ancestors, producers, rename_slots
-from braces.ops.control.base import BlockOp
-from braces.ops.control.cotangents import add, differentiable, zeros_like
-from braces.ops.control.keeping import Lists
+from braces.ops.control.core.block_op import BlockOp
+from braces.ops.control.core.residuals import Lists
+from braces.ops.lists.cotangents import add, differentiable, zeros_like
 from braces.passes.backward import Backprop
 from braces.passes.directions import (
     AtOperator,
@@ -35,7 +35,7 @@ from braces.passes.directions import (
 
 
 class OpPushing(AtOperator):
-    """An operator that owns blocks; `braces.ops.control.derivatives.Pushing`."""
+    """An operator that owns blocks; `braces.ops.control.core.differentiation.Pushing`."""
 
     def __init__(self, push: PushForward, op: Op) -> None:
         super().__init__(push.program, push.host, op)

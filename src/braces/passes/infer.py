@@ -11,7 +11,7 @@ from braces.dtypes import Type
 from braces.errors import BracesError
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies
-from braces.ops.control.base import BlockOp
+from braces.ops.control.core.block_op import BlockOp
 
 
 def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:

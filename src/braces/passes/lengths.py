@@ -44,16 +44,16 @@ from braces.errors import ProgramError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
 from braces.ir.views import LoopView, Row
 from braces.ir.walk import all_bodies
-from braces.ops.control.building import (
+from braces.ops.common.row_semantics import ADVICE
+from braces.ops.common.rules import zeros_of
+from braces.ops.control.batch_axis.masking import blank_columns, follow_rows
+from braces.ops.control.construct.build import (
     Carried,
     Cut,
     build_loop,
     build_partition,
     build_switch,
 )
-from braces.ops.control.rows import blank_columns, follow_rows
-from braces.ops.row_rules import ADVICE
-from braces.ops.rules import zeros_of
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite_loops
 from braces.passes.step_rows import StepRows, Steps, by_row, numbered, param, sizes_of

@@ -1,8 +1,9 @@
 """Row-wise branches masked: what mixes rows leaves padding out.
 
 Compiled, a case runs on its rows and some padding, so whatever mixes rows must leave padding
-out; see `braces.ops.control.rows`. Interpreted, a case has exactly its rows, unless they stay
-at their places. So a program says what its user wrote, and the executor masks what it runs.
+out; see `braces.ops.control.batch_axis.masking`. Interpreted, a case has exactly its rows,
+unless they stay at their places. So a program says what its user wrote, and the executor masks
+what it runs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import PartitionView, view_of
 from braces.ir.walk import all_bodies
-from braces.ops.control.rows import masked_branch
+from braces.ops.control.batch_axis.masking import masked_branch
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
 

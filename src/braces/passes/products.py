@@ -29,7 +29,7 @@ from braces.dims import Size, Unifier
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Op
-from braces.ops.control.tracking import TypeOf, axes_of
+from braces.ops.control.batch_axis.analysis import TypeOf, axes_of
 from braces.passes.stretch import structure
 
 Key: TypeAlias = "tuple[object, ...]"

@@ -34,7 +34,7 @@ from braces.dims import Dim
 from braces.dtypes import TensorType
 from braces.errors import BracesError
 from braces.ir.records import VALUE, Body, Op, ProgramDef
-from braces.ops.control.rows import mask_rows
+from braces.ops.control.batch_axis.masking import mask_rows
 from braces.passes.eliminate import learned_size
 from braces.passes.inline import inline_blocks
 from braces.passes.pipeline import Note, Pass, note, noting

@@ -57,8 +57,8 @@ from braces.errors import ProgramError
 from braces.ir.records import ARGUMENT, Op, ProgramDef
 from braces.ir.views import LoopView, Row, view_of
 from braces.ir.walk import rename_body
-from braces.ops.control.building import Carried, Cut, Looped, build_loop
-from braces.ops.lists import INDEX_TYPE
+from braces.ops.control.construct.build import Carried, Cut, Looped, build_loop
+from braces.ops.lists.stack import INDEX_TYPE
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite_loops
 

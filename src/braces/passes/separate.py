@@ -35,7 +35,7 @@ from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
-from braces.ops.control.tracking import axes_of
+from braces.ops.control.batch_axis.analysis import axes_of
 from braces.passes.each_trip import EachTrip
 from braces.passes.pipeline import Pass, note
 from braces.passes.products import Joint, resized, total

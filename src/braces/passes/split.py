@@ -40,8 +40,8 @@ from dataclasses import replace
 from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
 from braces.ir.views import LoopView, Operand, Output, PartitionView, view_of
 from braces.ir.walk import all_bodies
-from braces.ops.control.building import append_construct
-from braces.ops.control.partition_keeping import from_linear
+from braces.ops.control.construct.build import append_construct
+from braces.ops.control.partition.residuals import from_linear
 from braces.passes.pipeline import Pass, note
 from braces.passes.rewrite import Change, Place, rewrite
 from braces.passes.split_parts import Parts, bound_by

@@ -23,9 +23,9 @@ from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
 from braces.ir.views import LoopView, Row
 from braces.ir.walk import rename_op
-from braces.ops.control.building import Carried, Cut
-from braces.ops.control.fixed_rows import captured_rows
-from braces.ops.control.row_draws import number_draws, row_numbers
+from braces.ops.control.batch_axis.fixed_batch import captured_rows
+from braces.ops.control.construct.build import Carried, Cut
+from braces.ops.control.partition.random import number_draws, row_numbers
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ from braces.dims import Size, Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
-from braces.ops.control.tracking import TypeOf, axes_of
-from braces.ops.linalg import LETTERS
+from braces.ops.control.batch_axis.analysis import TypeOf, axes_of
+from braces.ops.linalg.matmul import LETTERS
 from braces.passes.draws import is_random
 
 Values: TypeAlias = "Callable[[str], Var]"

@@ -32,8 +32,8 @@ from braces.dtypes import is_float
 from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView
 from braces.ir.walk import relabelled, rename_body
-from braces.ops.control.building import append_construct
-from braces.ops.control.tracking import TypeOf
+from braces.ops.control.batch_axis.analysis import TypeOf
+from braces.ops.control.construct.build import append_construct
 from braces.passes.fold_rows import Folding
 from braces.passes.rewrite import Place
 from braces.passes.setting import setting

@@ -12,7 +12,7 @@ from braces.dtypes import Type, unifies
 from braces.errors import BracesError, OpDefinitionError, did_you_mean, suggest
 from braces.ir.records import Body, Op
 from braces.ir.walk import captures_of
-from braces.ops.control.base import BlockOp, Interface
+from braces.ops.control.core.block_op import BlockOp, Interface
 from braces.passes.codes import Report
 from braces.passes.visible import Visible
 

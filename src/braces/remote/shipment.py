@@ -18,7 +18,7 @@ from braces.ir.records import DATA, PARAMETER, Body, ProgramDef, Source, VarInfo
 from braces.ir.walk import all_ops, free_of, producers, resolve_body
 from braces.lower.attributes import Sizes
 from braces.lower.watch import checked_seconds
-from braces.ops.random import runs_counted
+from braces.ops.random.stateless import runs_counted
 from braces.program import Block, Program
 from braces.remote.messages import LOAD, RUN, Message
 from braces.remote.session import DRAWN_FROM, PROGRAM

@@ -24,27 +24,16 @@ from braces.lower.committing import Commits, early_places
 from braces.lower.huge import refuse_huge
 from braces.lower.interpreter import place
 from braces.lower.keeping import code_name, code_reads, compile_or_read
-from braces.lower.lowerer import (
-    NAN,
-    STOP,
-    Lowerer,
-    block_path,
-    start_state,
-)
+from braces.lower.lowerer import NAN, STOP, Lowerer, block_path, start_state
 from braces.lower.many_draws import ManyDraws
 from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
 from braces.lower.signals import Uninterrupted
 from braces.lower.sites import Site, UnfitError, find_sites, histories
 from braces.lower.watch import Watch
-from braces.ops.einsum import axes_apart
+from braces.ops.linalg.einsum import axes_apart
 from braces.passes.round_rows import EXACT, rows_of_run
 from braces.runtime import interpreted
-from braces.runtime.device import (
-    Devices,
-    compute_in_calling_thread,
-    mind_forks,
-    open_device,
-)
+from braces.runtime.device import Devices, compute_in_calling_thread, mind_forks, open_device
 from braces.runtime.executable import Executable, TakenError, call_first, call_told, check_taken
 from braces.runtime.feeds import check_shape
 from braces.runtime.form import Form, axes_of

@@ -25,14 +25,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy as np
 from safetensors import SafetensorError, deserialize, safe_open
 
-from braces.dtypes import (
-    COMPUTED,
-    HIGHEST_RANK,
-    STORED,
-    TensorType,
-    is_stored,
-    short_name,
-)
+from braces.dtypes import COMPUTED, HIGHEST_RANK, STORED, TensorType, is_stored, short_name
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.atomic import replacing
 from braces.ir.files import check_regular

@@ -1,4 +1,4 @@
-"""References of `braces.ops.activation` and `shrinkage`, from the formulas of their sources."""
+"""References of activations and shrinking activations, from the formulas of their sources."""
 
 from __future__ import annotations
 

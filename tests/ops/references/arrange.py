@@ -1,4 +1,4 @@
-"""References of `braces.ops.arrange`."""
+"""References of `braces.ops.array.permute`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.assemble`."""
+"""References of `braces.ops.array.concat_split`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.bessel`."""
+"""References of `braces.ops.special.bessel`."""
 
 from __future__ import annotations
 

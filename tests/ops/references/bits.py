@@ -1,4 +1,4 @@
-"""References of `braces.ops.bits`."""
+"""References of `braces.ops.elementwise.bitwise`."""
 
 from __future__ import annotations
 

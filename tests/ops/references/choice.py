@@ -1,4 +1,4 @@
-"""References of `braces.ops.choice`."""
+"""References of `braces.ops.elementwise.select`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.complex_numbers`."""
+"""References of `braces.ops.elementwise.complex`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.conv`: window by window."""
+"""References of `braces.ops.conv_pool.conv`: window by window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.count_draws`: the methods of their sources, one by one."""
+"""References of draws of counts: the methods of their sources, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.creation`."""
+"""References of `braces.ops.array.creation`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.cross_entropy`."""
+"""References of `braces.ops.nn.cross_entropy`."""
 
 from __future__ import annotations
 

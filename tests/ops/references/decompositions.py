@@ -1,4 +1,4 @@
-"""References of `braces.ops.decompositions`."""
+"""References of `braces.ops.linalg.cholesky`."""
 
 from __future__ import annotations
 

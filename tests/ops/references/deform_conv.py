@@ -1,4 +1,4 @@
-"""References of `braces.ops.deform_conv`: element by element."""
+"""References of `braces.ops.image.deformable_conv`: element by element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.determinant`."""
+"""References of `braces.ops.linalg.determinant`."""
 
 from __future__ import annotations
 

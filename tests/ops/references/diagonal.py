@@ -1,4 +1,4 @@
-"""References of `braces.ops.diagonal`."""
+"""References of `braces.ops.linalg.diagonal`."""
 
 from __future__ import annotations
 

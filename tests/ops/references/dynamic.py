@@ -1,4 +1,4 @@
-"""References of `braces.ops.dynamic`."""
+"""References of `braces.ops.indexing.dynamic_slice`."""
 
 from __future__ import annotations
 

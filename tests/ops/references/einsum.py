@@ -1,4 +1,4 @@
-"""References of `braces.ops.einsum`."""
+"""References of `braces.ops.linalg.einsum`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.elementwise`."""
+"""References of `braces.ops.elementwise.arithmetic`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.equations`."""
+"""References of `braces.ops.linalg.solve`."""
 
 from __future__ import annotations
 

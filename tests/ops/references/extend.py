@@ -1,4 +1,4 @@
-"""References of `braces.ops.extend`."""
+"""References of `braces.ops.array.pad_tile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.found`."""
+"""References of `braces.ops.reduction.nonzero`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.fourier`: the sums, as matrices of exponentials."""
+"""References of `braces.ops.signal.fft`: the sums, as matrices of exponentials."""
 
 from __future__ import annotations
 

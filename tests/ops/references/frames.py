@@ -1,4 +1,4 @@
-"""References of `braces.ops.frames`."""
+"""References of `braces.ops.signal.framing`."""
 
 from __future__ import annotations
 

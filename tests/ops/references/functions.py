@@ -1,4 +1,4 @@
-"""References of `braces.ops.functions`."""
+"""References of `braces.ops.elementwise.unary`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.gamma_draws`: rejection by Marsaglia and Tsang, one by one."""
+"""References of `braces.ops.random.gamma`: rejection by Marsaglia and Tsang, one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.gamma_functions`."""
+"""References of `braces.ops.special.gamma`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.gather`."""
+"""References of `braces.ops.indexing.take`."""
 
 from __future__ import annotations
 

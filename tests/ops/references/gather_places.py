@@ -1,4 +1,4 @@
-"""References of `braces.ops.gather_places`."""
+"""References of `braces.ops.indexing.gather_nd`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.identity`."""
+"""References of `braces.ops.array.identity`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.incomplete`."""
+"""References of `braces.ops.special.incomplete_gamma_beta`."""
 
 from __future__ import annotations
 

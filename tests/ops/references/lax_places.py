@@ -1,4 +1,4 @@
-"""References of `braces.ops.lax_places`: one place after the other."""
+"""References of `braces.ops.indexing.lax_gather`: one place after the other."""
 
 from __future__ import annotations
 

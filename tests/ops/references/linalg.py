@@ -1,4 +1,4 @@
-"""References of `braces.ops.linalg`."""
+"""References of `braces.ops.linalg.matmul`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.logic`."""
+"""References of `braces.ops.elementwise.comparison`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.loss`."""
+"""References of `braces.ops.nn.elementwise_losses`."""
 
 from __future__ import annotations
 

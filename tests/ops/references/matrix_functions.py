@@ -1,4 +1,4 @@
-"""References of `braces.ops.matrix_functions`."""
+"""References of `braces.ops.linalg.matrix_functions`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.metric`."""
+"""References of `braces.ops.nn.accuracy`."""
 
 from __future__ import annotations
 

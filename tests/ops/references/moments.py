@@ -1,4 +1,4 @@
-"""References of `braces.ops.moments`."""
+"""References of `braces.ops.reduction.moments`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.norm`."""
+"""References of `braces.ops.nn.normalization`."""
 
 from __future__ import annotations
 

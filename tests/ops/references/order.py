@@ -1,4 +1,4 @@
-"""References of `braces.ops.order`."""
+"""References of `braces.ops.reduction.sort`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.patches`: window by window."""
+"""References of `braces.ops.conv_pool.im2col`: window by window."""
 
 from __future__ import annotations
 

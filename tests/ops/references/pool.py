@@ -1,4 +1,4 @@
-"""References of `braces.ops.pool`: window by window."""
+"""References of `braces.ops.conv_pool.max_pool`: window by window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.quantization`."""
+"""References of `braces.ops.nn.quantization`."""
 
 from __future__ import annotations
 

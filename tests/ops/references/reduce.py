@@ -1,4 +1,4 @@
-"""References of `braces.ops.reduce`."""
+"""References of `braces.ops.reduction.reduce`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.regions`: region by region, sample by sample.
+"""References of `braces.ops.image.roi_pool`: region by region, sample by sample.
 
 Regions have no gradient, so they are what is nearest among 256ths of a pixel: moved by much
 less, as differences move them, they stay where they are. Gradients do move with them, so

@@ -1,4 +1,4 @@
-"""References of `braces.ops.reshape`."""
+"""References of `braces.ops.array.reshape`."""
 
 from __future__ import annotations
 

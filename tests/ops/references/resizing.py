@@ -1,4 +1,4 @@
-"""References of `braces.ops.resizing`: number by number, each by its formula."""
+"""References of `braces.ops.image.resize`: number by number, each by its formula."""
 
 from __future__ import annotations
 

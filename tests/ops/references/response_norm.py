@@ -1,4 +1,4 @@
-"""References of `braces.ops.response_norm`."""
+"""References of `braces.ops.nn.local_response_norm`."""
 
 from __future__ import annotations
 

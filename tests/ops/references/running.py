@@ -1,4 +1,4 @@
-"""References of `braces.ops.running`."""
+"""References of `braces.ops.reduction.cumulative`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.sampled`: place by place, by the weights of all pixels."""
+"""References of sampled images: place by place, by the weights of all pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.sampling`, from the bits of `references.random`."""
+"""References of `braces.ops.random.discrete`, from the bits of `references.random`."""
 
 from __future__ import annotations
 

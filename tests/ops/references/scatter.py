@@ -1,4 +1,4 @@
-"""References of `braces.ops.scatter`."""
+"""References of `braces.ops.indexing.scatter`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.search`."""
+"""References of `braces.ops.reduction.searchsorted`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.slicing`: NumPy's own indexing."""
+"""References of `braces.ops.indexing.static_slice`: NumPy's own indexing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.softmax`."""
+"""References of `braces.ops.nn.softmax`."""
 
 from __future__ import annotations
 

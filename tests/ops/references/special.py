@@ -1,4 +1,4 @@
-"""References of `braces.ops.special`."""
+"""References of `braces.ops.special.inverse_hyperbolic`."""
 
 from __future__ import annotations
 

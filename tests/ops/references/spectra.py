@@ -1,4 +1,4 @@
-"""References of `braces.ops.spectra`."""
+"""References of `braces.ops.linalg.eigh_svd`."""
 
 from __future__ import annotations
 

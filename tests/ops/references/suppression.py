@@ -1,4 +1,4 @@
-"""References of `braces.ops.suppression`."""
+"""References of `braces.ops.image.non_max_suppression`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.triangles`."""
+"""References of `braces.ops.linalg.qr_lu`."""
 
 from __future__ import annotations
 

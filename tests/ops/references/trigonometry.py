@@ -1,4 +1,4 @@
-"""References of `braces.ops.trigonometry`."""
+"""References of `braces.ops.elementwise.trigonometry`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.unique`."""
+"""References of `braces.ops.reduction.unique`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.unpool`: number by number."""
+"""References of `braces.ops.conv_pool.max_unpool`: number by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References of `braces.ops.window`."""
+"""References of `braces.ops.indexing.symbolic_slice`."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ from braces.exchange.onnx_in.dtypes import dtype_named
 from braces.exchange.onnx_in.node import Runner
 from braces.frontend import lists
 from braces.ir.views import LoopView
-from braces.ops.control.building import build_block, build_loop_around
-from braces.ops.lists import EMPTY, INDEX_TYPE, list_attrs
-from braces.ops.rows_of_lists import stack
+from braces.ops.control.construct.build import build_block, build_loop_around
+from braces.ops.lists.list_to_array import stack
+from braces.ops.lists.stack import EMPTY, INDEX_TYPE, list_attrs
 
 
 def is_list(value: Value) -> TypeGuard[Var]:

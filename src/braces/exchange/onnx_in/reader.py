@@ -42,7 +42,7 @@ from braces.exchange.onnx_in.rules import RULES
 from braces.exchange.persistables import persistable
 from braces.exchange.problems import Missing, Problem
 from braces.ir.records import PARAMETER, STATE, Source
-from braces.ops.control.building import build_plain_block
+from braces.ops.control.construct.build import build_plain_block
 
 T = TypeVar("T")
 MOST_NODES = 1 << 17

@@ -23,20 +23,13 @@ from typing import Any, TypeAlias
 from braces.dims import Dim
 from braces.dtypes import TensorType
 from braces.exchange.names import FUNCTIONS, RECOMPUTE
-from braces.exchange.onnx_out.graph import (
-    OPSET,
-    Function,
-    Graph,
-    Model,
-    graphs_in,
-    rename,
-)
+from braces.exchange.onnx_out.graph import OPSET, Function, Graph, Model, graphs_in, rename
 from braces.exchange.onnx_out.node import Node
 from braces.exchange.onnx_types import axes_of
 from braces.ir.records import Body
 from braces.ir.views import BlockView
 from braces.lazy import onnx
-from braces.ops.control.loop import LOOP
+from braces.ops.control.loop.op import LOOP
 from braces.passes.eliminate import learned_size
 
 Write: TypeAlias = "Callable[[Graph, Body, Sequence[str]], list[str]]"

@@ -16,12 +16,7 @@ from braces.dtypes import BOOL, INT64, TensorType, is_float
 from braces.exchange.onnx_out import widths
 from braces.exchange.onnx_out.graph import code_of
 from braces.exchange.onnx_out.node import Node, Rule
-from braces.exchange.onnx_out.primitives.shapes import (
-    counted,
-    expanded,
-    reshaped,
-    unsqueezed,
-)
+from braces.exchange.onnx_out.primitives.shapes import counted, expanded, reshaped, unsqueezed
 
 PROMOTING: Mapping[str, str] = {
     "add": "Add", "divide": "Div", "matmul": "MatMul", "maximum": "Max", "minimum": "Min",

@@ -10,14 +10,7 @@ from braces.dtypes import BOOL, FLOAT64, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.frontend import functions as ops
 from braces.frontend.guard import building, operand
-from braces.frontend.metrics.metric import (
-    Metric,
-    Sums,
-    alike,
-    kept,
-    share,
-    weights_of,
-)
+from braces.frontend.metrics.metric import Metric, Sums, alike, kept, share, weights_of
 from braces.frontend.spelling import arange
 
 # ---- counts ----------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from braces.frontend.reducing import shown_types
 from braces.frontend.sequences import same_size
 from braces.frontend.variables import persistable
 from braces.ir.records import STATE
-from braces.ops.control.building import free_block_name
+from braces.ops.control.construct.build import free_block_name
 from braces.scope import Scope
 
 Sums = Mapping[str, Var]

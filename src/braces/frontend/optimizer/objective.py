@@ -24,8 +24,8 @@ from braces.ir.records import Body, Op
 from braces.ir.walk import all_ops
 from braces.jaxpr.inserted import inserting
 from braces.lazy import jax
-from braces.ops.control.building import append_plain_block, free_block_name
-from braces.ops.precision import widened
+from braces.ops.common.half_precision import widened
+from braces.ops.control.construct.build import append_plain_block, free_block_name
 from braces.passes.draws import is_calm, is_random
 from braces.passes.prune import eliminate
 

@@ -31,7 +31,7 @@ from braces.frontend.optimizer.parts import Part, leading
 from braces.frontend.plain_block import block
 from braces.jaxpr.trace import trace
 from braces.lazy import jax, jnp, optax
-from braces.ops.precision import widened
+from braces.ops.common.half_precision import widened
 
 
 def append_step(

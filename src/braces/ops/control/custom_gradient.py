@@ -41,7 +41,9 @@ from braces.ir.records import CUSTOM_GRADIENT, VALUE, Body, Op
 from braces.ir.views import CustomGradientView, Passed, names_read
 from braces.ir.walk import free_names
 from braces.lazy import jax
-from braces.ops.control.base import (
+from braces.ops.control.construct.build import put_again
+from braces.ops.control.construct.jvp import tangent_for
+from braces.ops.control.core.block_op import (
     BlockOp,
     Eliminate,
     Follow,
@@ -51,11 +53,9 @@ from braces.ops.control.base import (
     Value,
     result_types,
 )
-from braces.ops.control.building import put_again
-from braces.ops.control.cotangents import collect, differentiable, zeros_like
-from braces.ops.control.derivatives import Differentiation, Pushing
-from braces.ops.control.keeping import plan_keeping, with_recomputed
-from braces.ops.control.tangents import tangent_for
+from braces.ops.control.core.differentiation import Differentiation, Pushing
+from braces.ops.control.core.residuals import plan_keeping, with_recomputed
+from braces.ops.lists.cotangents import collect, differentiable, zeros_like
 
 
 @final

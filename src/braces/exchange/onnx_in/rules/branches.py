@@ -23,7 +23,7 @@ from braces.exchange.onnx_in.lists import common_type, is_list, is_sequence, set
 from braces.exchange.onnx_in.node import Names, Node
 from braces.exchange.onnx_in.rules.rows import row_wise
 from braces.frontend import functions as ops, lists
-from braces.ops.control.building import build_switch, close_block
+from braces.ops.control.construct.build import build_switch, close_block
 
 Pair: TypeAlias = "tuple[Value, Value]"
 GRAPHS = ("else_branch", "then_branch")

@@ -38,8 +38,8 @@ from braces.exchange.onnx_in.rules.scattering import first_backwards
 from braces.frontend import functions as ops
 from braces.frontend.while_blocks import create_while
 from braces.ir.views import LoopView
-from braces.ops.control.building import build_block, build_loop_around
-from braces.ops.lists import INDEX_TYPE
+from braces.ops.control.construct.build import build_block, build_loop_around
+from braces.ops.lists.stack import INDEX_TYPE
 
 LONGEST_UNROLLED = 256
 """Loops that carry sequences are written out, trip by trip, up to so many trips."""

@@ -26,8 +26,8 @@ from braces.frontend import functions as ops
 from braces.frontend.construct import new_dim
 from braces.ir.records import Body
 from braces.lazy import onnx
-from braces.ops.control.building import build_block, build_partition
-from braces.ops.control.rows import follow_rows
+from braces.ops.control.batch_axis.masking import follow_rows
+from braces.ops.control.construct.build import build_block, build_partition
 
 
 def row_wise(node: Node) -> tuple[Value, ...] | None:

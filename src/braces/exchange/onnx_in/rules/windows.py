@@ -15,8 +15,8 @@ from braces.exchange.alike import as_weights
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.shaping import padded
 from braces.frontend import functions as ops
-from braces.ops.convolution_ways import reach
-from braces.ops.window import number
+from braces.ops.conv_pool.cpu_algorithms import reach
+from braces.ops.indexing.symbolic_slice import number
 
 Ints: TypeAlias = "Sequence[int]"
 

@@ -18,12 +18,7 @@ from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.onnx_out import widths
 from braces.exchange.onnx_out.equation import Equation, Rule
 from braces.exchange.onnx_out.graph import Graph
-from braces.exchange.onnx_out.primitives.shapes import (
-    around,
-    counted,
-    expanded,
-    unsqueezed,
-)
+from braces.exchange.onnx_out.primitives.shapes import around, counted, expanded, unsqueezed
 
 CLIP, FILL, PROMISED = "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS"
 

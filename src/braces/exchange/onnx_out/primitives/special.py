@@ -16,7 +16,11 @@ import numpy as np
 from braces import lazy
 from braces.dtypes import FLOAT64
 from braces.exchange.onnx_out.equation import Equation, Rule
-from braces.ops.incomplete import above_over_density, below_over_density, beta_part_below
+from braces.ops.special.incomplete_gamma_beta import (
+    above_over_density,
+    below_over_density,
+    beta_part_below,
+)
 
 jnp: Any = lazy.jnp
 

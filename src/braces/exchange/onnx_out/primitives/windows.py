@@ -15,7 +15,7 @@ from braces.dtypes import is_float
 from braces.exchange.onnx_out.equation import Equation, Rule
 from braces.exchange.onnx_out.primitives.shapes import around, reshaped, spread
 from braces.lazy import extend, jax
-from braces.ops.convolution_ways import BY_XLA
+from braces.ops.conv_pool.cpu_algorithms import BY_XLA
 
 Combine: TypeAlias = "Callable[[list[str], list[str]], list[str]]"
 """One of two windows, from both: the names of an element of each array."""

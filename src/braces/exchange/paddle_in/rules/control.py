@@ -24,7 +24,7 @@ from braces.frontend import functions as ops, lists
 from braces.frontend.rnn import create_rnn
 from braces.frontend.while_blocks import create_while
 from braces.ir.records import Body
-from braces.ops.control.building import build_block, build_switch
+from braces.ops.control.construct.build import build_block, build_switch
 
 UNDEFINED = (1.77113e27, 1.77113e279)
 """Numbers by which Paddle says that a name stands for nothing yet."""

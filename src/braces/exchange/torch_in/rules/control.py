@@ -14,7 +14,7 @@ from braces.exchange.torch_in.rules.making import scalar
 from braces.frontend import functions as ops
 from braces.frontend.rnn import create_rnn
 from braces.frontend.while_blocks import create_while
-from braces.ops.control.building import build_block, build_switch
+from braces.ops.control.construct.build import build_block, build_switch
 
 Graph = Callable[..., list[Any]]
 

@@ -1,0 +1,1 @@
+"""Array manipulation (creation, reshape, concat, pad)."""

@@ -1,0 +1,374 @@
+"""Operators that put arrays together and cut them into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from braces.builder.append import call, one
+from braces.builder.var import Var, tensor_type
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    first_rank,
+    mapped,
+    numbered,
+    reduced_mixing,
+    shape_of,
+)
+from braces.define.decorator import Axis, Tensor, op
+from braces.define.inference import Context
+from braces.define.kinds import KINDS
+from braces.dims import Dim, Shape, Size, divide_exactly
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp, lax
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.rules import (
+    Backward,
+    axis_index,
+    promote,
+    promoted,
+    same,
+    sum_to,
+    zeros_of,
+)
+
+Sections: TypeAlias = "int | Shape"
+
+
+def _sections(given: Any) -> Sections:
+    return KINDS["Shape"](given) if isinstance(given, tuple | list) else KINDS["int"](given)
+
+
+KINDS["Sections"] = _sections
+
+
+# ---- several arrays in one -------------------------------------------------------------------
+
+
+@op(
+    axes=along_axis,
+    joins="axis",
+    operations=0,
+    examples=(
+        "xs=f32[2,3] xs=f32[1,3]",
+        "xs=f32[b,4] xs=f32[t,4] xs=f32[1,4]",
+        "xs=f64[b,2] xs=f64[b,3] axis=-1",
+        "xs=f32[0,2] xs=f32[3,2]",
+        "xs=i32[3] xs=f32[3]",
+        "xs=f32[b]",
+    ),
+)
+def concat(*xs: Tensor, axis: Axis = 0) -> Tensor:
+    """Arrays one after another along an axis.
+
+        out = [xs[0], xs[1], …]
+
+    Inputs:
+        xs: any, of equal sizes but on the axis; at least one.
+
+    Attributes:
+        axis: The axis along which they follow each other; negative counts from the end.
+
+    Outputs:
+        out: The promoted dtype; on the axis, the sum of the sizes.
+
+    Raises:
+        ShapeError: There are none, or another size or the number of axes differs.
+    """
+    return jnp.concatenate(promoted(*xs), axis)
+
+
+def check_same_rank(context: Context, xs: Sequence[TensorType]) -> None:
+    """Refuse arrays that differ in their number of axes, and none at all.
+
+    Raises:
+        ShapeError: They do.
+    """
+    if not xs:
+        raise ShapeError(f"{context.type} needs at least one array.")
+    if len({x.rank for x in xs}) > 1:
+        raise ShapeError(
+            f"{context.type} needs arrays with as many axes as each other.",
+            fix="Add an axis with br.expand_dims or x[None].",
+        )
+
+
+def common_sizes(context: Context, xs: Sequence[TensorType], but: int | None) -> list[Size]:
+    """The sizes that all share; those of the axis `but` are left as in the first."""
+    sizes = list(xs[0].shape)
+    for axis in range(xs[0].rank):
+        for x in xs[1:] if axis != but else ():
+            pair = sizes[axis], x.shape[axis]
+            problem = "{} needs equal sizes on axis {}, not {} and {}."
+            sizes[axis] = context.unify(*pair, problem.format(context.type, axis, *pair))
+    return sizes
+
+
+@concat.infer
+def infer_concat(context: Context, *xs: TensorType, axis: int) -> TensorType:
+    """The common sizes, and their sum on the axis."""
+    check_same_rank(context, xs)
+    if xs[0].rank == 0:
+        raise ShapeError("concat needs an axis, and scalars have none.", fix="Use br.stack.")
+    axis = axis_index(axis, xs[0].rank, context.type)
+    sizes = common_sizes(context, xs, axis)
+    sizes[axis] = sum((x.shape[axis] for x in xs), start=0)
+    return TensorType(promote(*(x.dtype for x in xs)), tuple(sizes))
+
+
+@concat.gradient
+def concat_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
+    """Each input receives its piece of the cotangent."""
+    xs = g.inputs["xs"]
+    axis = axis_index(int(g.attrs["axis"]), xs[0].ndim, "concat")
+    sizes = tuple(x.shape[axis] for x in xs)
+    wanted = tuple(x.name in g.wanted for x in xs)
+    found = pieces(g.out_grad, sizes, axis, wanted)
+    pairs = zip(xs, found, strict=True)
+    return {"xs": tuple(None if piece is None else sum_to(piece, x) for x, piece in pairs)}
+
+
+def pieces(x: Var, sizes: Shape, axis: int, wanted: tuple[bool, ...]) -> tuple[Var | None, ...]:
+    """The wanted ones of consecutive pieces along an axis."""
+    cuts = [_cut(sizes, i) if wanted[i] else None for i in range(len(sizes))]
+    if any(want and cut is None for want, cut in zip(wanted, cuts, strict=True)):
+        found = call("split", x, sections=sizes, axis=axis)
+        return tuple(piece if want else None for want, piece in zip(wanted, found, strict=True))
+    kept = (":",) * axis
+    return tuple(None if cut is None else one("getitem", x, index=(*kept, cut)) for cut in cuts)
+
+
+def _cut(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
+    """A slice with known bounds, counted from either end; `None` where there is none."""
+    before, after, stop = sum(sizes[:i], 0), sum(sizes[i + 1 :], 0), sum(sizes[: i + 1], 0)
+    if isinstance(before, int) and isinstance(stop, int):
+        return before, stop
+    if isinstance(before, int) and isinstance(after, int):
+        return before, (-after or None)
+    start = after + sizes[i]
+    if isinstance(after, int) and isinstance(start, int) and start:
+        return -start, (-after or None)
+    return None
+
+
+def beside(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes, and a new one along which the arrays differ."""
+    indices = numbered(first_rank(types))
+    axis = int(str(attrs["axis"])) % (len(indices) + 1)
+    out = (*indices[:axis], "new", *indices[axis:])
+    return mapped(types, {"xs": (indices,) * len(types["xs"])}, {"out": (out,)}, ["new"])
+
+
+@op(
+    axes=beside,
+    operations=0,
+    examples=(
+        "xs=f32[2,3] xs=f32[2,3]",
+        "xs=f32[b] xs=f32[b] axis=1",
+        "xs=f64[b,2] xs=f64[b,2] xs=f64[b,2] axis=-1",
+        "xs=f32[] xs=f32[]",
+        "xs=f32[0,2] axis=1",
+        "xs=i32[3] xs=f32[3]",
+    ),
+)
+def stack(*xs: Tensor, axis: Axis = 0) -> Tensor:
+    """Arrays beside each other along a new axis.
+
+        out[..., i, ...] = xs[i]
+
+    Inputs:
+        xs: any[*shape], at least one.
+
+    Attributes:
+        axis: Where the new axis is in the result; negative counts from its end.
+
+    Outputs:
+        out: The promoted dtype; the common sizes, and the number of arrays on the axis.
+
+    Raises:
+        ShapeError: There are none, or their shapes differ.
+    """
+    return jnp.stack(promoted(*xs), axis)
+
+
+@stack.infer
+def infer_stack(context: Context, *xs: TensorType, axis: int) -> TensorType:
+    """The common sizes, and the number of arrays on the new axis."""
+    check_same_rank(context, xs)
+    axis = axis_index(axis, xs[0].rank + 1, context.type)
+    sizes = common_sizes(context, xs, None)
+    dtype = promote(*(x.dtype for x in xs))
+    return TensorType(dtype, (*sizes[:axis], len(xs), *sizes[axis:]))
+
+
+@stack.gradient
+def stack_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
+    """Each input receives its slice of the cotangent."""
+    grad, xs = g.out_grad, g.inputs["xs"]
+    kept = (":",) * axis_index(int(g.attrs["axis"]), grad.ndim, "stack")
+    return {
+        "xs": tuple(
+            sum_to(one("getitem", grad, index=(*kept, i)), x) if x.name in g.wanted else None
+            for i, x in enumerate(xs)
+        )
+    }
+
+
+# ---- one array in several --------------------------------------------------------------------
+
+
+MOST_APART = 1 << 16
+"""How many arrays one operator gives at most."""
+
+
+def apart(types: Types, attrs: Attrs) -> AxisMap:
+    """Each entry along the axis is an output; how many there are must be known."""
+    found, shape = reduced_mixing(types, attrs), shape_of(types["x"][0])
+    count = shape[axis_at(attrs["axis"], len(shape))]
+    if isinstance(count, Dim):
+        raise AxisError(
+            f"cannot make a number of arrays that is only known in a run: {count}.",
+            fix="Go through the axis with br.create_rnn or br.scan.",
+        )
+    if count > MOST_APART:
+        raise AxisError(
+            f"cannot make {count} arrays of one; {MOST_APART} are the most.",
+            fix="Go through the axis with br.create_rnn or br.scan.",
+        )
+    return replace(found, outputs={"out": found.outputs["out"] * count})
+
+
+@op(
+    axes=apart,
+    dtypes=same,
+    operations=0,
+    examples=(
+        "x=f32[2,3]",
+        "x=f32[b,3] axis=1",
+        "x=f64[2,b,t] axis=-3",
+        "x=f32[1]",
+        "x=f32[2,0]",
+    ),
+)
+def unstack(x: Tensor, *, axis: Axis = 0) -> list[Tensor]:
+    """The slices of an array along one axis.
+
+        out[i] = x[..., i, ...]
+
+    Inputs:
+        x: any[*shape]; the size of the axis is a number.
+
+    Attributes:
+        axis: The axis that is taken apart; negative counts from the end.
+
+    Outputs:
+        out: any, one for each index of the axis, without it.
+
+    Raises:
+        ShapeError: There is no such axis, or its size is symbolic.
+    """
+    return [lax.index_in_dim(x, i, axis % x.ndim, keepdims=False) for i in range(x.shape[axis])]
+
+
+@unstack.gradient
+def unstack_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangents beside each other, zeros where there is none."""
+    return {"x": one("stack", *filled(g), axis=g.attrs["axis"])}
+
+
+def filled(g: Backward) -> list[Var]:
+    """The cotangents of a list of outputs, with zeros for those that have none."""
+    pairs = zip(g.outputs["out"], g.grads["out"], strict=True)
+    return [zeros_of(tensor_type(out)) if grad is None else grad for out, grad in pairs]
+
+
+@op(
+    axes=along_axis,
+    operations=0,
+    picks=("x",),
+    examples=(
+        "x=f32[6,2] sections=3",
+        "x=f32[b,6] sections=(1,2,3) axis=1",
+        "x=f32[2*b,3] sections=2",
+        "x=f64[b,5] sections=(0,5) axis=-1",
+        "x=f32[0,2] sections=2",
+    ),
+)
+def split(x: Tensor, *, sections: Sections, axis: Axis = 0) -> list[Tensor]:
+    """Consecutive pieces of an array along one axis.
+
+        concat(out) = x
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        sections: How many pieces of equal size, or the size of each; may be symbolic.
+        axis: The axis that is cut; negative counts from the end.
+
+    Outputs:
+        out: any, the pieces in their order.
+
+    Raises:
+        ShapeError: There is no such axis, or the sizes do not add up to its size.
+    """
+    axis %= x.ndim
+    if isinstance(sections, int):
+        sections = (x.shape[axis] // sections,) * sections
+    found, start = list[Tensor](), 0
+    for size in cast("tuple[int, ...]", sections):
+        found.append(lax.slice_in_dim(x, start, start + size, axis=axis))
+        start += size
+    return found
+
+
+@split.infer
+def infer_split(
+    context: Context, x: TensorType, *, sections: Sections, axis: int
+) -> list[TensorType]:
+    """The sizes of the pieces on the axis."""
+    axis = axis_index(axis, x.rank, context.type)
+    have = context.unifier.resolve(x.shape[axis])
+    if isinstance(sections, int):
+        sections = (equal_part(have, sections),) * sections
+    sections = tuple(map(context.unifier.resolve, sections))
+    total = sum(sections, start=0)
+    context.unify(have, total, f"split cannot cut {have} into {_spelled(sections)}.")
+    return [x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sections]
+
+
+def _spelled(sections: Shape) -> str:
+    return " + ".join(map(str, sections)) or "no pieces"
+
+
+def equal_part(size: Size, sections: int) -> Size:
+    """The size of each of several equal pieces.
+
+    Raises:
+        ShapeError: The division does not come out even, for one value of the size at least.
+    """
+    if sections < 1:
+        raise ShapeError(f"split cannot make {sections} pieces.")
+    part = divide_exactly(size, sections)
+    if part is None:
+        raise ShapeError(
+            f"split cannot cut {size} into {sections} equal pieces.",
+            fix="Say the size of each: sections=(…).",
+        )
+    return part
+
+
+@split.gradient
+def split_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangents one after another, zeros where there is none."""
+    return {"x": one("concat", *filled(g), axis=g.attrs["axis"])}
+
+
+linear(concat, stack, unstack, split)

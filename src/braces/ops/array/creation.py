@@ -1,0 +1,351 @@
+"""Arrays from nothing: constants, ranges, and the sizes of symbolic dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.builder.scalars import literal
+from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shaped, sized
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
+from braces.define.kinds import Number
+from braces.dims import Shape, Size, call
+from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
+from braces.errors import ProgramError
+from braces.ir.records import Literal, Op
+from braces.lazy import jnp
+from braces.ops.common.row_semantics import RowView, counts_rows
+from braces.ops.common.rules import asked
+
+# ---- constants -------------------------------------------------------------------------------
+
+
+def literal_places(types: Types, attrs: Attrs) -> AxisMap:
+    """Numbers differ from place to place."""
+    value = attrs["value"]
+    assert isinstance(value, Literal)
+    indices = numbered(len(value.shape))
+    return mapped(types, {}, {"out": (indices,)}, indices)
+
+
+@op(
+    axes=literal_places,
+    differentiable=False,
+    cheap=True,
+    uniform="value",
+    function=False,
+    operations=0,
+    examples=("value=[[1.0,2.0],[3.0,4.0]]", "value=[1,2,3]", "value=True", "value=2.5"),
+)
+def constant(*, value: Literal) -> Tensor:
+    """An array that is part of the program.
+
+        out = value
+
+    Attributes:
+        value: The array.
+
+    Outputs:
+        out: Dtype and shape of `value`.
+    """
+    return jnp.asarray(value.array())
+
+
+@constant.infer
+def infer_constant(context: Context, *, value: Literal) -> TensorType:
+    """The type of the array."""
+    del context
+    return TensorType(value.dtype, value.shape)
+
+
+def holding(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DType:
+    """That which is asked for, or that of the input; it can hold the number."""
+    del what
+    found = dtypes[0] if dtype is None else dtype
+    literal(attrs.get("value", 0.0), found)
+    return found
+
+
+@op(
+    axes=shaped,
+    dtypes=holding,
+    differentiable=False,
+    cheap=True,
+    uniform="value",
+    function=False,
+    operations=0,
+    examples=(
+        "shape=(2,3) value=0.5",
+        "shape=(b,4) value=1 dtype=i64",
+        "shape=() value=-1 dtype=f64",
+        "shape=(0,2) value=1 dtype=bool",
+    ),
+)
+def full(*, shape: Shape, value: Number, dtype: DType = FLOAT32) -> Tensor:
+    """One number, repeated.
+
+        out[i] = value
+
+    Attributes:
+        shape: The sizes, symbolic ones too.
+        value: The number.
+        dtype: Its dtype.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: The dtype cannot hold the number.
+    """
+    return jnp.full(shape, value, dtype)
+
+
+LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
+
+
+@op(
+    axes="... -> ...",
+    dtypes=holding,
+    differentiable=False,
+    uniform=0.0,
+    operations=0,
+    examples=LIKE,
+)
+def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
+    """Zeros in the shape of another array; no gradient.
+
+        out[i] = 0
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        dtype: The dtype of the result; that of `x` where none is said.
+
+    Outputs:
+        out: dtype[*shape].
+    """
+    return jnp.zeros_like(x, dtype)
+
+
+@op(
+    axes="... -> ...",
+    dtypes=holding,
+    differentiable=False,
+    uniform=1.0,
+    operations=0,
+    examples=LIKE,
+)
+def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
+    """Ones in the shape of another array; no gradient.
+
+        out[i] = 1
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        dtype: The dtype of the result; that of `x` where none is said.
+
+    Outputs:
+        out: dtype[*shape].
+    """
+    return jnp.ones_like(x, dtype)
+
+
+@op(
+    axes="... -> ...",
+    dtypes=holding,
+    differentiable=False,
+    uniform="value",
+    operations=0,
+    examples=tuple(f"{example} value=3" for example in LIKE),
+)
+def full_like(x: Tensor, *, value: Number, dtype: DType | None = None) -> Tensor:
+    """One number, repeated in the shape of another array; no gradient.
+
+        out[i] = value
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        value: The number.
+        dtype: The dtype of the result; that of `x` where none is said.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: The dtype cannot hold the number.
+    """
+    return jnp.full_like(x, value, dtype)
+
+
+# ---- sizes and ranges ------------------------------------------------------------------------
+
+
+@op(
+    axes="->",
+    dtypes=asked,
+    differentiable=False,
+    cheap=True,
+    operations=0,
+    examples=("value=3", "value=b", "value=2*b+1 dtype=f32"),
+)
+def size(*, value: Size, dtype: DType = INT64) -> Tensor:
+    """The size of an axis as a number to compute with.
+
+        out = value
+
+    Attributes:
+        value: The size, symbolic or not, as found in a shape.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[].
+    """
+    return jnp.asarray(value, dtype)
+
+
+@size.rounded
+def number_of_rows(view: RowView, count: str) -> Op:
+    """How many rows there are, not how many there is room for."""
+    if not view.mentions(view.op.attrs["value"]):
+        return view.op
+    if view.op.attrs["value"] != view.rows:
+        raise counts_rows(view.op, "value")
+    return view.op.with_(
+        type="cast", inputs={"x": (count,)}, attrs={"dtype": view.op.attrs["dtype"]}
+    )
+
+
+@op(
+    axes="-> i!",
+    differentiable=False,
+    cheap=True,
+    function=False,
+    operations=0,
+    examples=(
+        "stop=5",
+        "start=2 stop=b",
+        "stop=t dtype=f32",
+        "start=10 stop=0 step=-3",
+        "stop=0",
+        "start=1 stop=2*b step=2 dtype=i32",
+    ),
+)
+def arange(*, start: Size = 0, stop: Size, step: int = 1, dtype: DType = INT64) -> Tensor:
+    """Evenly spaced integers, from `start` to before `stop`.
+
+        out[i] = start + i * step
+
+    Attributes:
+        start: The first one; may be symbolic.
+        stop: The end, which is not part of it; may be symbolic.
+        step: The distance between two; negative to count down.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[ceil((stop - start) / step)], empty where that is negative.
+
+    Raises:
+        ProgramError: `step` is zero.
+        DTypeError: The dtype cannot hold all of them.
+    """
+    return jnp.arange(start, stop, step, dtype=dtype)
+
+
+@arange.infer
+def infer_arange(
+    context: Context, *, start: Size, stop: Size, step: int, dtype: DType
+) -> TensorType:
+    """The number of steps, never below zero."""
+    if step == 0:
+        raise ProgramError("arange needs a step that is not 0.")
+    way, length = (stop - start, step) if step > 0 else (start - stop, -step)
+    way = context.unifier.resolve(way)
+    count = call("max", (way + (length - 1)) // length, 0)
+    if isinstance(start, int) and isinstance(count, int) and count:
+        literal([start, start + (count - 1) * step], dtype)
+    return TensorType(dtype, (count,))
+
+
+def between(
+    what: str, *, start: float, stop: float, dtype: DType, num: Size, endpoint: bool
+) -> DType:
+    """As asked; integers cut off what the ends have behind the point."""
+    del what, num, endpoint
+    ends = np.asarray([start, stop])
+    literal(ends if is_float(dtype) else np.trunc(ends), dtype)
+    return dtype
+
+
+@op(
+    axes="-> num!",
+    dtypes=between,
+    differentiable=False,
+    operations=2,
+    examples=(
+        "start=0 stop=1 num=5",
+        "start=-1 stop=1 num=b dtype=f64",
+        "start=0 stop=1 num=4 endpoint=False",
+        "start=0 stop=1 num=0",
+        "start=2 stop=3 num=1",
+    ),
+)
+def linspace(
+    *, start: float, stop: float, num: Size, endpoint: bool = True, dtype: DType = FLOAT32
+) -> Tensor:
+    """Evenly spaced numbers over an interval.
+
+        out[i] = start + i * (stop - start) / (num - 1)
+
+    Attributes:
+        start: The first one.
+        stop: The last one.
+        num: How many; may be symbolic.
+        endpoint: Whether `stop` is part of it; if not, the divisor is `num`.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[num].
+
+    Raises:
+        DTypeError: The dtype cannot hold its ends.
+    """
+    return jnp.linspace(start, stop, int(num), endpoint=endpoint, dtype=dtype)
+
+
+def diagonal(types: Types, attrs: Attrs) -> AxisMap:
+    """Rows and columns differ; there are as many of both where no more is said."""
+    shape: Any = (attrs["n"], attrs["n"] if attrs["m"] is None else attrs["m"])
+    indices, sizes = sized(shape)
+    return mapped(types, {}, {"out": (indices,)}, indices, sizes=sizes)
+
+
+@op(
+    axes=diagonal,
+    dtypes=asked,
+    differentiable=False,
+    cheap=True,
+    operations=0,
+    examples=("n=3", "n=b", "n=2 m=4 k=1 dtype=f64", "n=t m=3 k=-1 dtype=i64", "n=0"),
+)
+def eye(*, n: Size, m: Size | None = None, k: int = 0, dtype: DType = FLOAT32) -> Tensor:
+    """Ones on a diagonal, zeros elsewhere.
+
+        out[i, j] = 1 if j == i + k else 0
+
+    Attributes:
+        n: The number of rows; may be symbolic.
+        m: The number of columns; `n` where none is said.
+        k: Which diagonal; positive ones lie above the main one.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[n, m].
+    """
+    return jnp.eye(n, m, k, dtype)

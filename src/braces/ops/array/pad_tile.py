@@ -1,0 +1,308 @@
+"""Operators that surround an array with a margin, or repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+from braces.builder.append import apply, one
+from braces.builder.scalars import literal
+from braces.builder.var import Var, tensor_type
+from braces.define.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    along_axis,
+    first_rank,
+    mapped,
+    numbered,
+    tuple_of,
+)
+from braces.define.decorator import Axis, Tensor, op
+from braces.define.inference import Context
+from braces.define.kinds import KINDS, LED, Number
+from braces.dims import Shape, Size, product
+from braces.dtypes import TensorType
+from braces.errors import ShapeError, suggest
+from braces.lazy import jnp
+from braces.ops.array.concat_split import pieces
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.rules import Backward, axis_index, zeros_of
+
+MODES = CONSTANT, *_ = ("constant", "edge", "reflect", "symmetric", "wrap")
+"""What margins hold, as NumPy calls it."""
+
+Widths: TypeAlias = "tuple[tuple[Size, Size], ...]"
+
+
+def _widths(given: Any) -> Widths:
+    if not isinstance(given, tuple | list):
+        return ((KINDS["Size"](given),) * 2,)
+    rows = cast("Sequence[Any]", given)
+    if len(rows) == 2 and not any(isinstance(row, tuple | list) for row in rows):
+        return (_pair(rows),)
+    return tuple(map(_pair, rows))
+
+
+def _pair(given: Any) -> tuple[Size, Size]:
+    before, after = KINDS["Shape"](given)
+    return before, after
+
+
+KINDS["Widths"] = _widths
+LED["Widths"] = lambda widths, size, rank: ((0, 0), *for_each_axis(widths, rank))
+
+
+def padded(types: Types, attrs: Attrs) -> AxisMap:
+    """Axes without a margin are kept."""
+    indices = numbered(first_rank(types))
+    widths = for_each_axis(tuple_of(attrs["widths"]), len(indices))
+    mixed = [i for i, width in zip(indices, widths, strict=True) if width != (0, 0)]
+    return mapped(types, {"x": (indices,)}, {"out": (indices,)}, mixed)
+
+
+@op(
+    axes=padded,
+    operations=0,
+    examples=(
+        "x=f32[2,3] widths=((1,0),(0,2))",
+        "x=f32[b,4] widths=((0,0),(1,1)) value=-1.5",
+        "x=f64[b,2] widths=1",
+        "x=f64[b] widths=((2,0),)",
+        "x=f32[0,2] widths=((1,1),(0,0))",
+        "x=i32[3] widths=(2,1) value=7",
+        "x=f64[b,4] widths=((0,0),(2,3)) mode=reflect",
+        "x=f32[2,t] widths=((1,0),(3,2)) mode=edge",
+        "x=f64[2,h] widths=((2,1),(1,9)) mode=wrap",
+        "x=i32[3] widths=(2,1) mode=symmetric",
+    ),
+)
+def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: Number = 0.0) -> Tensor:
+    """An array with a margin around it: of one value, or of its own numbers.
+
+        out[i + before, …] = x[i, …], and elsewhere, of 1 2 3 with two on both sides,
+
+        constant    v v 1 2 3 v v    `value`
+        edge        1 1 1 2 3 3 3    the number at the edge
+        reflect     3 2 1 2 3 2 1    mirrored at the edge
+        symmetric   2 1 1 2 3 3 2    mirrored, the edge among it
+        wrap        2 3 1 2 3 1 2    from the other end
+
+    Where the margin is longer than the axis, this goes on. An axis without elements has none to
+    repeat; its margin holds `value`.
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        widths: A pair (before, after) for each axis; one pair or one number for all. They may
+            be symbolic.
+        mode: What the margin holds, as above.
+        value: What a constant margin holds.
+
+    Outputs:
+        out: any; on each axis before + size + after.
+
+    Raises:
+        ShapeError: A width is negative, the number of pairs is not that of axes, or there is no
+            such mode.
+        DTypeError: The dtype cannot hold `value`.
+    """
+    margins: Any = for_each_axis(widths, x.ndim)
+    if mode == CONSTANT or not x.size:
+        return jnp.pad(x, margins, constant_values=literal(value, x.dtype))
+    return jnp.pad(x, margins, mode=mode)
+
+
+def for_each_axis(widths: Widths, rank: int) -> Widths:
+    """A pair for each axis."""
+    return widths * rank if len(widths) == 1 else widths
+
+
+@pad.infer
+def infer_pad(
+    context: Context, x: TensorType, *, widths: Widths, mode: str, value: Number
+) -> TensorType:
+    """The sizes with their margins, which the dtype can hold."""
+    literal(value, x.dtype)
+    if mode not in MODES:
+        raise ShapeError(f"pad has no mode {mode!r}.", fix=suggest(mode, MODES))
+    if len(widths) not in (1, x.rank):
+        raise ShapeError(
+            f"pad needs a pair of widths for each of {x.rank} axes, not {len(widths)}.",
+            fix="Write widths=((before, after), …); (0, 0) leaves an axis as it is.",
+        )
+    resolve, sizes = context.unifier.resolve, list[Size]()
+    for size, (before, after) in zip(x.shape, for_each_axis(widths, x.rank), strict=True):
+        if any(isinstance(width, int) and width < 0 for width in (before, after)):
+            raise ShapeError(
+                f"pad cannot add a negative margin ({before}, {after}).",
+                fix="Use slices to cut.",
+            )
+        sizes.append(resolve(size + before + after))
+    return x.with_shape(tuple(sizes))
+
+
+@pad.gradient
+def pad_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent without the margins; their own is added to what they repeat."""
+    x, grad = g["x"], g.out_grad
+    if g.attrs["mode"] != CONSTANT:
+        given = {"x": (zeros_of(tensor_type(x)),), "out_grad": (grad,)}
+        (grad,) = apply("pad.vjp", given, g.attrs, wanted=("x_grad",))["x_grad"]
+        return {"x": grad}
+    for axis, (before, after) in enumerate(for_each_axis(g.attrs["widths"], x.ndim)):
+        if before != 0 or after != 0:
+            sizes = (before, x.shape[axis], after)
+            _, piece, _ = pieces(grad, sizes, axis, (False, True, False))
+            assert piece is not None
+            grad = piece
+    return {"x": grad}
+
+
+def tiled(types: Types, attrs: Attrs) -> AxisMap:
+    """Axes with one copy are kept, new ones are repetitions."""
+    reps = tuple_of(attrs["reps"])
+    indices = numbered(first_rank(types))
+    copies = (*(1,) * (len(indices) - len(reps)), *reps)[-len(indices) :] if indices else ()
+    new = numbered(max(len(reps) - len(indices), 0), "new")
+    mixed = [i for i, count in zip(indices, copies, strict=True) if count != 1]
+    return mapped(types, {"x": (indices,)}, {"out": ((*new, *indices),)}, mixed)
+
+
+@op(
+    axes=tiled,
+    operations=0,
+    examples=(
+        "x=f32[2,3] reps=(2,1)",
+        "x=f32[b,2] reps=(1,3)",
+        "x=f64[b] reps=(2,2)",
+        "x=f64[2,3] reps=2",
+        "x=f32[] reps=3",
+        "x=f32[1,2] reps=(t,1)",
+        "x=f32[0,2] reps=(2,2)",
+        "x=f32[2] reps=0",
+    ),
+)
+def tile(x: Tensor, *, reps: Shape) -> Tensor:
+    """Copies of an array beside each other.
+
+        out[i, …] = x[i mod size, …]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        reps: How many copies along each axis, aligned at the last one; may be symbolic.
+
+    Outputs:
+        out: any; on each axis the size times the number of copies.
+
+    Raises:
+        ShapeError: A number of copies is negative.
+    """
+    return jnp.tile(x, reps)
+
+
+@tile.infer
+def infer_tile(context: Context, x: TensorType, *, reps: Shape) -> TensorType:
+    """The sizes times the copies."""
+    if any(isinstance(rep, int) and rep < 0 for rep in reps):
+        raise ShapeError("tile cannot make a negative number of copies.", given=f"reps={reps}")
+    reps, shape = aligned(reps, x.shape)
+    resolve = context.unifier.resolve
+    return x.with_shape(tuple(resolve(n * r) for n, r in zip(shape, reps, strict=True)))
+
+
+def aligned(left: Shape, right: Shape) -> tuple[Shape, Shape]:
+    """Two shapes with leading ones, so that both have as many axes."""
+    rank = max(len(left), len(right))
+    return (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
+
+
+@tile.gradient
+def tile_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent summed over the copies."""
+    reps, shape = aligned(g.attrs["reps"], g["x"].shape)
+    apart = tuple(size for pair in zip(reps, shape, strict=True) for size in pair)
+    copies = one("reshape", g.out_grad, shape=apart)
+    total = one("sum", copies, axis=tuple(range(0, len(apart), 2)), keepdims=False)
+    return {"x": one("reshape", total, shape=g["x"].shape)}
+
+
+def repeated(types: Types, attrs: Attrs) -> AxisMap:
+    """Entries move along the axis that has the copies; without one, along all."""
+    if attrs["axis"] is not None:
+        return along_axis(types, attrs)
+    indices = numbered(first_rank(types))
+    return mapped(types, {"x": (indices,)}, {"out": (("flat",),)}, [*indices, "flat"])
+
+
+@op(
+    axes=repeated,
+    operations=0,
+    examples=(
+        "x=f32[2,3] repeats=2 axis=0",
+        "x=f32[b,2] repeats=3 axis=-1",
+        "x=f64[b,t] repeats=2",
+        "x=f64[b] repeats=t axis=0",
+        "x=f32[] repeats=3",
+        "x=f32[0,2] repeats=2 axis=0",
+        "x=f32[2] repeats=0",
+    ),
+)
+def repeat(x: Tensor, *, repeats: Size, axis: Axis | None = None) -> Tensor:
+    """Each element several times in a row, along one axis.
+
+        out[..., i, ...] = x[..., floor(i / repeats), ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        repeats: How many times; may be symbolic.
+        axis: The axis; by default the array is taken as flat.
+
+    Outputs:
+        out: any; on the axis the size times the repeats.
+
+    Raises:
+        ShapeError: There is no such axis, or the number is negative.
+    """
+    count = cast("int", repeats)
+    x, at = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)
+    before, after = x.shape[: at + 1], x.shape[at + 1 :]
+    wide = jnp.broadcast_to(jnp.expand_dims(x, at + 1), (*before, count, *after))
+    return wide.reshape((*before[:-1], before[-1] * count, *after))
+
+
+@repeat.infer
+def infer_repeat(
+    context: Context, x: TensorType, *, repeats: Size, axis: int | None
+) -> TensorType:
+    """The size of the axis times the repeats."""
+    if isinstance(repeats, int) and repeats < 0:
+        raise ShapeError("repeat cannot make a negative number of copies.")
+    shape, at = lines(x.shape, axis, context.type)
+    size = context.unifier.resolve(shape[at] * repeats)
+    return x.with_shape((*shape[:at], size, *shape[at + 1 :]))
+
+
+def lines(shape: Shape, axis: int | None, what: str) -> tuple[Shape, int]:
+    """The shape and the axis along which an operator works; flat where `axis` is `None`."""
+    if axis is None:
+        return (product(shape),), 0
+    return shape, axis_index(axis, len(shape), what)
+
+
+@repeat.gradient
+def repeat_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent summed over the repetitions."""
+    shape, at = lines(g["x"].shape, g.attrs["axis"], "repeat")
+    apart = (*shape[: at + 1], g.attrs["repeats"], *shape[at + 1 :])
+    total = one("sum", one("reshape", g.out_grad, shape=apart), axis=at + 1, keepdims=False)
+    return {"x": one("reshape", total, shape=g["x"].shape)}
+
+
+linear(tile, repeat)
+linear(pad, value=0.0)

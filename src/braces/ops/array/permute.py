@@ -1,0 +1,264 @@
+"""Operators that give the same numbers another order: axes moved, reversed, shifted."""
+
+from __future__ import annotations
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    first_rank,
+    mapped,
+    numbered,
+    operated_axes,
+    tuple_of,
+)
+from braces.define.decorator import Axes, Axis, Tensor, op
+from braces.ir.records import Op
+from braces.lazy import jnp
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.row_semantics import RowView, refused
+from braces.ops.common.rules import Backward, same
+
+
+def moved(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes in their new order."""
+    indices = numbered(first_rank(types))
+    source, target = (tuple_of(attrs[name]) for name in ("source", "destination"))
+    if len(source) != len(target):
+        raise AxisError(
+            f"cannot move {len(source)} axes to {len(target)} places.",
+            fix="Name one destination for each source.",
+        )
+    source, target = (_each_once(axes, len(indices)) for axes in (source, target))
+    order = [i for i in range(len(indices)) if i not in source]
+    for place, axis in sorted(zip(target, source, strict=True)):
+        order.insert(place, axis)
+    return mapped(types, {"x": (indices,)}, {"out": (tuple(indices[i] for i in order),)})
+
+
+def _each_once(axes: tuple[int, ...], rank: int) -> list[int]:
+    """The axes as non-negative numbers, in the order that is given."""
+    operated_axes(axes, rank)
+    return [axis_at(axis, rank) for axis in axes]
+
+
+@op(
+    axes=moved,
+    dtypes=same,
+    cheap=True,
+    changes_only="axes",
+    examples=(
+        "x=f32[2,3,4] source=0 destination=-1",
+        "x=f32[b,t,3] source=(0,2) destination=(2,0)",
+        "x=f64[b] source=0 destination=0",
+        "x=f32[0,2] source=1 destination=0",
+    ),
+)
+def moveaxis(x: Tensor, *, source: tuple[Axis, ...], destination: tuple[Axis, ...]) -> Tensor:
+    """Some axes moved to other places; the rest keep their order.
+
+    Axis `source[k]` of `x` is axis `destination[k]` of `out`.
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        source: The axes to move; negative ones count from the end.
+        destination: Where they are in the result.
+
+    Outputs:
+        out: any, the same sizes in the new order.
+
+    Raises:
+        ShapeError: There is no such axis, one is named twice, or the numbers differ.
+    """
+    return jnp.moveaxis(x, source, destination)
+
+
+@moveaxis.gradient
+def moveaxis_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent with the axes moved back."""
+    source, destination = g.attrs["destination"], g.attrs["source"]
+    return {"x": one("moveaxis", g.out_grad, source=source, destination=destination)}
+
+
+def swapped(types: Types, attrs: Attrs) -> AxisMap:
+    """Two axes in each other's place."""
+    indices = numbered(first_rank(types))
+    out = list(indices)
+    i, j = (axis_at(attrs[name], len(indices)) for name in ("axis1", "axis2"))
+    out[i], out[j] = out[j], out[i]
+    return mapped(types, {"x": (indices,)}, {"out": (tuple(out),)})
+
+
+@op(
+    axes=swapped,
+    dtypes=same,
+    cheap=True,
+    changes_only="axes",
+    examples=(
+        "x=f32[2,3,4] axis1=0 axis2=-1",
+        "x=f32[b,t] axis1=0 axis2=1",
+        "x=f64[b,3] axis1=1 axis2=1",
+        "x=f32[0,2] axis1=-1 axis2=0",
+    ),
+)
+def swapaxes(x: Tensor, *, axis1: Axis, axis2: Axis) -> Tensor:
+    """Two axes exchanged.
+
+        out[..., j, ..., i, ...] = x[..., i, ..., j, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axis1: One axis; negative counts from the end.
+        axis2: The other one.
+
+    Outputs:
+        out: any, the same sizes with two exchanged.
+
+    Raises:
+        ShapeError: There is no such axis.
+    """
+    return jnp.swapaxes(x, axis1, axis2)
+
+
+@swapaxes.gradient
+def swapaxes_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent with the axes exchanged again."""
+    return {"x": one("swapaxes", g.out_grad, **g.attrs)}
+
+
+@op(
+    axes=along_axis,
+    dtypes=same,
+    operations=0,
+    examples=(
+        "x=f32[2,3]",
+        "x=f32[b,4] axis=0",
+        "x=f64[b,t,2] axis=(1,-1)",
+        "x=f32[]",
+        "x=f32[0,2] axis=0",
+    ),
+)
+def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
+    """The order along axes reversed.
+
+        out[..., i, ...] = x[..., size - 1 - i, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axis: An axis or several; all by default.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: There is no such axis, or one is named twice.
+    """
+    return jnp.flip(x, axis)
+
+
+@flip.rounded
+def flip_of_rows(view: RowView, count: str) -> Op:
+    """The real rows the other way round; padding stays at the end."""
+    (x,) = view.op.inputs["x"]
+    rows, value = view.axis("x"), view.var(x)
+    flipped = operated_axes(view.op.attrs["axis"], value.ndim)
+    if rows not in flipped:
+        return view.op
+    others = tuple(axis for axis in flipped if axis != rows)
+    value = one("flip", value, axis=others) if others else value
+    last = view.var(count) - 1
+    return taken(view, value, one("maximum", last - one("arange", stop=view.rows), 0), rows)
+
+
+@flip.gradient
+def flip_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent reversed."""
+    return {"x": one("flip", g.out_grad, axis=g.attrs["axis"])}
+
+
+def shifted(types: Types, attrs: Attrs) -> AxisMap:
+    """Entries move along the axes; one shift, or one for each of them."""
+    axis, shifts = attrs["axis"], len(tuple_of(attrs["shift"]))
+    axes = len(axis) if isinstance(axis, tuple) else 1
+    found = along_axis(types, attrs)
+    if shifts not in (1, axes):
+        raise AxisError(
+            f"cannot shift {axes} axes by {shifts} numbers.",
+            fix="Give one shift for each axis, or one for all.",
+        )
+    return found
+
+
+@op(
+    axes=shifted,
+    dtypes=same,
+    operations=0,
+    examples=(
+        "x=f32[2,3] shift=1",
+        "x=f32[b,4] shift=-1 axis=0",
+        "x=f64[b,t] shift=(1,2) axis=(0,1)",
+        "x=f32[0,2] shift=1 axis=0",
+        "x=i32[5] shift=7 axis=0",
+    ),
+)
+def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes | None = None) -> Tensor:
+    """Shifted along axes; what leaves at one end comes in at the other.
+
+        out[..., (i + shift) mod size, ...] = x[..., i, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        shift: By how much, one for each axis or one for all; negative towards the front.
+        axis: An axis or several; by default the flat array is shifted.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: There is no such axis, or the number of shifts does not fit.
+    """
+    return jnp.roll(x, shift[0] if axis is None else shift, axis)
+
+
+@roll.rounded
+def roll_of_rows(view: RowView, count: str) -> Op:
+    """The real rows moved on among themselves; padding stays at the end."""
+    (x,) = view.op.inputs["x"]
+    rows, value, axis = view.axis("x"), view.var(x), view.op.attrs["axis"]
+    moved = operated_axes(axis, value.ndim)
+    if rows not in moved:
+        return view.op
+    if len(moved) > 1:
+        raise refused(view.op, "it moves numbers along several axes.")
+    (shift,) = tuple_of(view.op.attrs["shift"])
+    places = one("remainder", one("arange", stop=view.rows) - int(shift), view.var(count))
+    return taken(view, value, places, rows)
+
+
+def taken(view: RowView, x: Var, places: Var, axis: int) -> Op:
+    """An operator in place of another: the entries at these places."""
+    inputs = {"x": (x.name,), "indices": (places.name,)}
+    return view.op.with_(type="take", inputs=inputs, attrs={"axis": axis})
+
+
+@roll.gradient
+def roll_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent shifted back."""
+    back = tuple(-shift for shift in g.attrs["shift"])
+    return {"x": one("roll", g.out_grad, shift=back, axis=g.attrs["axis"])}
+
+
+linear(moveaxis, swapaxes, flip, roll)

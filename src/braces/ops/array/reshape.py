@@ -1,0 +1,388 @@
+"""The same numbers in another shape; repeated along axes, too."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var, tensor_type
+from braces.define.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    operated_axes,
+    shape_of,
+    tuple_of,
+    without,
+)
+from braces.define.decorator import Axis, Tensor, op
+from braces.define.inference import Context
+from braces.dims import Shape, Size, divide_exactly, product
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.rules import Backward, axis_indices, same, sum_to
+
+
+def reshaped(types: Types, attrs: Attrs) -> AxisMap:
+    """Kept are axes before which lie as many elements as before, and which are as long."""
+    del attrs
+    before, after = (shape_of(types[slot][0]) for slot in ("x", "out"))
+    x, new = numbered(len(before)), numbered(len(after), "new")
+    found: dict[tuple[Size, Size], list[str]] = {}
+    for i, index in enumerate(x):
+        found.setdefault((product(before[:i]), before[i]), []).append(index)
+    out: list[str | None] = []
+    for j, size in enumerate(after):
+        there = found.get((product(after[:j]), size))
+        out.append(there.pop(0) if there else None if size == 1 else new[j])
+    mixed = {*x, *new}.difference(i for i in out if i in x)
+    return mapped(types, {"x": (x,)}, {"out": (tuple(out),)}, mixed)
+
+
+def expanded(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes, and new ones of size 1."""
+    x, axis = numbered(first_rank(types, "x")), tuple_of(attrs["axis"])
+    rank = len(x) + len(axis)
+    new, left = operated_axes(axis, rank), iter(x)
+    out = tuple(None if i in new else next(left) for i in range(rank))
+    return mapped(types, {"x": (x,)}, {"out": (out,)})
+
+
+def squeezed(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes but some of size 1."""
+    x = numbered(first_rank(types, "x"))
+    gone = operated_axes(attrs["axis"], len(x))
+    return mapped(types, {"x": (x,)}, {"out": (without(x, gone),)}, [x[i] for i in gone])
+
+
+@op(
+    axes=reshaped,
+    cheap=True,
+    changes_only="shape",
+    examples=(
+        "x=f32[2,6] shape=(3,4)",
+        "x=f32[b,8] shape=(b,2,4)",
+        "x=f32[b,8] shape=(-1,4)",
+        "x=f32[b,t,3] shape=(b,-1)",
+        "x=f64[] shape=(1,1)",
+        "x=f32[0,3] shape=(-1,3)",
+        "x=i32[6] shape=(2,3)",
+    ),
+)
+def reshape(x: Tensor, *, shape: Shape) -> Tensor:
+    """The same numbers, row by row, in another shape.
+
+        flat(out) = flat(x)
+
+    Inputs:
+        x: any[*shape_of_x].
+
+    Attributes:
+        shape: The new sizes; they may be symbolic, and one may be -1: what is left over.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: The sizes hold another number of elements, or -1 does not come out even for
+            every value of the symbolic sizes.
+    """
+    return jnp.reshape(x, completed(tuple(x.shape), shape))
+
+
+def completed(have: Shape, want: Shape) -> Shape:
+    """Numbers, with that in the place of -1 which is left when equal sizes cancel.
+
+    Cancelling first tells the size beside a 0 too: (0, 4) in the shape (0, -1) is (0, 4).
+    """
+    if -1 not in want:
+        return want
+    rest, others = _cancelled(have, want)
+    missing = math.prod(rest) // math.prod(others) if math.prod(others) else 0
+    return tuple(missing if size == -1 else size for size in want)
+
+
+def _cancelled(have: Shape, want: Shape) -> tuple[list[Any], list[Any]]:
+    """What is left of two shapes without -1 and without the sizes that both have."""
+    rest, others = list(have), list[Size]()
+    for size in want:
+        if size in rest:
+            rest.remove(size)
+        elif size != -1:
+            others.append(size)
+    return rest, others
+
+
+def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
+    """Symbolic sizes, with -1 replaced by what is left over.
+
+    Raises:
+        ShapeError: Several are -1, or the division does not come out even.
+    """
+    if want.count(-1) > 1:
+        raise ShapeError(f"{what} can find one size, not several.", given=f"shape={want}")
+    if any(isinstance(size, int) and size < -1 for size in want):
+        raise ShapeError(f"{what} takes no negative sizes but -1.", given=f"shape={want}")
+    if -1 not in want:
+        return want
+    rest, others = _cancelled(have, want)
+    total, known = product(tuple(rest)), product(tuple(others))
+    if known == 0:
+        raise ShapeError(f"{what} cannot find a size beside 0.", fix="Write it in place of -1.")
+    missing = divide_exactly(total, known)
+    if missing is None:
+        told = isinstance(total, int) and isinstance(known, int)
+        raise ShapeError(
+            f"{what} cannot divide {total} elements by {known}."
+            if told
+            else f"{what} cannot divide {total} by {known} for every value of the sizes.",
+            fix=f"-1 stands for {total} / {known}; choose sizes that divide {total}.",
+        )
+    return tuple(missing if size == -1 else size for size in want)
+
+
+@reshape.infer
+def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
+    """The new sizes, which hold as many elements."""
+    resolve = context.unifier.resolve
+    have, want = tuple(map(resolve, x.shape)), tuple(map(resolve, shape))
+    want = resolved_shape(context.type, have, want)
+    if product(have) == product(want):
+        return x.with_shape(want)
+    rest, others = _cancelled(have, want)
+    (left, left_symbols), (right, right_symbols) = _parts(rest), _parts(others)
+    problem = f"reshape cannot bring {product(have)} elements into {product(want)}."
+    if left == 0 or right == 0:
+        context.unify(left, right, problem)
+        return x.with_shape(want)
+    common = math.gcd(left, right)
+    context.unify(left_symbols * (left // common), right_symbols * (right // common), problem)
+    return x.with_shape(tuple(map(resolve, want)))
+
+
+def _parts(sizes: list[Size]) -> tuple[int, Size]:
+    """The product of the numbers, and that of the symbolic sizes."""
+    numbers = [size for size in sizes if isinstance(size, int)]
+    return math.prod(numbers), product(tuple(s for s in sizes if not isinstance(s, int)))
+
+
+@reshape.gradient
+def reshape_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent in the shape of `x`."""
+    return {"x": one("reshape", g.out_grad, shape=g["x"].shape)}
+
+
+@reshape.resolved
+def resolve_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
+    """No -1 stays, so that symbolic sizes which are 0 leave no doubt."""
+    return {"shape": resolved_shape("reshape", x.shape, shape) if -1 in shape else shape}
+
+
+@op(
+    axes=reshaped,
+    cheap=True,
+    changes_only="shape",
+    examples=(
+        "x=f32[2,3,4]",
+        "x=f32[b,2,t] axis=0",
+        "x=f64[b,t,3] axis=2",
+        "x=f32[b]",
+        "x=f32[] axis=0",
+        "x=f32[0,3,2]",
+    ),
+)
+def flatten(x: Tensor, *, axis: Axis = 1) -> Tensor:
+    """All axes from one on become a single axis.
+
+        out[..., k] = x[..., i, j], with k = i * size(j) + j
+
+    Inputs:
+        x: any[*kept, *rest].
+
+    Attributes:
+        axis: How many axes are kept, from the first one on; 1 keeps a batch.
+
+    Outputs:
+        out: any[*kept, product(rest)].
+
+    Raises:
+        ShapeError: `x` has fewer axes than are kept.
+    """
+    return jnp.reshape(x, (*x.shape[:axis], math.prod(x.shape[axis:])))
+
+
+@flatten.infer
+def infer_flatten(context: Context, x: TensorType, *, axis: int) -> TensorType:
+    """The kept sizes, and the product of the rest."""
+    if not 0 <= axis <= x.rank:
+        raise ShapeError(
+            f"{context.type} cannot keep {axis} of {x.rank} axes.",
+            fix="`axis` is the number of leading axes that stay.",
+        )
+    return x.with_shape((*x.shape[:axis], product(x.shape[axis:])))
+
+
+flatten.gradient(reshape_gradient)
+
+
+@op(
+    axes=expanded,
+    dtypes=same,
+    cheap=True,
+    changes_only="shape",
+    examples=(
+        "x=f32[2,3] axis=0",
+        "x=f32[b,4] axis=(0,-1)",
+        "x=f64[b] axis=-1",
+        "x=f32[] axis=0",
+        "x=f32[0,2] axis=1",
+    ),
+)
+def expand_dims(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
+    """New axes of size 1.
+
+        out[..., 0, ...] = x[..., ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axis: Where the new axes are in the result; negative ones count from its end.
+
+    Outputs:
+        out: any, with a 1 at each of `axis`.
+
+    Raises:
+        ShapeError: The result has no such axis, or one is named twice.
+    """
+    return jnp.expand_dims(x, axis)
+
+
+@expand_dims.gradient
+def expand_dims_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent without the new axes."""
+    return {"x": one("squeeze", g.out_grad, axis=g.attrs["axis"])}
+
+
+@op(
+    axes=squeezed,
+    cheap=True,
+    changes_only="shape",
+    examples=(
+        "x=f32[1,3] axis=0",
+        "x=f32[b,1,4,1] axis=(1,-1)",
+        "x=f64[1,b] axis=0",
+        "x=f32[1] axis=0",
+        "x=f32[0,1] axis=1",
+    ),
+)
+def squeeze(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
+    """Axes of size 1 removed.
+
+        out[..., ...] = x[..., 0, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axis: The axes to remove; negative ones count from the end.
+
+    Outputs:
+        out: any, without `axis`.
+
+    Raises:
+        ShapeError: There is no such axis, or its size is not 1.
+    """
+    return jnp.squeeze(x, axis)
+
+
+@squeeze.infer
+def infer_squeeze(context: Context, x: TensorType, *, axis: tuple[Axis, ...]) -> TensorType:
+    """The sizes without those of the axes, which are 1."""
+    gone = axis_indices(axis, x.rank, context.type)
+    for i in gone:
+        context.unify(
+            x.shape[i],
+            1,
+            f"squeeze cannot remove axis {i} of size {x.shape[i]}; only of size 1.",
+        )
+    return x.with_shape(tuple(size for i, size in enumerate(x.shape) if i not in gone))
+
+
+@squeeze.gradient
+def squeeze_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent with the axes put back."""
+    axis = axis_indices(g.attrs["axis"], tensor_type(g["x"]).rank, "squeeze")
+    return {"x": one("expand_dims", g.out_grad, axis=axis)}
+
+
+def broadcasted(types: Types, attrs: Attrs) -> AxisMap:
+    """Axes of size 1 and new ones are repetitions."""
+    shape, rank = shape_of(types["x"][0]), len(tuple_of(attrs["shape"]))
+    x = tuple(None if n == 1 else f"axis{i}" for i, n in enumerate(shape))
+    new = numbered(rank, "new")
+    out = tuple(a or b for a, b in zip((*(None,) * (rank - len(x)), *x), new, strict=True))
+    return mapped(types, {"x": (x,)}, {"out": (out,)})
+
+
+@op(
+    axes=broadcasted,
+    cheap=True,
+    changes_only="type",
+    examples=(
+        "x=f32[3] shape=(2,3)",
+        "x=f32[1,4] shape=(b,4)",
+        "x=f64[b,1] shape=(t,b,3)",
+        "x=f32[] shape=(2,b)",
+        "x=f32[1] shape=(0,)",
+        "x=bool[b] shape=(b,)",
+    ),
+)
+def broadcast_to(x: Tensor, *, shape: Shape) -> Tensor:
+    """Repeated along axes of size 1 and along new leading axes.
+
+        out[..., i, j] = x[i, j], with index 0 where an axis of x has size 1
+
+    Inputs:
+        x: any[*shape_of_x].
+
+    Attributes:
+        shape: The sizes of the result; may be symbolic.
+
+    Outputs:
+        out: any[*shape].
+
+    Raises:
+        ShapeError: `x` does not broadcast to the shape.
+    """
+    return jnp.broadcast_to(x, shape)
+
+
+@broadcast_to.infer
+def infer_broadcast_to(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
+    """The wanted sizes, which those of `x` that are not 1 must equal."""
+    wanted = tuple(map(context.unifier.resolve, shape))
+    problem = f"broadcast_to cannot bring {x} to the shape ({', '.join(map(str, wanted))})."
+    if x.rank > len(wanted):
+        raise ShapeError(problem, fix="Broadcasting adds axes and never removes any.")
+    if any(isinstance(size, int) and size < 0 for size in wanted):
+        raise ShapeError(problem, fix="A size is not negative; -1 has no meaning here.")
+    for size, want in zip(reversed(x.shape), reversed(wanted), strict=False):
+        if context.unifier.resolve(size) != 1:
+            context.unify(size, want, problem)
+    return x.with_shape(tuple(map(context.unifier.resolve, wanted)))
+
+
+@broadcast_to.gradient
+def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent summed over what was repeated."""
+    return {"x": sum_to(g.out_grad, g["x"])}
+
+
+linear(reshape, flatten, expand_dims, squeeze, broadcast_to)

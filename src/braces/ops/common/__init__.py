@@ -1,0 +1,1 @@
+"""Rules that operators of all families share: dtypes, axes, derivatives."""

@@ -1,0 +1,1 @@
+"""Where the batch axis is; masking."""

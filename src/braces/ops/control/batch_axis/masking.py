@@ -1,0 +1,283 @@
+"""Masks: what mixes rows in a row-wise branch leaves padding out.
+
+Where rows are, the axes of operators tell; see `braces.ops.control.batch_axis.analysis`.
+
+    cases [ (valid: bool[n], r: f32[n,3]) { s: f32[3] = sum(x=r) {axis=[0]}  … } ]
+
+    cases [
+      (valid: bool[n], r: f32[n,3]) {
+        real: bool[n,1] = reshape(x=valid) {shape=[size(n), 1]}
+        kept: f32[n,3] = where(condition=real, x=r, y=zero)
+        s: f32[3] = sum(x=kept) {axis=[0]}
+        …
+      },
+    ] {masked=true}
+
+A branch is built, saved and interpreted as the first; it is compiled and differentiated as the
+second. One that keeps rows at their places has padding when it is interpreted, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of
+from braces.define.axes import HIGHEST, LOWEST, Fills, Indices
+from braces.define.calling import ask
+from braces.define.decorator import OPS
+from braces.dims import Size
+from braces.dtypes import is_float
+from braces.ir.records import Body, Op
+from braces.ir.views import LoopView, PartitionView, view_of
+from braces.ops.common.row_semantics import FIRST, refused
+from braces.ops.control.batch_axis.analysis import Known, Site, Tracked, Tracker
+from braces.ops.control.batch_axis.per_row_loops import shortened_loop
+from braces.ops.control.batch_axis.rewrite import Places, RowWalk, begun, visible
+
+
+def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
+    """A row-wise branch whose cases leave padding out of everything that mixes rows.
+
+    Args:
+        program: The program.
+        outer: The block that the branch stands in.
+        op: The branch; where it is masked already, it stays.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
+    """
+    view = PartitionView.of(op)
+    if view.masked:
+        return op
+    contents = list[Body]()
+    for case, body in zip(view.cases, view.bodies, strict=True):
+        table = outer.within(op).thaw(body)
+        places = dict.fromkeys(body.params, (0,))
+        rows = table.unifier.resolve(case.count)
+        mask_rows(program, table, rows, places, case.valid)
+        contents.append(table.freeze())
+    return replace(view.containing(contents), masked=True).to_op()
+
+
+def follow_rows(table: SymbolTable, rows: Size, places: Places) -> Known:
+    """Where rows are in a block that is not masked yet.
+
+    Args:
+        table: The block.
+        rows: How many rows there are: a number, or a name.
+        places: The axes of its parameters that are rows.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
+    """
+    types, known = visible(table), begun(table, places)
+    Tracker(rows, table.unifier.resolve).follow(table.ops, types, known, {})
+    return known
+
+
+def mask_rows(
+    program: Builder,
+    table: SymbolTable,
+    rows: Size,
+    places: Places,
+    valid: str,
+    count: str = "",
+) -> None:
+    """Leave padding out of everything in a block that mixes rows.
+
+    Args:
+        program: The program that is built.
+        table: The block, which nobody builds any more; operators are put into it.
+        rows: How many rows there are: a number, or a name.
+        places: The axes of the parameters of the block that are rows.
+        valid: The variable that tells rows from padding.
+        count: Where there is room for more rows than there are, which come first and are one
+            at least: the variable that tells how many there are.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
+    """
+    tracker = Tracker(rows, table.unifier.resolve, bool(count))
+    masks, sites = Masks(program, tracker, valid, count), dict[str, Site]()
+    types, known = visible(table), begun(table, places)
+    tracker.follow(table.ops, types, dict(known), sites)
+    RowWalk(tracker, masks.masked).put(table, types, known, sites)
+
+
+@dataclass
+class Masks:
+    """Puts masks into blocks.
+
+    Attributes:
+        tracker: Where rows are; it has followed them.
+        valid: The variable that tells rows from padding.
+        count: The variable that tells how many rows there are, where there is room for more.
+    """
+
+    program: Builder
+    tracker: Tracker
+    valid: str
+    count: str
+
+    def masked(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
+        """The operators that take the place of one operator, whose blocks are masked."""
+        definition = OPS.get(op.type)
+        view = view_of(op)
+        if self.count and isinstance(view, LoopView) and view.length == self.tracker.rows:
+            return shortened_loop(self.program, table, view, self.count)
+        if self.count and definition.rounded_rule is not None:
+            return self._rounded(table, found, op, definition.rounded_rule)
+        reduced = {
+            str(one.index): self._fills(found, str(one.index)) for one in found.reduced()
+        }
+        if self.count:
+            reduced |= {i: _of_tail(op, fills) for i, fills in found.cut_short().items()}
+        if not any(reduced.values()):
+            return [op]
+        before = len(table.ops)
+        with self.program.building(table), self.program.at(op.source):
+            mask = self._var(table, self.valid)
+            inputs = {
+                slot: tuple(
+                    self._filled(
+                        table, name, found.axes.of(slot, at), _of_slot(reduced, slot), mask
+                    )
+                    for at, name in enumerate(names)
+                )
+                for slot, names in op.inputs.items()
+            }
+            made = op.with_(inputs=inputs)
+            if definition.masked_rule is not None:
+                values = [self._var(table, name) for name in made.reads()]
+                given = [
+                    found.view(self.tracker.rows, partial(self._var, table)),
+                    *values,
+                    mask,
+                ]
+                rule, at = definition.masked_rule, op.describe()
+                made = ask(op.type, "masked", rule, given, {}, _operator, at)
+        extra = table.ops[before:]
+        del table.ops[before:]
+        return [*extra, made]
+
+    def _rounded(
+        self, table: SymbolTable, found: Tracked, op: Op, rule: Callable[..., Any]
+    ) -> list[Op]:
+        """What an operator's definition puts in its place where rows have room."""
+        before = len(table.ops)
+        with self.program.building(table), self.program.at(op.source):
+            given = [found.view(self.tracker.rows, partial(self._var, table)), self.count]
+            made = ask(op.type, "rounded", rule, given, {}, _operator, op.describe())
+        extra = table.ops[before:]
+        del table.ops[before:]
+        return [*extra, made]
+
+    def _fills(self, found: Tracked, index: str) -> Fills:
+        """What to mask with along one axis, by input slot.
+
+        Where there is room for more rows than there are, the program is differentiated already:
+        derivatives read what is not masked, and padding may be anything.
+        """
+        fills, op = found.axes.fills[index], found.op
+        if not self.count or not fills:
+            return fills
+        if "." in op.type and {LOWEST, HIGHEST} & set(fills.values()):
+            raise refused(op, "padding may be as extreme as a row.")
+        return dict.fromkeys(op.inputs, FIRST) | dict(fills)
+
+    def _filled(
+        self,
+        table: SymbolTable,
+        name: str,
+        indices: Indices,
+        fills: Mapping[str, Any],
+        mask: Var,
+    ) -> str:
+        """The name of an input, with padding filled along each index that has a fill."""
+        var = self._var(table, name)
+        for axis, index in enumerate(indices):
+            fill = fills.get(str(index))
+            if fill is not None:
+                var = _filled(var, [axis], fill, mask)
+        return var.name
+
+    def _var(self, table: SymbolTable, name: str) -> Var:
+        return var_of(self.program, _owner(table, name), name)
+
+
+def _of_tail(op: Op, fills: Fills) -> Fills:
+    """What to mask with where later entries count; a derivative reads what is not masked."""
+    others: Fills = dict.fromkeys(op.inputs, FIRST) if fills or "." in op.type else {}
+    return {**others, **fills}
+
+
+def _of_slot(reduced: Mapping[str, Fills], slot: str) -> dict[str, Any]:
+    """The fills of one input slot, by index."""
+    return {index: fills[slot] for index, fills in reduced.items() if slot in fills}
+
+
+def _owner(table: SymbolTable, name: str) -> SymbolTable:
+    owner = table.table_of(name)
+    assert owner is not None, name
+    return owner
+
+
+# ---- masks -----------------------------------------------------------------------------------
+
+
+def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
+    for axis in axes:
+        condition = _along(mask, axis, var.ndim)
+        if fill == FIRST:
+            var = one("where", condition, var, _first(var, axis))
+        elif var.dtype == bool:
+            var = var & condition if fill in (False, LOWEST) else var | ~condition
+        else:
+            var = one("where", condition, var, _number(fill, var))
+    return var
+
+
+def blank_columns(
+    program: Builder, table: SymbolTable, name: str, axes: Iterable[int], valid: str
+) -> str:
+    """A result that is zero where rows along these axes are padding."""
+    axes = list(axes)
+    if not axes:
+        return name
+    with program.building(table):
+        var = var_of(program, _owner(table, name), name)
+        return _filled(var, axes, 0, var_of(program, _owner(table, valid), valid)).name
+
+
+def _first(var: Var, axis: int) -> Var:
+    return var[(*[slice(None)] * axis, 0, None)]
+
+
+def _along(mask: Var, axis: int, rank: int) -> Var:
+    if rank == 1:
+        return mask
+    shape = tuple(mask.shape[0] if i == axis else 1 for i in range(rank))
+    return one("reshape", mask, shape=shape)
+
+
+def _number(fill: Any, var: Var) -> Any:
+    if fill not in (LOWEST, HIGHEST):
+        return fill
+    if is_float(var.dtype):
+        return float("-inf") if fill == LOWEST else float("inf")
+    info = np.iinfo(var.dtype)
+    return int(info.min if fill == LOWEST else info.max)
+
+
+def _operator(found: object) -> Op:
+    if not isinstance(found, Op):
+        raise TypeError
+    return found

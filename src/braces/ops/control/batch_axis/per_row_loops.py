@@ -1,0 +1,71 @@
+"""Loops with a trip for each row, where there is room for more rows than there are.
+
+The trips of the rows that are not real change no memory, in either direction:
+
+    h = loop(init=a, sliced=s) {length=size(m)}
+      body (t, before, row) { after = …; return after }
+
+    h = loop(init=a, sliced=s) {length=size(m)}
+      body (t, before, row) {
+        after = …
+        real = less(x=t, y=count)
+        kept = where(condition=real, x=after, y=before)
+        return kept
+      }
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from braces.builder.append import one
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import var_of
+from braces.dtypes import INT64, TensorType
+from braces.ir.records import Op
+from braces.ir.views import LoopView
+from braces.ir.walk import with_captures
+from braces.ops.common.row_semantics import refused
+
+
+def shortened_loop(
+    program: Builder, table: SymbolTable, view: LoopView, count: str
+) -> list[Op]:
+    """A loop whose memories stay as they are in the trips of rows that are not real.
+
+    Args:
+        program: The program that is built.
+        table: The block of the loop.
+        view: The loop, which has a trip for each row.
+        count: The variable that tells how many rows are real.
+
+    Raises:
+        ProgramError: The loop may end early, or carries a list.
+    """
+    op = view.origin
+    if view.condition is not None or view.count is not None:
+        raise refused(op, "it may end before the last row.")
+    inner = table.within(op).thaw(view.content)
+    kept = dict[str, str]()
+    with program.building(inner), program.at(op.source):
+        outer = table.table_of(count)
+        assert outer is not None
+        real = one("less", var_of(program, inner, view.index), var_of(program, outer, count))
+        for memory in view.memories:
+            if memory.next == memory.param:
+                continue
+            if not isinstance(inner.type_of(memory.param), TensorType):
+                raise refused(op, f"its memory `{memory.param}` is a list.")
+            before = var_of(program, inner, memory.param)
+            owner = inner.table_of(memory.next)
+            assert owner is not None
+            after = var_of(program, owner, memory.next)
+            kept[memory.param] = one("where", real, after, before).name
+    memories = tuple(replace(m, next=kept.get(m.param, m.next)) for m in view.memories)
+    trips = table.new_var(type=TensorType(INT64, ()), stem="trips").name
+    made = replace(view, content=inner.freeze(), memories=memories, trips=trips).to_op()
+    told = Op(
+        "cast", f"{op.name}.trips", {"x": (count,)}, {"out": (view.trips,)}, {"dtype": INT64}
+    )
+    return [with_captures(made), told]

@@ -1,0 +1,1 @@
+"""Putting constructs into a block; jvp."""

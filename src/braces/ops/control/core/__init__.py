@@ -1,0 +1,1 @@
+"""What every block operator needs: interface, residuals, value flow."""

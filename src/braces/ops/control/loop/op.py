@@ -1,0 +1,284 @@
+"""The one loop: RNN and While are two faces of it.
+
+    loop(init, sliced, count, captures) { body, cond, length, reverse, max_trips, history }
+      -> final, stacked, trips
+
+    body (t, memories..., slices...) -> next memories..., rows...
+    cond (memories...) -> bool
+
+A *counted* loop makes `length` trips, which is the size of axis 0 of all that is sliced; its
+rows are stacked. A loop with a `cond`, or with a `count` known only at run time, has memories
+alone. All memories update together. `t` is the trip's index, counting down under `reverse`.
+The memories of `cond` have the names that they have in `body`. `history` names the loop whose
+trips this one repeats: gradient loops keep as much history as the loop that they came from.
+`recompute` makes the gradient run each trip again instead of keeping its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import final
+
+import numpy as np
+
+from braces.define.axes import AxisMap, led_by, with_tails
+from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
+from braces.define.inference import Context
+from braces.dims import Size
+from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer, unifies
+from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
+from braces.ir.records import Body, Op
+from braces.ir.views import LoopView, size_in
+from braces.ops.control.construct.jvp import loop_jvp
+from braces.ops.control.core.block_op import (
+    BlockOp,
+    Eliminate,
+    Follow,
+    Frame,
+    Interface,
+    Lowering,
+    Value,
+    result_types,
+)
+from braces.ops.control.core.dependence import loop_reached
+from braces.ops.control.core.differentiation import Differentiation, Pushing
+from braces.ops.control.core.trip_count import slice_type, trip_count
+from braces.ops.control.loop.dead_memories import trim_loop
+from braces.ops.control.loop.gradient import loop_gradient
+from braces.ops.control.loop.lowering import lower_counted, lower_while
+from braces.ops.control.partition.interpret import arrays, slices_at, stack
+from braces.ops.lists.stack import INDEX_TYPE
+
+
+def axes_of_loop(types: Types, attrs: Attrs) -> AxisMap:
+    """Trips depend on each other; all else goes through the body.
+
+    The last trips can be left out: then the loop is told how many are real.
+    """
+    del attrs
+    sliced = led_by("trip", types.get("sliced", ()), "slice")
+    stacked = led_by("trip", types.get("stacked", ()))
+    return with_tails(
+        AxisMap({"sliced": sliced}, {"stacked": stacked}, frozenset({"trip"})), {}
+    )
+
+
+@final
+class LoopOp(BlockOp):
+    """Run `body` again and again; see the module's docstring."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            type="loop",
+            inputs=(
+                Slot("init", many=True, optional=True),
+                Slot("sliced", many=True, optional=True),
+                Slot("count", optional=True),
+                Slot("captures", many=True, optional=True),
+            ),
+            attrs=(
+                AttrSpec("body", "Body"),
+                AttrSpec("cond", "Body | None", None),
+                AttrSpec("length", "Size | None", None),
+                AttrSpec("reverse", "bool", False),
+                AttrSpec("max_trips", "int | None", None),
+                AttrSpec("history", "str", ""),
+                AttrSpec("recompute", "bool", False),
+            ),
+            outputs=(
+                Slot("final", many=True, optional=True),
+                Slot("stacked", many=True, optional=True),
+                Slot("trips"),
+            ),
+            kernel=lambda: None,
+            axes_rule=axes_of_loop,
+            doc=__doc__ or "",
+        )
+
+    def may_fail(self, attrs: Attrs) -> bool:
+        """Where the trips are limited."""
+        return attrs["max_trips"] is not None
+
+    def failure(self, attrs: Attrs, found: int) -> BracesError:
+        """The condition still holds after the last trip that is allowed."""
+        del found
+        return TripLimitError(_limit_text(attrs["max_trips"]), fix=_LIMIT_FIX)
+
+    # ---- infer -------------------------------------------------------------------------------
+
+    def interface(self, op: Op, types: Types) -> dict[str, Interface]:
+        """The body gets the index, the memories and one slice of each input."""
+        init, bodies = types.get("init", ()), op.bodies()
+        slices = tuple(map(slice_type, types.get("sliced", ())))
+        _check_count(types.get("count", ()))
+        finals, rows = LoopView.sizes(op)
+        _check_finals(len(init), finals)
+        found = {"body": Interface((INDEX_TYPE, *init, *slices), len(init) + rows)}
+        if "cond" in bodies:
+            _check_cond(bodies["cond"].params, bodies["body"].params[1 : 1 + len(init)])
+            found["cond"] = Interface(tuple(init), 1)
+        return found
+
+    def infer_blocks(
+        self,
+        context: Context,
+        types: Types,
+        attrs: Attrs,
+        outer: Mapping[str, Type],
+    ) -> dict[str, tuple[Type, ...]]:
+        """Memories keep their types; rows get the trips as a new leading axis."""
+        body, cond, length = attrs["body"], attrs["cond"], attrs["length"]
+        assert isinstance(body, Body)
+        init, sliced = types.get("init", ()), types.get("sliced", ())
+        results = result_types(body, outer, context)
+        for param, before, after in zip(body.params[1:], init, results, strict=False):
+            _check_memory(context, param, before, after)
+        rows, stacked = results[len(init) :], tuple[Type, ...]()
+        if cond is None and not types.get("count"):
+            trips = trip_count(context, sliced, None if length is None else size_in(length))
+            stacked = tuple(_stack_type(trips, row) for row in rows)
+        elif rows or sliced:
+            raise ProgramError(
+                "A loop whose trips are not known beforehand has memories alone."
+            )
+        if isinstance(cond, Body):
+            _check_bool(cond, *result_types(cond, outer, context))
+        return {"final": tuple(init), "stacked": stacked, "trips": (INDEX_TYPE,)}
+
+    # ---- interpret ---------------------------------------------------------------------------
+
+    def interpret(self, frame: Frame) -> dict[str, Value]:
+        """Trip by trip, each in a scope of its own."""
+        view, trips = frame.once(LoopView.of), 0
+        body, order = view.body, slice(None, None, -1 if view.reverse else 1)
+        memories = [frame.read(memory.init) for memory in view.memories]
+        sliced = [frame.read(one.source) for one in view.slices]
+        rows: list[list[Value]] = [[] for _ in view.rows]
+        for t in self._trips(frame, view, memories):
+            index, *slices = slices_at(frame, t, sliced)
+            results = frame.run("body", body, [index, *memories, *slices])
+            memories[:] = results[: len(memories)]
+            for values, value in zip(rows, results[len(memories) :], strict=True):
+                values.append(value)
+            trips += 1
+        stacked = [
+            stack(frame, body, row.result, values[order])
+            for row, values in zip(view.rows, rows, strict=True)
+        ]
+        *stacked, count = arrays((*stacked, np.asarray(trips, INT64)))
+        return view.bound(memories, stacked, count)
+
+    def _trips(self, frame: Frame, view: LoopView, memories: list[Value]) -> Iterator[int]:
+        cond, limit = view.cond, view.max_trips
+        if cond is None:
+            count = _count(frame, view)
+            yield from range(count - 1, -1, -1) if view.reverse else range(count)
+            return
+        trip = 0
+        while bool(frame.run("cond", cond, memories)[0]):
+            if limit is not None and trip >= limit:
+                raise self.failure(frame.op.attrs, trip)
+            yield trip
+            trip += 1
+
+    # ---- lower -------------------------------------------------------------------------------
+
+    def lower(self, lowering: Lowering) -> dict[str, Value]:
+        """A scan where the trips are known, else a while."""
+        view = LoopView.of(lowering.op)
+        lower = lower_counted if view.counted else lower_while
+        return lower(lowering, view)
+
+    # ---- trim --------------------------------------------------------------------------------
+
+    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+        """Drop memories, slices and rows that nothing live needs."""
+        if live.isdisjoint(op.binds()):
+            return None
+        return trim_loop(LoopView.of(op), live, eliminate).to_op()
+
+    # ---- gradient ----------------------------------------------------------------------------
+
+    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+        """The memories and rows that depend on active names, over any number of trips."""
+        return loop_reached(op, active, follow)
+
+    def build_gradient(self, d: Differentiation) -> None:
+        """A loop that counts down; see `loop_gradient`."""
+        loop_gradient(d)
+
+    def build_jvp(self, d: Pushing) -> None:
+        """The same loop with a tangent beside each memory, slice and row."""
+        loop_jvp(d)
+
+
+LOOP = OPS.add(LoopOp())
+
+
+_LIMIT_FIX = "Raise max_trips, or see why the condition stays true."
+
+
+def _limit_text(limit: object) -> str:
+    return f"The loop's condition still holds after max_trips = {limit} trips."
+
+
+# ---- types -----------------------------------------------------------------------------------
+
+
+def _check_memory(context: Context, param: str, before: Type, after: Type) -> None:
+    if not unifies(before, after, context.unifier):
+        raise ShapeError(
+            f"Memory `{param}` changes its type from one trip to the next.",
+            given=f"init: {before}   update: {after}",
+            fix="The update must have the dtype and shape of the initial value; br.cast helps.",
+        )
+
+
+def _check_finals(memories: int, finals: int) -> None:
+    if memories != finals:
+        raise ProgramError(
+            f"The loop has {memories} memories and {finals} final values.",
+            fix="Bind the last value of each memory in `final`.",
+        )
+
+
+def _check_count(count: Sequence[Type]) -> None:
+    for given in count:
+        if not isinstance(given, TensorType) or given.shape or not is_integer(given.dtype):
+            raise ShapeError(f"The number of trips must be an integer scalar, not {given}.")
+
+
+def _check_cond(cond: Sequence[str], body: Sequence[str]) -> None:
+    if cond != body:
+        raise ProgramError(
+            "The condition of a loop calls the memories by other names than the body.",
+            given=f"cond: {', '.join(cond)}   body: {', '.join(body)}",
+            fix="Use the same names in the same order.",
+        )
+
+
+def _check_bool(cond: Body, found: Type) -> None:
+    if found != TensorType(BOOL, ()):
+        raise ShapeError(
+            "The condition of a loop must be a bool scalar.",
+            given=f"{cond.results[0]}: {found}",
+            fix="Reduce it with br.all or br.any.",
+        )
+
+
+def _stack_type(length: Size, row: Type) -> TensorType:
+    if not isinstance(row, TensorType):
+        raise ShapeError("A list cannot be collected row by row.")
+    return TensorType(row.dtype, (length, *row.shape))
+
+
+# ---- interpreting ----------------------------------------------------------------------------
+
+
+def _count(frame: Frame, view: LoopView) -> int:
+    if view.count is not None:
+        return int(frame.read(view.count))
+    if view.slices:
+        return int(frame.read(view.slices[0].source).shape[0])
+    assert view.length is not None
+    return frame.size(view.length)

@@ -1,0 +1,194 @@
+"""Derivatives of the row-wise branch.
+
+    y = partition(masks=[q, p], rows=x) captures [w]
+        cases [ (v, r) { return r }, (v, r) { z = exp(r)  e = multiply(z, w)  return e } ]
+
+The gradient with respect to `x` and `w`, where `y_grad` is the cotangent of `y`:
+
+    x_grad, w_grad = partition(masks=[q, p], rows=[x, y_grad]) {linear=[1]} captures [w]
+        cases [
+            (v, r, e_grad) { zero = full()  return e_grad, zero },
+            (v, r, e_grad) {
+                z = exp(r)                                     # the forward case, run again
+                z_grad = multiply(e_grad, w)
+                r_grad = multiply(z_grad, z)
+                m = multiply(e_grad, z)
+                w_sum = sum(m)
+                return r_grad, w_sum
+            },
+        ]
+
+Cotangents of row inputs are rows, `out`; cotangents of captures are added up over the cases,
+`sums`. Since a case runs again within its gradient, histories of loops inside it stay inside;
+rows that are costly to make are handed over instead, see `partition_keeping`. Plain blocks are
+inlined there, so that what is costly in them is seen, too. A row that stands
+in for another must not count twice in a sum, and in sums cotangents are linear: so cotangents
+of rows are marked, and a stand-in's is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of
+from braces.dtypes import ListType, TensorType, Type
+from braces.errors import GradientError
+from braces.ir.inlining import inlined
+from braces.ir.records import Body
+from braces.ir.views import Operand, Output, PartitionView
+from braces.ir.walk import map_bodies
+from braces.ops.common.rules import zeros_of
+from braces.ops.control.batch_axis.masking import masked_branch
+from braces.ops.control.construct.build import append_construct
+from braces.ops.control.construct.jvp import captured_tangents, tangent_of
+from braces.ops.control.core.differentiation import Derivative, Differentiation, Pushing
+from braces.ops.control.partition.residuals import keep_rows
+from braces.ops.lists.cotangents import collect, differentiable
+
+
+@dataclass(frozen=True)
+class _Half:
+    """One case, run again and differentiated.
+
+    Attributes:
+        table: The block.
+        seeds: The parameters that hold the cotangents of its rows.
+        grads: The cotangents that it knows.
+    """
+
+    table: SymbolTable
+    seeds: Sequence[str]
+    grads: Mapping[str, Var]
+
+
+def partition_gradient(d: Differentiation) -> None:
+    """Build the backward branch and give cotangents."""
+    unique, masked = d.host.names.unique, masked_branch(d.program, d.host, d.op)
+    view = PartitionView.of(map_bodies(masked, lambda body: inlined(body, unique)))
+    outs = [out for out in view.outs if out.name in d.grads]
+    halves = [_half(d, view, k, outs) for k in range(len(view.cases))]
+    rows = [
+        row
+        for row in view.rows
+        if d.wants(row.source)
+        and any(name in half.grads for name, half in zip(row.params, halves, strict=True))
+    ]
+    sums = [c for c in view.captures if d.wants(c) and any(c in half.grads for half in halves)]
+    if not rows and not sums:
+        return
+    for name in sums:
+        _refuse_list(name, d.host.type_of(name))
+    bodies = [
+        _closed(d, half, [*(row.params[k] for row in rows), *sums])
+        for k, half in enumerate(halves)
+    ]
+    kept, contents = keep_rows(d, view, bodies)
+    seeds = [
+        Operand(d.grads[out.name].name, tuple(half.seeds[i] for half in halves), linear=True)
+        for i, out in enumerate(outs)
+    ]
+    results = [Output("", names) for names in zip(*(b.results for b in bodies), strict=True)]
+    backward = replace(
+        view.containing(contents),
+        rows=(*view.rows, *seeds, *kept),
+        outs=tuple(results[: len(rows)]),
+        sums=tuple(results[len(rows) :]),
+        origin=view.origin.with_(inputs={}, outputs={}),
+    )
+    made, var = append_construct(d.program, backward.to_op())
+    origins = (*(row.source for row in rows), *sums)
+    for origin, out in zip(origins, PartitionView.of(made).outputs, strict=True):
+        d.give(origin, var[out.name])
+
+
+def _half(d: Differentiation, view: PartitionView, k: int, outs: Sequence[Output]) -> _Half:
+    """A case run again and differentiated: cotangents of its rows, and of its captures."""
+    table = SymbolTable(parent=d.program.current).thaw(view.bodies[k])
+    seeds, params = dict[str, Var](), list[str]()
+    with d.program.building(table):
+        for out in outs:
+            grad = _param(d, table, f"{out.name}_grad", out.results[k])
+            params.append(grad.name)
+            collect(seeds, out.results[k], grad)
+        for out in view.sums:
+            if out.name in d.grads:
+                collect(seeds, out.results[k], d.grads[out.name])
+        wanted = {row.params[k] for row in view.rows if d.wants(row.source)}
+        wanted |= {name for name in view.captures if d.wants(name)}
+        return _Half(table, params, d.backprop(table, seeds, wanted))
+
+
+def _param(d: Derivative, table: SymbolTable, stem: str, like: str) -> Var:
+    """A new parameter of a case, of the type of one of its variables."""
+    name = table.add_param(table.names.unique(stem), table.type_of(like)).name
+    return var_of(d.program, table, name)
+
+
+def _closed(d: Differentiation, half: _Half, names: Sequence[str]) -> Body:
+    """The backward case; it returns a cotangent for each of these names, zeros included."""
+    with d.program.building(half.table):
+        grads = [
+            half.grads[name] if name in half.grads else _zeros(half.table, name)
+            for name in names
+        ]
+    results = [grad.name for grad in grads]
+    return d.eliminate(half.table.freeze(results), results)
+
+
+def _refuse_list(name: str, type_: Type) -> None:
+    if isinstance(type_, ListType):
+        raise GradientError(
+            "A row-wise branch has no gradient with respect to a list that it reads.",
+            given=f"{name}: {type_}",
+            fix="Read its values before the branch, and use those in it.",
+        )
+
+
+def _zeros(table: SymbolTable, name: str) -> Var:
+    type_ = table.type_of(name)
+    assert isinstance(type_, TensorType)
+    return zeros_of(type_)
+
+
+def partition_jvp(d: Pushing) -> None:
+    """Let every case return the tangents of its results too."""
+    view = PartitionView.of(masked_branch(d.program, d.host, d.op))
+    moving_rows = [row for row in view.rows if row.source in d.tangents]
+    captured = captured_tangents(d)
+    tables, pushed, params = list[SymbolTable](), list[Mapping[str, Var]](), list[list[str]]()
+    for k, body in enumerate(view.bodies):
+        table = SymbolTable(parent=d.program.current).thaw(body)
+        tangents = dict(captured)
+        for row in moving_rows:
+            name = row.params[k]
+            tangents[name] = _param(d, table, f"{name}_tangent", name)
+        params.append([tangents[row.params[k]].name for row in moving_rows])
+        with d.program.building(table):
+            pushed.append(d.push(table, tangents))
+        tables.append(table)
+    moving = [
+        out
+        for out in view.outputs
+        if any(name in found for name, found in zip(out.results, pushed, strict=True))
+        and differentiable(tables[0].type_of(out.results[0]))
+    ]
+    extra = list[list[str]]()
+    for k, (table, found) in enumerate(zip(tables, pushed, strict=True)):
+        with d.program.building(table):
+            extra.append([tangent_of(d, table, found, out.results[k]) for out in moving])
+    names = [d.declare(out.name) for out in moving]
+    tangents = list(map(Output, names, zip(*extra, strict=True)))
+    split = sum(out in view.outs for out in moving)
+    operands = [
+        Operand(d.tangents[row.source].name, made, row.linear)
+        for row, made in zip(moving_rows, zip(*params, strict=True), strict=False)
+    ]
+    wider = replace(
+        view.containing(table.freeze() for table in tables),
+        rows=(*view.rows, *operands),
+        outs=(*view.outs, *tangents[:split]),
+        sums=(*view.sums, *tangents[split:]),
+    )
+    d.widen(wider.to_op())

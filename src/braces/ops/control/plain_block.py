@@ -1,0 +1,118 @@
+"""The plain block: a brace without a `for`.
+
+    block(captures) { body, recompute } -> out
+
+The body runs once, where the operator stands. Nothing is bound for it: it reads outer variables
+as captures, and `out` are its results. What a front end reads of it afterwards becomes one more
+result (`braces.ir.inside`), so a block has as many outputs as somebody uses.
+
+A gradient keeps what it needs as further outputs, as that of a switch with one case does; with
+`recompute` it keeps nothing but the captures, and runs the body again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import replace
+from typing import final
+
+from braces.define.axes import axes_of_cases
+from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
+from braces.define.inference import Context
+from braces.dtypes import Type
+from braces.ir.records import BLOCK, Body, Op
+from braces.ir.views import BlockView
+from braces.ops.control.construct.jvp import block_jvp
+from braces.ops.control.core.block_op import (
+    BlockOp,
+    Eliminate,
+    Follow,
+    Frame,
+    Interface,
+    Lowering,
+    Value,
+    result_types,
+)
+from braces.ops.control.core.dependence import cases_reached
+from braces.ops.control.core.differentiation import Differentiation, Pushing
+from braces.ops.control.switch.gradient import block_gradient
+
+
+@final
+class PlainBlock(BlockOp):
+    """Run one block, once; see the module's docstring."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            type=BLOCK,
+            inputs=(Slot("captures", many=True, optional=True),),
+            attrs=(AttrSpec("body", "Body"), AttrSpec("recompute", "bool", False)),
+            outputs=(Slot("out", many=True, optional=True),),
+            kernel=lambda: None,
+            axes_rule=axes_of_cases,
+            doc=__doc__ or "",
+            transparent=True,
+        )
+
+    # ---- infer -------------------------------------------------------------------------------
+
+    def interface(self, op: Op, types: Types) -> dict[str, Interface]:
+        """The body has no parameters."""
+        del types
+        return {"body": Interface((), len(tuple(op.binds())))}
+
+    def infer_blocks(
+        self,
+        context: Context,
+        types: Types,
+        attrs: Attrs,
+        outer: Mapping[str, Type],
+    ) -> dict[str, tuple[Type, ...]]:
+        """What the body gives."""
+        del types
+        body = attrs["body"]
+        assert isinstance(body, Body)
+        return {"out": result_types(body, outer, context)}
+
+    # ---- interpret ---------------------------------------------------------------------------
+
+    def interpret(self, frame: Frame) -> dict[str, Value]:
+        """Run the body in a scope of its own."""
+        view = frame.once(BlockView.of)
+        return view.bound(frame.run("body", view.body, []))
+
+    # ---- lower -------------------------------------------------------------------------------
+
+    def lower(self, lowering: Lowering) -> dict[str, Value]:
+        """The body's operators, where the block stands."""
+        view = BlockView.of(lowering.op)
+        return view.bound(lowering.inline("body", view.body))
+
+    # ---- trim --------------------------------------------------------------------------------
+
+    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+        """Drop outputs that nobody reads, and what only they need."""
+        if live.isdisjoint(op.binds()):
+            return None
+        view = BlockView.of(op).only(live)
+        return replace(view, contents=(eliminate(view.body, view.body.results),)).to_op()
+
+    # ---- gradient ----------------------------------------------------------------------------
+
+    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+        """The outputs that depend on active captures, or on other outputs that are active."""
+        view = BlockView.of(op)
+        inside = {name for name in view.captures if name in active}
+        inside |= {out.results[0] for out in view.outputs if out.name in active}
+        return cases_reached(view.cases, [inside], view.outputs, follow)
+
+    def build_gradient(self, d: Differentiation) -> None:
+        """A block that reads what this one keeps, or runs it again."""
+        block_gradient(d)
+
+    def build_jvp(self, d: Pushing) -> None:
+        """The same block with a tangent beside each output."""
+        block_jvp(d)
+
+
+PLAIN_BLOCK = OPS.add(PlainBlock())

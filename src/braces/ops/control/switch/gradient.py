@@ -1,0 +1,363 @@
+"""The gradient of a switch, a switch on the same index; and of a plain block: just one case.
+
+    y = switch(index=i) captures [x]
+        cases [ { s = sin(x)  e = exp(s)  return e }, { return x } ]
+
+The gradient with respect to `x`, where `y_grad` is the cotangent of `y`:
+
+    y, kept = switch(index=i) captures [x]
+        cases [ { s = sin(x)  e = exp(s)  return e, e }, { zero = full()  return x, zero } ]
+    x_grad = switch(index=i) captures [y_grad, kept, x]
+        cases [
+            { s_grad = multiply(y_grad, kept)  c = cos(x)  g = multiply(s_grad, c)  return g },
+            { return y_grad },
+        ]
+
+What a backward case reads of its forward case is an extra output of the forward switch, with
+zeros from the cases that do not make it; the case that reads it is the one that ran. Every
+backward case gives a cotangent for every capture, zeros where it has none.
+
+A history of a loop inside a case begins outside of the switch and is an output: the case that
+runs hands on what it pushed, each other case the empty list. Backward, likewise, the case hands
+on what is left and the others the list as it is. Where a case leaves a list that came from
+outside shorter, the switch returns that rest too, for only then is its length known outside,
+and its cotangent is a list of that length.
+
+A plain block is one case that always runs:
+
+    y = block() captures [x, w]            y, m_kept = block() captures [x, w]
+      body {                                 body { ...  return y, m }
+        m = matmul(x=x, y=w)               w_grad = block() captures [y_grad, m_kept, x]
+        y = sin(x=m)                         body {
+        return y                               c = cos(x=m_kept)  g = multiply(x=y_grad, y=c)
+      }                                        ...  return w_grad_1
+                                             }
+
+A block with `recompute` keeps nothing: its gradient runs it again, behind a fence that lets
+nobody take the forward block's values instead, or begin before a cotangent is there.
+
+    w_grad = block() {recompute=true} captures [y_grad, x, w]
+      body {
+        x_0 = fence(gate=y_grad, x=x)
+        m = matmul(x=x_0, y=w)  c = cos(x=m)  ...  return w_grad_1
+      }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
+
+from braces.builder.append import call
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, var_of, visible_var
+from braces.dtypes import ListType, TensorType
+from braces.ir.records import Body, Op
+from braces.ir.views import BlockView, CasesView, Output, SwitchView, names_read, view_of
+from braces.ir.walk import free_names, producers, rename_body
+from braces.ops.array.identity import FENCE
+from braces.ops.common.rules import zeros_of
+from braces.ops.control.core.differentiation import Differentiation
+from braces.ops.control.core.residuals import (
+    Keeping,
+    fixpoint_keep,
+    plan_keeping,
+    take_list,
+    with_recomputed,
+)
+from braces.ops.lists.cotangents import collect, differentiable, zeros_like
+from braces.ops.lists.list_to_array import length_of
+from braces.ops.lists.stack import EMPTY
+
+View = TypeVar("View", SwitchView, BlockView)
+
+
+@dataclass(frozen=True)
+class _Half:
+    """One case and its gradient, while it is being built.
+
+    Attributes:
+        forward: The block of the case.
+        table: The block of its gradient, inside the case.
+        grads: The cotangents that the gradient knows.
+    """
+
+    forward: SymbolTable
+    table: SymbolTable
+    grads: Mapping[str, Var]
+
+
+@dataclass(frozen=True)
+class _KeptOfCase:
+    """What the gradient of one case reads, as an output of the forward switch.
+
+    Attributes:
+        case: The number of the case.
+        name: As it is called there.
+        outer: The output.
+    """
+
+    case: int
+    name: str
+    outer: str
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A cotangent that the backward operator is to give.
+
+    Attributes:
+        name: What it belongs to, as it is called outside.
+        inner: The same, as the cases call it.
+    """
+
+    name: str
+    inner: str
+
+
+def switch_gradient(d: Differentiation) -> None:
+    """Build the backward switch, let the forward cases keep what it reads, give cotangents."""
+    view = _with_rests(d, SwitchView.of(d.op))
+    _differentiate(d, view, [_Wanted(name, name) for name in view.captures if d.wants(name)])
+
+
+def block_gradient(d: Differentiation) -> None:
+    """Build the backward block, which reads what is kept or runs the block again.
+
+    What the block binds may be asked for as well: its cotangent has what comes from outside,
+    and what comes from the rest of the block.
+    """
+    view = _with_rests(d, BlockView.of(d.op))
+    wanted = [_Wanted(name, name) for name in view.captures if d.wants(name)]
+    inside = {out.results[0]: out.name for out in view.outputs if d.asked_for(out.name)}
+    wanted += [_Wanted(name, inner) for inner, name in inside.items()]
+    _differentiate(d, view, wanted)
+
+
+def _differentiate(
+    d: Differentiation, view: SwitchView | BlockView, wanted: Sequence[_Wanted]
+) -> None:
+    grads = {name: _apart(view, grad) for name, grad in d.grads.items()}
+    for out in view.outputs:
+        if isinstance(d.host.type_of(out.name), ListType) and out.name not in grads:
+            grads[out.name] = d.zero_list(out.name)
+    # The cotangents are variables of the block being built, which stands inside the host.
+    forwards = [d.program.current.within(d.op).thaw(body) for body in view.cases]
+    halves = [_half(d, view, k, forward, grads, wanted) for k, forward in enumerate(forwards)]
+    given = [one for one in wanted if any(one.inner in half.grads for half in halves)]
+    if not given:
+        return
+    bodies = [_closed(d, half, given) for half in halves]
+    if isinstance(view, BlockView) and view.recompute:
+        gates = {grad.name for grad in grads.values()}
+        _append_backward(d, view, [_run_again(d, bodies[0], forwards[0], gates)], [], given)
+        return
+    fixed = [
+        fixpoint_keep(body, forward, set(), d.lists, d.eliminate)
+        for body, forward in zip(bodies, forwards, strict=True)
+    ]
+    plans = [plan for _, plan in fixed]
+    values, lists = _keep(d, view, forwards, plans)
+    cases = [
+        _reading(d, k, with_recomputed(body, forwards[k], plan), values, lists)
+        for k, (body, plan) in enumerate(fixed)
+    ]
+    _append_backward(d, view, cases, lists, given)
+
+
+def _apart(view: CasesView, grad: Var) -> Var:
+    """A cotangent under a name that no case has, as a user's own may."""
+    clash = any(grad.name in content.vars for content in view.contents)
+    return call("identity", grad) if clash else grad
+
+
+def _run_again(
+    d: Differentiation, body: Body, forward: SymbolTable, cotangents: Set[str]
+) -> Body:
+    """The backward block with all of the forward block that it needs, behind a fence."""
+    body = d.eliminate(body, body.results)
+    gates = [name for name in free_names(body) if name in cotangents]
+    plan = plan_keeping(forward, free_names(body), set(), lambda op: True)
+    body = with_recomputed(body, forward, plan)
+    read = [
+        name for name in free_names(body) if name not in gates and _is_float_array(d.host, name)
+    ]
+    fenced = [name for name in read if not d.var(name).persistable] or read
+    if not gates or not fenced:
+        return body
+    table = d.program.current.within(d.op)
+    given = [visible_var(d.program, table, name) for name in gates]
+    arrays = [gate for gate in given if not isinstance(gate.type, ListType)]
+    with d.program.building(table):
+        gate = arrays[0] if arrays else length_of(given[0])
+        names = {name: call(FENCE, gate, d.var(name)).name for name in fenced}
+    body = rename_body(body, names)
+    return body.with_(vars={**table.vars, **body.vars}, ops=(*table.ops, *body.ops))
+
+
+def _is_float_array(table: SymbolTable, name: str) -> bool:
+    type_ = table.type_of(name)
+    return isinstance(type_, TensorType) and differentiable(type_)
+
+
+# ---- what the cases leave --------------------------------------------------------------------
+
+
+def _with_rests(d: Differentiation, view: View) -> View:
+    """Let the operator return what its cases leave of lists that come from outside.
+
+    The cotangent of such a rest is as long as the rest, which only the case would know.
+    """
+    more = list[Output]()
+    for case, start, end in _outer_lists(view):
+        if not _begins_empty(d.host, start):
+            body = view.cases[case]
+            rest = d.host.new_var(d.host.names.unique("rest"), body.vars[end].type).name
+            more.append(view.output(rest, {case: end}, start))
+    if not more:
+        return view
+    view = replace(view, outputs=(*view.outputs, *more))
+    d.replace(view.to_op())
+    return type(view).of(d.op)
+
+
+def _outer_lists(view: CasesView) -> Iterator[tuple[int, str, str]]:
+    """Lists from outside that a case leaves, and does not read after: case, before, after."""
+    for case, body in enumerate(view.cases):
+        read = names_read(body)
+        for start, end in (pair for op in body.ops for pair in _lists_through(op, body)):
+            if end not in read and start not in body.vars:
+                yield case, start, end
+
+
+def _begins_empty(table: SymbolTable, name: str) -> bool:
+    maker = producers(table.ops).get(name)
+    return maker is not None and maker.type == EMPTY
+
+
+def _lists_through(op: Op, body: Body) -> Iterator[tuple[str, str]]:
+    """The lists that enter a loop or a switch inside a case, and what comes out of it."""
+    view = view_of(op)
+    if view is None:
+        return
+    for end in op.binds():
+        if isinstance(body.vars[end].type, ListType):
+            sources = view.sources(end)
+            starts = (n for block, n in sources if block is None or n not in block.vars)
+            yield from ((start, end) for start in islice(starts, 1))
+
+
+# ---- the backward cases ----------------------------------------------------------------------
+
+
+def _half(
+    d: Differentiation,
+    view: CasesView,
+    case: int,
+    forward: SymbolTable,
+    grads: Mapping[str, Var],
+    wanted: Sequence[_Wanted],
+) -> _Half:
+    table, seeds = SymbolTable(parent=forward), dict[str, Var]()
+    with d.program.building(table):
+        for out in view.outputs:
+            if out.name in grads:
+                collect(seeds, out.results[case], grads[out.name])
+        found = d.backprop(forward, seeds, {one.inner for one in wanted})
+    return _Half(forward, table, found)
+
+
+def _closed(d: Differentiation, half: _Half, given: Sequence[_Wanted]) -> Body:
+    """The backward case; it returns a cotangent for everything given, zeros included."""
+    with d.program.building(half.table):
+        grads = [
+            half.grads[one.inner] if one.inner in half.grads else zeros_like(d.var(one.name))
+            for one in given
+        ]
+    return half.table.freeze(grad.name for grad in grads)
+
+
+def _reading(
+    d: Differentiation,
+    case: int,
+    body: Body,
+    values: Sequence[_KeptOfCase],
+    lists: Sequence[_KeptOfCase],
+) -> Body:
+    """A backward case that reads what is kept, and hands on what is left of histories."""
+    rests = [d.lists.rest_of(k.name) if k.case == case else k.outer for k in lists]
+    names = {k.name: k.outer for k in (*values, *lists) if k.case == case}
+    return rename_body(body.with_(results=(*body.results, *rests)), names)
+
+
+# ---- both operators --------------------------------------------------------------------------
+
+
+def _keep(
+    d: Differentiation,
+    view: SwitchView | BlockView,
+    forwards: Sequence[SymbolTable],
+    plans: Sequence[Keeping],
+) -> tuple[list[_KeptOfCase], list[_KeptOfCase]]:
+    """Give the forward operator extra outputs: the values and the histories that are kept."""
+    values, lists, more = list[_KeptOfCase](), list[_KeptOfCase](), list[Output]()
+    for case, (forward, plan) in enumerate(zip(forwards, plans, strict=True)):
+        for name in plan.values:
+            outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), forward.type_of(name))
+            zeros = [
+                _zeros(d, table, forward, name) for table in forwards if table is not forward
+            ]
+            more.append(Output(outer.name, (*zeros[:case], name, *zeros[case:])))
+            values.append(_KeptOfCase(case, name, outer.name))
+        for name in plan.lists:
+            kept = take_list(d.lists, forward, name)
+            start = d.empty_list(kept.element, kept.history, kept.param)
+            outer = d.host.new_var(d.host.names.unique("history"), ListType(kept.element))
+            d.lists.started(outer.name, start)
+            more.append(view.output(outer.name, {case: name}, start))
+            lists.append(_KeptOfCase(case, name, outer.name))
+        for name in plan.whole:
+            type_ = forward.type_of(name)
+            assert isinstance(type_, ListType)
+            start = d.empty_list(type_.element, d.host.names.unique("history"))
+            outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), type_)
+            more.append(view.output(outer.name, {case: name}, start))
+            values.append(_KeptOfCase(case, name, outer.name))
+    contents = tuple(table.freeze() for table in forwards)
+    d.replace(replace(view, contents=contents, outputs=(*view.outputs, *more)).to_op())
+    return values, lists
+
+
+def _zeros(d: Differentiation, table: SymbolTable, forward: SymbolTable, name: str) -> str:
+    """Zeros in one case for what another case keeps."""
+    type_ = forward.type_of(name)
+    assert isinstance(type_, TensorType), f"the history {name} has no cotangent"
+    with d.program.building(table):
+        return zeros_of(type_).name
+
+
+def _append_backward(
+    d: Differentiation,
+    view: SwitchView | BlockView,
+    cases: Sequence[Body],
+    lists: Sequence[_KeptOfCase],
+    given: Sequence[_Wanted],
+) -> None:
+    """The backward operator, in the block that is being built."""
+    table = d.program.current
+    name = table.names.unique(f"{d.op.name}_grad")
+    grads = [
+        table.new_var(table.names.unique(f"{one.name}_grad"), table.type_of(one.name)).name
+        for one in given
+    ]
+    rests: list[str] = []
+    for kept in lists:
+        type_ = d.host.type_of(kept.outer)
+        rests.append(table.new_var(table.names.unique(kept.outer), type_).name)
+        d.lists.left(kept.outer, rests[-1])
+    table.append(view.like(name, cases, [*grads, *rests]).to_op())
+    for one, grad in zip(given, grads, strict=True):
+        say = d.give if one.name in view.captures else d.set_grad
+        say(one.name, var_of(d.program, table, grad))

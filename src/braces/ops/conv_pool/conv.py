@@ -1,0 +1,272 @@
+"""Convolution: windows that slide along the spatial axes.
+
+Layouts, padding and sizes are those of `braces.ops.conv_pool.data_layouts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.define.axes import Attrs, AxisMap, Names, Types, mapped, shape_of
+from braces.define.counting import for_each
+from braces.define.decorator import Padding, Tensor
+from braces.define.inference import Context
+from braces.dims import Size, product
+from braces.dtypes import TensorType, Type
+from braces.errors import ShapeError
+from braces.lazy import jnp, lax
+from braces.ops.common.rules import float_dtype, floating, promote, promoted
+from braces.ops.conv_pool.cpu_algorithms import Windows, reach
+from braces.ops.conv_pool.data_layouts import (
+    LAYOUTS,
+    check_layout,
+    check_rank,
+    pads_of,
+    per_axis,
+    spatial_axes,
+    windowed_sizes,
+)
+from braces.ops.conv_pool.lax_conv import convolution
+from braces.ops.conv_pool.spatial_ranks import for_ranks
+
+# ---- convolution -----------------------------------------------------------------------------
+
+
+def convolution_type(
+    rank: int,
+    context: Context,
+    x: TensorType,
+    weight: TensorType,
+    bias: TensorType | None,
+    *,
+    stride: tuple[int, ...],
+    padding: Padding,
+    dilation: tuple[int, ...],
+    groups: int,
+    layout: str,
+) -> TensorType:
+    """Inference for convolutions of arrays of this rank."""
+    check_rank(x, rank, f"x of {context.type}")
+    check_rank(weight, rank, f"weight of {context.type}")
+    kernel_layout = LAYOUTS[check_layout(layout, rank)]
+    window = window_of(weight, kernel_layout)
+    shape = dict(enumerate(x.shape))
+    shape |= windowed_sizes(x, window, stride, dilation, padding, layout, context.type)
+    shape[layout.index("C")] = _output_channels(
+        context, x.shape[layout.index("C")], weight, kernel_layout, groups
+    )
+    dtypes = [x.dtype, weight.dtype]
+    if bias is not None:
+        check_bias(context, bias, shape[layout.index("C")])
+        dtypes.append(bias.dtype)
+    return TensorType(float_dtype(promote(*dtypes)), tuple(shape[a] for a in range(rank)))
+
+
+def window_of(weight: TensorType, kernel_layout: str) -> list[int]:
+    """The sizes of a window, which must be known.
+
+    Raises:
+        ShapeError: They are not.
+    """
+    sizes = [weight.shape[axis] for axis in spatial_axes(kernel_layout)]
+    window = [size for size in sizes if isinstance(size, int) and size > 0]
+    if len(window) < len(sizes):
+        raise ShapeError(
+            "The window of a convolution must have known sizes, of at least 1.",
+            fix=f"The axes of weight are {kernel_layout}.",
+        )
+    return window
+
+
+def _output_channels(
+    context: Context, channels: Size, weight: TensorType, kernel_layout: str, groups: int
+) -> Size:
+    taken, given = (weight.shape[kernel_layout.index(letter)] for letter in "IO")
+    if groups < 1:
+        raise ShapeError(f"{context.type} cannot have {groups} groups.", fix="Use 1 or more.")
+    if (given % groups) != 0:
+        raise ShapeError(
+            f"{context.type} cannot divide {given} output channels into {groups} groups.",
+            fix="Output channels must be a multiple of groups.",
+        )
+    problem = (
+        f"{context.type} has {channels} input channels, but weight takes {taken * groups}"
+        + (f" ({taken} in each of {groups} groups)." if groups > 1 else ".")
+    )
+    context.unify(channels, taken * groups, problem)
+    return given
+
+
+def check_bias(context: Context, bias: TensorType, channels: Size) -> None:
+    """Hold a bias against the output channels.
+
+    Raises:
+        ShapeError: It has another size, or other axes.
+    """
+    if bias.rank != 1:
+        raise ShapeError(f"bias of {context.type} has {bias.rank} axes, not 1.")
+    problem = f"{context.type} has {channels} output channels, but bias has {bias.shape[0]}."
+    context.unify(bias.shape[0], channels, problem)
+
+
+def convolve(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Sequence[int],
+    padding: Padding,
+    dilation: Sequence[int],
+    groups: int,
+    layout: str,
+) -> Any:
+    """The kernel of convolutions of any rank."""
+    given = (x, weight) if bias is None else (x, weight, bias)
+    x, weight, *rest = map(floating, promoted(*given))
+    order, kernel_order = orders(layout)
+    x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
+    windows = windows_of(x.shape, kernel.shape, stride, padding, dilation, groups)
+    out = jnp.transpose(convolution(x, kernel, windows), inverse(order))
+    return out + along_channels(rest[0], layout) if rest else out
+
+
+def orders(layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of arrays and of weights, in the order that kernels compute in."""
+    weights = LAYOUTS[layout]
+    order = (layout.index("N"), *spatial_axes(layout), layout.index("C"))
+    return order, (*spatial_axes(weights), *map(weights.index, "IO"))
+
+
+def inverse(order: Sequence[int]) -> list[int]:
+    """The order that undoes another."""
+    return [order.index(axis) for axis in range(len(order))]
+
+
+def windows_of(
+    x: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Padding,
+    dilation: Sequence[int],
+    groups: int,
+) -> Windows:
+    """Where windows lie, from the shapes of input and weight in that order."""
+    count = len(x) - 2
+    strides = per_axis(stride, count, "stride")
+    dilations = per_axis(dilation, count, "dilation")
+    pads = pads_of(padding, count)
+    if isinstance(pads, str):
+        reaches = list(map(reach, kernel[:-2], dilations))
+        pads = lax.padtype_to_pads(x[1:-1], reaches, strides, pads)
+    return Windows(strides, tuple(pads), (1,) * count, dilations, groups)
+
+
+def along_channels(bias: Any, layout: str) -> Any:
+    """A bias, beside the axes of an array."""
+    return jnp.expand_dims(bias, [axis for axis, letter in enumerate(layout) if letter != "C"])
+
+
+def convolved(types: Types, attrs: Attrs) -> AxisMap:
+    """The batch is kept, windows mix what they slide over, and groups mix channels."""
+    axes, mixed = axes_of_three(attrs)
+    inputs = {"x": (axes["x"],), "weight": (axes["weight"],), "bias": (("O",),)}
+    given = {slot: found for slot, found in inputs.items() if slot in types}
+    return mapped(types, given, {"out": (axes["out"],)}, mixed)
+
+
+def axes_of_three(attrs: Attrs) -> tuple[dict[str, Names], set[str]]:
+    """The axes of input, weight and result of a convolution, and those that are mixed."""
+    layout, groups = str(attrs["layout"]), attrs["groups"]
+    channel = "C" if groups == 1 else "I"
+    names = {"I": channel, "O": "O"}
+    weight = tuple(names.get(one, f"window {one}") for one in LAYOUTS[layout])
+    out = tuple("O" if one == "C" else one for one in layout)
+    mixed = {*layout, *weight} - ({"N", "C", "O"} if groups == 1 else {"N"})
+    return {"x": tuple(layout), "weight": weight, "out": out}, mixed
+
+
+def products_in_window(weight: Type, attrs: Attrs) -> Size:
+    """The products and sums of one result, padding among them."""
+    channels = LAYOUTS[str(attrs["layout"])].index("O")
+    sizes = (size for axis, size in enumerate(shape_of(weight)) if axis != channels)
+    return 2 * product(tuple(sizes))
+
+
+def in_window(types: Types, attrs: Attrs) -> Size:
+    """What `products_in_window` counts, and a bias."""
+    return products_in_window(types["weight"][0], attrs) + ("bias" in types)
+
+
+def conv(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    stride: tuple[int, ...] = (1,),
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+    groups: int = 1,
+    layout: str = "",
+) -> Tensor:
+    """Convolution along $axes.
+
+        out[n, o, i] = bias[o] + sum_{c, k} weight[o, c, k] * x[n, c, i * stride + k * dilation]
+
+    Where there are several spatial axes, `i` and `k` are a number for each. This is the
+    cross-correlation that neural networks call convolution.
+
+    Inputs:
+        x: float[n, c, *space], or in the order of `layout`. Integers give float32.
+        weight: float[o, c / groups, *window]; float[*window, c / groups, o] for `$last`.
+        bias: float[o]; may be absent.
+
+    Attributes:
+        stride: How far windows lie apart; one number for all axes, or one for each.
+        padding: "valid" (none), "same" (as many windows as `ceil(size / stride)`), or numbers:
+            one for all edges, one for each axis, or (low, high) for each axis in turn. Padding
+            is zeros.
+        dilation: How far the elements of a window lie apart; as `stride`.
+        groups: Channels are cut into so many groups; each output channel sees one of them. As
+            many groups as channels make a depthwise convolution.
+        layout: `$first` or `$last`.
+
+    Outputs:
+        out: float[n, o, *windows], in the order of `layout`.
+
+    Raises:
+        ShapeError: Channels differ, the window does not fit, or an attribute has too many
+            numbers.
+    """
+    return convolve(x, weight, bias, stride, padding, dilation, groups, layout)
+
+
+conv1d, conv2d, conv3d = for_ranks(
+    conv,
+    infer=convolution_type,
+    axes=convolved,
+    costly=True,
+    function=False,
+    operations=for_each("out", in_window),
+    examples={
+        1: (
+            "x=f32[2,3,5] weight=f32[4,3,3] bias=f32[4]",
+            "x=f64[b,2,t] weight=f64[3,2,2] stride=2 padding=1",
+            "x=f32[2,t,3] weight=f32[3,3,4] bias=f32[4] padding=same layout=NWC",
+            "x=f32[0,2,4] weight=f32[4,1,2] groups=2 dilation=2",
+        ),
+        2: (
+            "x=f32[2,3,5,4] weight=f32[4,3,3,2] bias=f32[4]",
+            "x=f64[b,2,h,w] weight=f64[3,2,3,3] stride=2 padding=1",
+            "x=f32[b,h,w,2] weight=f32[2,3,2,4] bias=f32[4] padding=same layout=NHWC",
+            "x=f32[2,4,5,6] weight=f32[4,1,2,2] groups=4 dilation=(2,1) padding=(0,1)",
+            "x=f32[1,1,4,4] weight=f32[1,1,2,2] stride=(2,1) padding=(0,1,2,0)",
+            "x=f32[0,1,4,4] weight=f32[2,1,3,3]",
+        ),
+        3: (
+            "x=f32[2,2,3,4,3] weight=f32[3,2,2,3,2] bias=f32[3]",
+            "x=f64[b,2,3,h,w] weight=f64[3,2,2,2,2] stride=(1,2,2) padding=(0,0,0,1,0,0)",
+            "x=f32[b,3,4,5,2] weight=f32[1,2,2,2,3] bias=f32[3] padding=same layout=NDHWC",
+            "x=f32[2,4,3,5,4] weight=f32[4,1,2,2,2] groups=4 dilation=(1,2,1)",
+        ),
+    },
+)

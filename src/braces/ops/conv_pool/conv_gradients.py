@@ -1,0 +1,263 @@
+"""The derivatives of convolutions: input and weight, each from the other and from the result.
+
+    sum(result * conv(x, weight)) = sum(x * conv_to_input(weight, result))
+                                  = sum(weight * conv_to_weight(x, result))
+
+So each of the three has the two others as its gradient, and gradients of any order stay here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import Attrs, AxisMap, Types, mapped
+from braces.define.counting import for_each
+from braces.define.decorator import Padding, Tensor, op
+from braces.define.inference import Context
+from braces.dims import Shape, Size
+from braces.dtypes import DType, TensorType
+from braces.lazy import jnp
+from braces.ops.common.rules import Backward, floating, promoted
+from braces.ops.conv_pool.conv import (
+    axes_of_three,
+    conv1d,
+    conv2d,
+    conv3d,
+    convolution_type,
+    inverse,
+    orders,
+    products_in_window,
+    windows_of,
+)
+from braces.ops.conv_pool.data_layouts import check_rank
+from braces.ops.conv_pool.lax_conv import made_of
+from braces.ops.elementwise.arithmetic import in_dtype
+
+FORWARD = {3: "conv1d", 4: "conv2d", 5: "conv3d"}
+"""The convolution of arrays of so many axes."""
+
+
+def to_input(types: Types, attrs: Attrs) -> AxisMap:
+    """As a convolution, from weight and result to input."""
+    axes, mixed = axes_of_three(attrs)
+    inputs = {"weight": (axes["weight"],), "result": (axes["out"],)}
+    return mapped(types, inputs, {"out": (axes["x"],)}, mixed)
+
+
+def to_weight(types: Types, attrs: Attrs) -> AxisMap:
+    """As a convolution, from input and result to weight."""
+    axes, mixed = axes_of_three(attrs)
+    inputs = {"x": (axes["x"],), "result": (axes["out"],)}
+    return mapped(types, inputs, {"out": (axes["weight"],)}, mixed)
+
+
+def spread(types: Types, attrs: Attrs) -> Size:
+    """As many products as it took to make a number of the result."""
+    return products_in_window(types["weight"][0], attrs)
+
+
+def gathered(types: Types, attrs: Attrs) -> Size:
+    """As `spread`, where the weight is what is made."""
+    return products_in_window(types["out"][0], attrs)
+
+
+def _made(
+    context: Context, x: TensorType, weight: TensorType, result: TensorType, **attrs: Any
+) -> DType:
+    """The dtype of what is made of two of the three, which must fit."""
+    rank = len(attrs["layout"])
+    wanted = convolution_type(rank, context, x, weight, None, **attrs)
+    check_rank(result, rank, f"result of {context.type}")
+    for got, size in zip(result.shape, wanted.shape, strict=True):
+        context.unify(got, size, f"{context.type} needs {wanted} as result, not {result}.")
+    return wanted.dtype
+
+
+def _in_order(shape: Any, order: Sequence[int]) -> tuple[int, ...]:
+    """A shape in a kernel, where all sizes are numbers."""
+    return tuple(shape[axis] for axis in order)
+
+
+@op(
+    axes=to_input,
+    costly=True,
+    additive=True,
+    function=False,
+    operations=for_each("result", spread),
+    examples=(
+        "weight=f32[4,3,3] result=f32[2,4,3] shape=(2,3,5) layout=NCW",
+        "weight=f64[3,2,2] result=f64[b,3,4] shape=(b,2,6) stride=2 padding=1 layout=NCW",
+        "weight=f32[3,3,2,4] result=f32[b,4,5,4] shape=(b,4,5,2) padding=same layout=NHWC",
+        "weight=f32[4,1,2,2] result=f32[2,4,3,7] shape=(2,4,5,6) groups=4 dilation=(2,1) "
+        "padding=(0,1)",
+        "weight=f32[4,1,2] result=f32[0,4,2] shape=(0,2,4) groups=2 dilation=2 layout=NCW",
+        "weight=f64[3,2,2,2,2] result=f64[b,3,2,2,4] shape=(b,2,3,4,5) stride=(1,2,1) "
+        "layout=NCDHW",
+    ),
+)
+def conv_to_input(
+    weight: Tensor,
+    result: Tensor,
+    *,
+    shape: Shape,
+    stride: tuple[int, ...] = (1,),
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+    groups: int = 1,
+    layout: str = "NCHW",
+) -> Tensor:
+    """What each window gives, spread over what it read: a transposed convolution.
+
+        out[n, c, i * stride + k * dilation] += sum_o weight[o, c, k] * result[n, o, i]
+
+    Inputs:
+        weight: float, as for `conv1d`, `conv2d` and `conv3d`.
+        result: float, of the sizes that these give.
+
+    Attributes:
+        shape: Of the result.
+        stride: As there.
+        padding: As there.
+        dilation: As there.
+        groups: As there.
+        layout: As there; it says how many spatial axes there are.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: `result` is not what a convolution makes of such arrays.
+    """
+    weight, result = map(floating, promoted(weight, result))
+    order, kernel_order = orders(layout)
+    kernel, result = jnp.transpose(weight, kernel_order), jnp.transpose(result, order)
+    found = _in_order(shape, order)
+    windows = windows_of(found, kernel.shape, stride, padding, dilation, groups)
+    x = made_of("x", {"kernel": kernel, "out": result}, windows, found)
+    return jnp.transpose(x, inverse(order))
+
+
+@conv_to_input.infer
+def infer_conv_to_input(
+    context: Context, weight: TensorType, result: TensorType, *, shape: Shape, **attrs: Any
+) -> TensorType:
+    """Of the shape that is asked for."""
+    x = result.with_shape(shape)
+    return x.with_dtype(_made(context, x, weight, result, **attrs))
+
+
+@op(
+    axes=to_weight,
+    costly=True,
+    additive=True,
+    function=False,
+    operations=for_each("result", gathered),
+    examples=(
+        "x=f32[2,3,5] result=f32[2,4,3] shape=(4,3,3) layout=NCW",
+        "x=f64[b,2,6] result=f64[b,3,4] shape=(3,2,2) stride=2 padding=1 layout=NCW",
+        "x=f32[b,4,5,2] result=f32[b,4,5,4] shape=(3,3,2,4) padding=same layout=NHWC",
+        "x=f32[2,4,5,6] result=f32[2,4,3,7] shape=(4,1,2,2) groups=4 dilation=(2,1) "
+        "padding=(0,1)",
+        "x=f32[0,2,4] result=f32[0,4,2] shape=(4,1,2) groups=2 dilation=2 layout=NCW",
+        "x=f64[b,2,3,4,5] result=f64[b,3,2,2,4] shape=(3,2,2,2,2) stride=(1,2,1) layout=NCDHW",
+    ),
+)
+def conv_to_weight(
+    x: Tensor,
+    result: Tensor,
+    *,
+    shape: Shape,
+    stride: tuple[int, ...] = (1,),
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+    groups: int = 1,
+    layout: str = "NCHW",
+) -> Tensor:
+    """What each element of a window read, times what the window gives, summed over windows.
+
+        out[o, c, k] = sum_{n, i} x[n, c, i * stride + k * dilation] * result[n, o, i]
+
+    Inputs:
+        x: float, as for `conv1d`, `conv2d` and `conv3d`.
+        result: float, of the sizes that these give.
+
+    Attributes:
+        shape: Of the result.
+        stride: As there.
+        padding: As there.
+        dilation: As there.
+        groups: As there.
+        layout: As there; it says how many spatial axes there are.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: `result` is not what a convolution makes of such arrays.
+    """
+    x, result = map(floating, promoted(x, result))
+    order, kernel_order = orders(layout)
+    x, result = jnp.transpose(x, order), jnp.transpose(result, order)
+    found = _in_order(shape, kernel_order)
+    windows = windows_of(x.shape, found, stride, padding, dilation, groups)
+    kernel = made_of("kernel", {"x": x, "out": result}, windows, found)
+    return jnp.transpose(kernel, inverse(kernel_order))
+
+
+@conv_to_weight.infer
+def infer_conv_to_weight(
+    context: Context, x: TensorType, result: TensorType, *, shape: Shape, **attrs: Any
+) -> TensorType:
+    """Of the shape that is asked for."""
+    weight = result.with_shape(shape)
+    return weight.with_dtype(_made(context, x, weight, result, **attrs))
+
+
+# ---- gradients -------------------------------------------------------------------------------
+
+
+def _gradients(g: Backward, three: Mapping[str, Var]) -> dict[str, Var]:
+    """The cotangents of two of the three, from these as they stand in the sum above.
+
+    Args:
+        g: The operator.
+        three: All of them; for what the operator makes, its cotangent.
+    """
+    x, weight, result = (three[slot] for slot in ("x", "weight", "result"))
+    attrs = {name: value for name, value in g.attrs.items() if name != "shape"}
+    made: dict[str, Var] = {}
+    if g.wants("x"):
+        made["x"] = one("conv_to_input", weight, result, shape=x.shape, **attrs)
+    if g.wants("weight"):
+        made["weight"] = one("conv_to_weight", x, result, shape=weight.shape, **attrs)
+    if g.wants("result"):
+        made["result"] = one(FORWARD[x.ndim], x, weight, **attrs)
+    return {slot: in_dtype(grad, three[slot]) for slot, grad in made.items()}
+
+
+def convolution_gradient(g: Backward) -> dict[str, Var]:
+    """What the three tell each other; that of a bias is summed over all but the channels."""
+    grads = _gradients(g, {"x": g["x"], "weight": g["weight"], "result": g.out_grad})
+    if g.wants("bias"):
+        axes = tuple(i for i, one in enumerate(str(g.attrs["layout"])) if one != "C")
+        grads["bias"] = in_dtype(one("sum", g.out_grad, axis=axes), g["bias"])
+    return grads
+
+
+for definition in (conv1d, conv2d, conv3d):
+    definition.gradient(convolution_gradient)
+
+
+@conv_to_input.gradient
+def conv_to_input_gradient(g: Backward) -> dict[str, Var]:
+    """What the three tell each other."""
+    return _gradients(g, {"x": g.out_grad, "weight": g["weight"], "result": g["result"]})
+
+
+@conv_to_weight.gradient
+def conv_to_weight_gradient(g: Backward) -> dict[str, Var]:
+    """What the three tell each other."""
+    return _gradients(g, {"x": g["x"], "weight": g.out_grad, "result": g["result"]})

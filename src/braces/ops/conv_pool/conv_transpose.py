@@ -1,0 +1,249 @@
+"""Transposed convolution: what each element gives is spread over a window.
+
+It is the derivative of a convolution to its input: where `conv` reads a window for an element,
+this adds one. Along a spatial axis of size `n`, the size of the result is
+
+    padding            result
+    "valid"            (n - 1) * stride + reach + output_padding
+    "same"             n * stride
+    (p, …)             (n - 1) * stride + reach + output_padding - low - high
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from braces.define.axes import Attrs, AxisMap, Types, mapped
+from braces.define.counting import for_each
+from braces.define.decorator import Padding, Tensor
+from braces.define.inference import Context
+from braces.dims import Size, call
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp
+from braces.ops.common.rules import float_dtype, floating, promote, promoted
+from braces.ops.conv_pool.conv import (
+    along_channels,
+    axes_of_three,
+    check_bias,
+    inverse,
+    orders,
+    products_in_window,
+    window_of,
+)
+from braces.ops.conv_pool.cpu_algorithms import Windows, reach
+from braces.ops.conv_pool.data_layouts import (
+    LAYOUTS,
+    check_layout,
+    check_rank,
+    pads_of,
+    per_axis,
+    spatial_axes,
+)
+from braces.ops.conv_pool.lax_conv import made_of
+from braces.ops.conv_pool.spatial_ranks import for_ranks
+
+
+def spread_windows(
+    window: Sequence[int],
+    stride: Sequence[int],
+    padding: Padding,
+    output_padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Windows:
+    """Where windows lie in the result; what it has more at the end is padding less than none.
+
+    Raises:
+        ShapeError: There are too many numbers or too few, or numbers that say the same twice.
+    """
+    count = len(window)
+    strides = per_axis(stride, count, "stride")
+    dilations = per_axis(dilation, count, "dilation")
+    extra = per_axis(output_padding, count, "output_padding", least=0)
+    pads = pads_of(padding, count)
+    if isinstance(pads, str):
+        if any(extra):
+            raise ShapeError(
+                "padding='same' leaves nothing for output_padding.",
+                given=f"output_padding={tuple(output_padding)}",
+                fix="Leave it out: the result is stride times as long.",
+            )
+        pads = list(map(_same, map(reach, window, dilations), strides))
+    edges = ((low, high - more) for (low, high), more in zip(pads, extra, strict=True))
+    return Windows(strides, tuple(edges), (1,) * count, dilations, groups)
+
+
+def _same(reach: int, stride: int) -> tuple[int, int]:
+    """What is cut off at both ends, for a result that is `stride` times as long."""
+    low = max(reach - stride, 0) // 2
+    return low, reach - stride - low
+
+
+def spread_size(size: Size, window: int, axis: int, windows: Windows, what: str) -> Size:
+    """How long the result is along one of the spatial axes.
+
+    Raises:
+        ShapeError: The size is known, and nothing is left.
+    """
+    spanned = reach(window, windows.dilations[axis])
+    found = (size - 1) * windows.strides[axis] + spanned - sum(windows.pads[axis])
+    if isinstance(found, int) and found < 1:
+        raise ShapeError(
+            f"{what} would leave nothing of an axis of {size}.",
+            given=f"a window that spans {spanned}, a stride of {windows.strides[axis]}",
+            fix="Use less padding.",
+        )
+    return call("max", found, 0)
+
+
+def transposed_type(
+    rank: int,
+    context: Context,
+    x: TensorType,
+    weight: TensorType,
+    bias: TensorType | None,
+    *,
+    stride: tuple[int, ...],
+    padding: Padding,
+    output_padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+    layout: str,
+) -> TensorType:
+    """Inference for transposed convolutions of arrays of this rank."""
+    check_rank(x, rank, f"x of {context.type}")
+    check_rank(weight, rank, f"weight of {context.type}")
+    weights = LAYOUTS[check_layout(layout, rank)]
+    window = window_of(weight, weights)
+    windows = spread_windows(window, stride, padding, output_padding, dilation, groups)
+    shape, channel = list(x.shape), layout.index("C")
+    for i, axis in enumerate(spatial_axes(layout)):
+        shape[axis] = spread_size(shape[axis], window[i], i, windows, context.type)
+    taken, given = (weight.shape[weights.index(letter)] for letter in "OI")
+    _check_groups(context, taken, groups)
+    problem = f"{context.type} has {shape[channel]} input channels, but weight takes {taken}."
+    context.unify(shape[channel], taken, problem)
+    shape[channel] = given * groups
+    dtypes = [x.dtype, weight.dtype]
+    if bias is not None:
+        check_bias(context, bias, shape[channel])
+        dtypes.append(bias.dtype)
+    return TensorType(float_dtype(promote(*dtypes)), tuple(shape))
+
+
+def _check_groups(context: Context, taken: Size, groups: int) -> None:
+    if groups < 1:
+        raise ShapeError(f"{context.type} cannot have {groups} groups.", fix="Use 1 or more.")
+    if (taken % groups) != 0:
+        raise ShapeError(
+            f"{context.type} cannot divide {taken} input channels into {groups} groups.",
+            fix="Input channels must be a multiple of groups.",
+        )
+
+
+def spread(types: Types, attrs: Attrs) -> AxisMap:
+    """The batch is kept, windows mix what they are added to, and groups mix channels."""
+    axes, mixed = axes_of_three(attrs)
+    inputs = {"x": (axes["out"],), "weight": (axes["weight"],), "bias": (("C",),)}
+    given = {slot: found for slot, found in inputs.items() if slot in types}
+    return mapped(types, given, {"out": (axes["x"],)}, mixed)
+
+
+def products_of_element(types: Types, attrs: Attrs) -> Size:
+    """What an element of the input is multiplied by and added to."""
+    return products_in_window(types["weight"][0], attrs)
+
+
+def conv_transpose(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    stride: tuple[int, ...] = (1,),
+    padding: Padding = "valid",
+    output_padding: tuple[int, ...] = (0,),
+    dilation: tuple[int, ...] = (1,),
+    groups: int = 1,
+    layout: str = "",
+) -> Tensor:
+    """Transposed convolution along $axes.
+
+        out[n, o, i * stride + k * dilation - low] += x[n, c, i] * weight[c, o, k]
+
+    for all `c`, `i` and `k`, beginning with `bias[o]`. Where there are several spatial axes,
+    `i` and `k` are a number for each. It is the gradient of a convolution with that weight, in
+    which `o` and `c` change places, and enlarges what that made smaller.
+
+    Inputs:
+        x: float[n, c, *space], or in the order of `layout`. Integers give float32.
+        weight: float[c, o / groups, *window]; float[*window, o / groups, c] for `$last`.
+        bias: float[o]; may be absent.
+
+    Attributes:
+        stride: How far what elements give lies apart; one number for all axes, or one for each.
+        padding: What is cut off at the edges: "valid" (nothing), "same" (what is more than
+            `stride` times as long), or numbers, as for a convolution.
+        output_padding: How much longer the result is at the end of each axis, as `stride`.
+        dilation: How far the elements of a window lie apart; as `stride`.
+        groups: Channels are cut into so many groups; each output channel sees one of them.
+        layout: `$first` or `$last`.
+
+    Outputs:
+        out: float[n, o, *space], in the order of `layout`; along each spatial axis
+            `(size - 1) * stride + (window - 1) * dilation + 1 + output_padding - low - high`.
+
+    Raises:
+        ShapeError: Channels differ, nothing is left, or an attribute has too many numbers.
+    """
+    given = (x, weight) if bias is None else (x, weight, bias)
+    x, weight, *rest = map(floating, promoted(*given))
+    order, kernel_order = orders(layout)
+    x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
+    window = kernel.shape[:-2]
+    windows = spread_windows(window, stride, padding, output_padding, dilation, groups)
+    spans = [
+        max((size - 1) * step + reach(one, apart) - low - high, 0)
+        for size, step, one, apart, (low, high) in zip(
+            x.shape[1:-1], windows.strides, window, windows.dilations, windows.pads, strict=True
+        )
+    ]
+    shape = (x.shape[0], *spans, kernel.shape[-2] * groups)
+    if x.size:
+        made = made_of("x", {"kernel": kernel, "out": x}, windows, shape)
+    else:  # a convolution of so little may still have a window
+        made = jnp.zeros(shape, x.dtype)
+    out = jnp.transpose(made, inverse(order))
+    return out + along_channels(rest[0], layout) if rest else out
+
+
+conv_transpose1d, conv_transpose2d, conv_transpose3d = for_ranks(
+    conv_transpose,
+    infer=transposed_type,
+    axes=spread,
+    function=False,
+    costly=True,
+    operations=for_each("x", products_of_element),
+    examples={
+        1: (
+            "x=f32[2,3,5] weight=f32[3,4,3] bias=f32[4]",
+            "x=f64[b,2,t] weight=f64[2,3,4] stride=2 padding=1",
+            "x=f32[2,t,4] weight=f32[3,1,4] bias=f32[2] padding=same stride=2 groups=2 "
+            "layout=NWC",
+            "x=f64[2,2,4] weight=f64[2,1,2] stride=3 output_padding=2 dilation=2",
+            "x=f32[0,2,4] weight=f32[2,1,2]",
+        ),
+        2: (
+            "x=f32[2,3,4,5] weight=f32[3,2,3,2] bias=f32[2]",
+            "x=f64[b,2,h,w] weight=f64[2,3,3,3] stride=2 padding=1 output_padding=1",
+            "x=f32[b,4,3,4] weight=f32[4,1,2,3] bias=f32[2] groups=2 dilation=(2,1)",
+            "x=f32[b,3,4,2] weight=f32[2,2,3,2] padding=same stride=3 layout=NHWC",
+            "x=f32[1,1,4,4] weight=f32[1,1,2,2] stride=(2,1) padding=(0,1,1,0)",
+        ),
+        3: (
+            "x=f32[2,2,3,2,3] weight=f32[2,3,2,1,3] bias=f32[3]",
+            "x=f64[b,2,2,h,3] weight=f64[2,1,2,2,2] stride=(1,2,2) padding=(0,1,0)",
+            "x=f32[2,2,3,2,4] weight=f32[2,2,2,2,4] bias=f32[4] groups=2 layout=NDHWC",
+        ),
+    },
+)

@@ -1,0 +1,168 @@
+"""Layouts, padding, and how many windows fit: what convolution and pooling share.
+
+A layout names the axes of `x` in order: `N` the batch, `C` the channels, the other letters the
+spatial axes. Weights follow it: output channels, input channels, window where channels come
+first (`NCHW`: `OIHW`); window, input channels, output channels where they come last (`NHWC`:
+`HWIO`).
+
+Along a spatial axis of size `n`, a window of `k` elements that lie `dilation` apart spans
+`reach = (k - 1) * dilation + 1`, and the size of the result is
+
+    padding            result
+    "valid"            max((n - reach) // stride + 1, 0)
+    "same"             (n + stride - 1) // stride; an odd padding has one more at the end
+    (p, …)             max((n + low + high - reach) // stride + 1, 0)
+
+With `ceil_mode`, which pools have, there is one window more where elements are left over that
+no window has, and it begins before the padding at the end:
+
+    max((n + low - 1 + min(high + stride - reach, 0)) // stride + 1, 0)
+
+Numbers of `padding` are one for all edges, one for each spatial axis, or (low, high) for each
+spatial axis in turn. Where sizes are known, a window that does not fit is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from braces.define.decorator import Padding
+from braces.dims import Size, call
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.ops.conv_pool.cpu_algorithms import reach
+
+Pads: TypeAlias = "str | list[tuple[int, int]]"
+
+LAYOUTS: dict[str, str] = {
+    "NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO", "NCDHW": "OIDHW",
+    "NDHWC": "DHWIO",
+}  # fmt: skip
+"""Layout of the input to layout of the weight."""
+
+
+def check_layout(layout: str, rank: int) -> str:
+    """The layout, which must be one for arrays of this rank.
+
+    Raises:
+        ShapeError: There is no such layout.
+    """
+    known = [name for name in LAYOUTS if len(name) == rank]
+    if layout not in known:
+        raise ShapeError(f"There is no layout {layout!r}.", fix=f"Use {' or '.join(known)}.")
+    return layout
+
+
+def spatial_axes(layout: str) -> tuple[int, ...]:
+    """The axes along which windows slide."""
+    return tuple(axis for axis, letter in enumerate(layout) if letter not in "NCOI")
+
+
+def per_axis(values: Sequence[int], count: int, what: str, least: int = 1) -> tuple[int, ...]:
+    """One number for each spatial axis, where one stands for all.
+
+    Raises:
+        ShapeError: There are too many or too few, or one is too small.
+    """
+    if len(values) not in (1, count):
+        raise ShapeError(
+            f"{what} has {len(values)} numbers for {count} spatial axes.",
+            given=f"{what}={tuple(values)}",
+            fix="Give one number for all, or one for each.",
+        )
+    if min(values) < least:
+        raise ShapeError(f"{what} must be at least {least}.", given=f"{what}={tuple(values)}")
+    return tuple(values) * (count // len(values))
+
+
+def pads_of(padding: Padding, count: int) -> Pads:
+    """`"SAME"`, or (low, high) for each spatial axis; the form that `jax.lax` takes.
+
+    Raises:
+        ShapeError: It is neither a known word nor a number for each axis or edge.
+    """
+    if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            raise ShapeError(
+                f"There is no padding {padding!r}.", fix="Use 'same', 'valid' or numbers."
+            )
+        return "SAME" if padding == "same" else [(0, 0)] * count
+    if len(padding) == 2 * count:
+        edges = per_axis(padding, 2 * count, "padding", least=0)
+        return list(zip(edges[::2], edges[1::2], strict=True))
+    return [(n, n) for n in per_axis(padding, count, "padding", least=0)]
+
+
+def windowed_size(
+    size: Size,
+    reach: int,
+    stride: int,
+    pads: tuple[int, int] | None,
+    what: str,
+    ceil_mode: bool = False,
+) -> Size:
+    """How many windows fit along an axis; `pads` is `None` for "same".
+
+    Raises:
+        ShapeError: The size is known and not even one window fits.
+    """
+    if pads is None:
+        return (size + stride - 1) // stride
+    room = room_for(size, reach, stride, pads, ceil_mode)
+    if isinstance(room, int) and room < 0:
+        raise ShapeError(
+            f"The window of {what} spans {reach} elements and does not fit into {size}"
+            + (f" + {sum(pads)} of padding." if sum(pads) else "."),
+            fix="Use padding='same', more padding, or a smaller window.",
+        )
+    return call("max", room // stride + 1, 0)
+
+
+def room_for(
+    size: Size, reach: int, stride: int, pads: tuple[int, int], ceil_mode: bool
+) -> Size:
+    """How far the last window may begin behind the start of the padding."""
+    low, high = pads
+    return size + (low - 1 + min(high + stride - reach, 0) if ceil_mode else low + high - reach)
+
+
+def windowed_sizes(
+    x: TensorType,
+    window: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    padding: Padding,
+    layout: str,
+    what: str,
+    ceil_mode: bool = False,
+) -> dict[int, Size]:
+    """The sizes of the result by spatial axis."""
+    axes = spatial_axes(layout)
+    strides = per_axis(stride, len(axes), "stride")
+    dilations = per_axis(dilation, len(axes), "dilation")
+    pads = pads_of(padding, len(axes))
+    return {
+        axis: windowed_size(
+            x.shape[axis],
+            reach(window[i], dilations[i]),
+            strides[i],
+            None if isinstance(pads, str) else pads[i],
+            what,
+            ceil_mode,
+        )
+        for i, axis in enumerate(axes)
+    }
+
+
+def check_rank(x: TensorType, rank: int, what: str) -> None:
+    """Refuse arrays of another rank.
+
+    Raises:
+        ShapeError: The rank differs.
+    """
+    if x.rank != rank:
+        raise ShapeError(
+            f"{what} has {x.rank} axes, not {rank}.",
+            fix="Axes are batch, channels and space; br.expand_dims adds one.",
+        )

@@ -1,0 +1,231 @@
+"""What windows read of an array, beside each other, and put back.
+
+    x   1 2 3   im2col   1 2        col2im   1 2+2 3
+                         2 3
+
+Layouts with channels first, padding and sizes are those of `braces.ops.conv_pool.data_layouts`.
+Either operator is the gradient of the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
+from braces.define.counting import for_each
+from braces.define.decorator import Padding, Tensor, op
+from braces.define.inference import Context
+from braces.dims import Shape, product
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jax, jnp, lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.rules import Backward, float_dtype, floating
+from braces.ops.conv_pool.argmax_windows import Windows, padded
+from braces.ops.conv_pool.cpu_algorithms import reach
+from braces.ops.conv_pool.data_layouts import LAYOUTS, per_axis, windowed_sizes
+from braces.ops.conv_pool.max_pool import windows_over
+
+
+def channels_first(rank: int, what: str) -> str:
+    """The layout of arrays of so many axes, channels first.
+
+    Raises:
+        ShapeError: There is none.
+    """
+    found = [layout for layout in LAYOUTS if len(layout) == rank and layout[1] == "C"]
+    if not found:
+        raise ShapeError(
+            f"{what} has {rank} axes.",
+            fix="Axes are batch, channels, and one to three of space.",
+        )
+    return found[0]
+
+
+def taken_apart(
+    context: Context,
+    x: TensorType,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: Padding,
+    dilation: tuple[int, ...],
+) -> TensorType:
+    """The batch, what is in windows, and where these lie."""
+    layout = channels_first(x.rank, f"x of {context.type}")
+    sizes = per_axis(window, x.rank - 2, "window")
+    places = windowed_sizes(x, sizes, stride, dilation, padding, layout, context.type)
+    inside = x.shape[1] * math.prod(sizes)
+    return x.with_shape((x.shape[0], inside, product(tuple(places.values()))))
+
+
+def apart(types: Types, attrs: Attrs) -> AxisMap:
+    """The batch is kept."""
+    del attrs
+    space = numbered(first_rank(types) - 1)
+    out = ("batch", "inside", "places")
+    return mapped(types, {"x": (("batch", *space),)}, {"out": (out,)}, [*space, *out[1:]])
+
+
+def together(types: Types, attrs: Attrs) -> AxisMap:
+    """The batch is kept."""
+    space = numbered(len(tuple_of(attrs["shape"])) - 1)
+    x = ("batch", "inside", "places")
+    return mapped(types, {"x": (x,)}, {"out": (("batch", *space),)}, [*space, *x[1:]])
+
+
+@op(
+    infer=taken_apart,
+    axes=apart,
+    operations=0,
+    examples=(
+        "x=f32[2,3,5] window=3",
+        "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
+        "x=f32[2,1,4,5] window=2 dilation=(2,1) padding=same",
+        "x=f64[b,1,3,4,2] window=(2,3,1) padding=(0,1,1,0,0,0)",
+        "x=i32[1,2,4] window=2 stride=2",
+        "x=f32[0,2,4,4] window=2",
+    ),
+)
+def im2col(
+    x: Tensor,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] = (1,),
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+) -> Tensor:
+    """What each window reads, as one column; windows overlap.
+
+        out[n, (c, k), i] = x[n, c, i * stride + k * dilation]
+
+    where the places `k` of a window and the windows `i` are counted with the last spatial axis
+    fastest. A convolution is a product of its weights with that.
+
+    Inputs:
+        x: number[n, c, *space], with one to three spatial axes.
+
+    Attributes:
+        window: Its size; one number for all axes, or one for each.
+        stride: How far windows lie apart.
+        padding: "valid", "same", or numbers, as for a convolution.
+        dilation: How far the elements of a window lie apart.
+
+    Outputs:
+        out: number[n, c * elements of a window, windows].
+
+    Raises:
+        ShapeError: The window does not fit, or an attribute has too many numbers.
+    """
+    layout = channels_first(x.ndim, "x")
+    return columns(x, windows_over(x.shape, window, stride, padding, dilation, False, layout))
+
+
+def columns(x: Any, windows: Windows) -> Any:
+    """Axis by axis: slices of it, for each element of the window."""
+    whole, rank = padded(x, windows.pads), x.ndim
+    for axis in range(2, rank):
+        step, far = windows.steps[axis], windows.dilations[axis]
+        spanned = reach(windows.sizes[axis], far)
+        count = max((whole.shape[axis] - spanned) // step + 1, 0)
+        span = max(reach(count, step), 0)
+        starts = [at * far for at in range(windows.sizes[axis])]
+        parts = [lax.slice_in_dim(whole, s, s + span, step, axis) for s in starts]
+        whole = jnp.stack(parts, -1)
+    order = (0, 1, *range(rank, 2 * rank - 2), *range(2, rank))
+    inside = x.shape[1] * windows.places
+    places = math.prod(whole.shape[2:rank])
+    return jnp.transpose(whole, order).reshape(x.shape[0], inside, places)
+
+
+@op(
+    axes=together,
+    additive=True,
+    operations=for_each("x"),
+    examples=(
+        "x=f32[2,9,3] shape=(2,3,5) window=3",
+        "x=f64[b,12,6] shape=(b,2,4,5) window=(3,2) stride=2 padding=1",
+        "x=f32[2,4,20] shape=(2,1,4,5) window=2 dilation=(2,1) padding=same",
+        "x=f64[b,6,18] shape=(b,1,3,4,2) window=(2,3,1) padding=(0,1,1,0,0,0)",
+        "x=f32[0,8,9] shape=(0,2,4,4) window=2",
+    ),
+)
+@in_float32
+def col2im(
+    x: Tensor,
+    *,
+    shape: Shape,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] = (1,),
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+) -> Tensor:
+    """Columns put back as windows of an array, added up where these overlap.
+
+        out[n, c, i * stride + k * dilation] += x[n, (c, k), i]
+
+    with columns as `im2col` gives them; what lies in padding is left out.
+
+    Inputs:
+        x: float[n, c * elements of a window, windows]. Integers give float32.
+
+    Attributes:
+        shape: Of the result, [n, c, *space], with one to three spatial axes.
+        window: Its size; one number for all axes, or one for each.
+        stride: How far windows lie apart.
+        padding: "valid", "same", or numbers, as for a convolution.
+        dilation: How far the elements of a window lie apart.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The columns are not those of such an array, or an attribute has too many
+            numbers.
+    """
+    x = floating(x)
+    layout = channels_first(len(shape), "shape")
+    sizes = numbers_of(shape)
+    windows = windows_over(sizes, window, stride, padding, dilation, False, layout)
+    like = jax.ShapeDtypeStruct(sizes, x.dtype)
+    (found,) = jax.linear_transpose(lambda whole: columns(whole, windows), like)(x)
+    return found
+
+
+def numbers_of(shape: Any) -> Sequence[int]:
+    """For kernels: a shape, where all sizes are numbers."""
+    return tuple(shape)
+
+
+@col2im.infer
+def infer_col2im(context: Context, x: TensorType, *, shape: Shape, **attrs: Any) -> TensorType:
+    """The shape that is asked for, whose columns these must be."""
+    out = TensorType(float_dtype(x.dtype), tuple(map(context.unifier.resolve, shape)))
+    wanted = taken_apart(context, out, **attrs)
+    problem = f"{context.type} needs {wanted} for an array of that shape, not {x}."
+    if x.rank != 3:
+        raise ShapeError(problem)
+    for got, size in zip(x.shape, wanted.shape, strict=True):
+        context.unify(got, size, problem)
+    return out
+
+
+@im2col.gradient
+def im2col_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangents of columns, put back."""
+    return {"x": one("col2im", g.out_grad, shape=g["x"].shape, **g.attrs)}
+
+
+@col2im.gradient
+def col2im_gradient(g: Backward) -> dict[str, Var]:
+    """The columns of the cotangent."""
+    attrs = {name: value for name, value in g.attrs.items() if name != "shape"}
+    return {"x": one("im2col", g.out_grad, **attrs)}
+
+
+linear(im2col, col2im)

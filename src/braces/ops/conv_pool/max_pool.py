@@ -1,0 +1,307 @@
+"""Pooling: the largest element of windows that slide along spatial axes.
+
+Layouts, padding and sizes are those of `braces.ops.conv_pool.data_layouts`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from braces.define.axes import Attrs, AxisMap, Types, mapped, tuple_of
+from braces.define.counting import for_each
+from braces.define.decorator import Padding, Tensor
+from braces.define.inference import Context
+from braces.dims import Size
+from braces.dtypes import INT64, TensorType
+from braces.errors import DTypeError, ShapeError
+from braces.lazy import jax, jnp, lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.conv_pool.argmax_windows import (
+    MOST_PLACES,
+    Windows,
+    largest,
+    number_of_first,
+    positions_of_first,
+    put_at_first,
+)
+from braces.ops.conv_pool.cpu_algorithms import reach
+from braces.ops.conv_pool.data_layouts import (
+    Pads,
+    check_layout,
+    check_rank,
+    pads_of,
+    per_axis,
+    room_for,
+    spatial_axes,
+    windowed_sizes,
+)
+from braces.ops.conv_pool.spatial_ranks import for_ranks
+from braces.ops.indexing.symbolic_slice import number
+
+
+def pooling_type(
+    rank: int,
+    context: Context,
+    x: TensorType,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] | None,
+    padding: Padding,
+    dilation: tuple[int, ...],
+    ceil_mode: bool,
+    layout: str,
+    **attrs: Any,
+) -> TensorType:
+    """Inference for pooling of arrays of this rank."""
+    del attrs
+    check_rank(x, rank, f"x of {context.type}")
+    check_layout(layout, rank)
+    windows = per_axis(window, rank - 2, "window")
+    reaches = list(map(reach, windows, per_axis(dilation, rank - 2, "dilation")))
+    _check_pool_padding(context, reaches, pads_of(padding, rank - 2))
+    shape = dict[int, Size](enumerate(x.shape)) | windowed_sizes(
+        x, windows, windows if stride is None else stride, dilation, padding, layout,
+        context.type, ceil_mode,
+    )  # fmt: skip
+    return x.with_shape(tuple(shape[axis] for axis in range(rank)))
+
+
+def _check_pool_padding(context: Context, reaches: Sequence[int], pads: Pads) -> None:
+    if isinstance(pads, str):
+        return
+    for size, edges in zip(reaches, pads, strict=True):
+        if max(edges) >= size:
+            raise ShapeError(
+                f"{context.type} has a padding of {max(edges)} for a window of {size}.",
+                fix="Padding must be smaller than the window.",
+            )
+
+
+def ordered_type(rank: int, context: Context, x: TensorType, **attrs: Any) -> TensorType:
+    """As pooling; of numbers that have an order."""
+    if x.dtype.kind == "c":
+        raise DTypeError(
+            f"{context.type} cannot order complex numbers.", fix="Use br.abs first."
+        )
+    return pooling_type(rank, context, x, **attrs)
+
+
+def ordered_and_places(
+    rank: int, context: Context, x: TensorType, **attrs: Any
+) -> tuple[TensorType, TensorType]:
+    """As pooling, and as many places."""
+    found = ordered_type(rank, context, x, **attrs)
+    return found, found.with_dtype(INT64)
+
+
+SLIDING = """window: Its size; one number for all axes, or one for each.
+stride: How far windows lie apart; `None` is `window`, so that they do not overlap.
+padding: "valid", "same", or numbers, as for a convolution; smaller than the window.
+dilation: How far the elements of a window lie apart.
+ceil_mode: Whether elements at the end that fill no window have one all the same.
+layout: `$first` or `$last`."""
+"""What the attributes are that all pools have."""
+
+# ---- windows ---------------------------------------------------------------------------------
+
+
+def windows_over(
+    shape: Sequence[int],
+    window: Sequence[int],
+    stride: Sequence[int] | None,
+    padding: Padding,
+    dilation: Sequence[int],
+    ceil_mode: bool,
+    layout: str,
+) -> Windows:
+    """How windows lie over an array, with all the padding that they reach into."""
+    axes = spatial_axes(layout)
+    window = per_axis(window, len(axes), "window")
+    strides = window if stride is None else per_axis(stride, len(axes), "stride")
+    dilations = per_axis(dilation, len(axes), "dilation")
+    reaches, sizes = list(map(reach, window, dilations)), [shape[axis] for axis in axes]
+    pads = pads_of(padding, len(axes))
+    if isinstance(pads, str):
+        pads = lax.padtype_to_pads(sizes, reaches, strides, pads)
+    elif ceil_mode:
+        pads = list(map(_rounded_up, sizes, reaches, strides, pads))
+    placed = dict(zip(axes, zip(window, strides, pads, dilations, strict=True), strict=True))
+    every = [placed.get(axis, (1, 1, (0, 0), 1)) for axis in range(len(shape))]
+    taken, steps, edges, apart = zip(*every, strict=True)
+    return Windows(taken, steps, tuple(map(tuple, edges)), apart)
+
+
+def _rounded_up(size: int, reach: int, stride: int, edges: tuple[int, int]) -> tuple[int, int]:
+    """Padding that the last window has room in, where it is one more."""
+    low, high = edges
+    first_of_last = number(room_for(size, reach, stride, edges, True)) // stride * stride
+    return low, max(first_of_last + reach - size - low, high)
+
+
+def pooled(types: Types, attrs: Attrs) -> AxisMap:
+    """Windows mix what they slide over."""
+    layout = tuple(str(attrs["layout"]))
+    mixed = [layout[axis] for axis in spatial_axes("".join(layout))]
+    outputs = {"out": (layout,), "indices": (layout,)}
+    return mapped(types, {"x": (layout,)}, outputs, mixed)
+
+
+def numbers_in_window(types: Types, attrs: Attrs) -> int:
+    """How many numbers a result is made of."""
+    del types
+    count = len(spatial_axes(str(attrs["layout"])))
+    return math.prod(per_axis(tuple_of(attrs["window"]), count, "window"))
+
+
+def pairs_in_window(types: Types, attrs: Attrs) -> int:
+    """What it takes to compare numbers and their places, in pairs."""
+    return 8 * numbers_in_window(types, attrs) + 7
+
+
+# ---- the largest -----------------------------------------------------------------------------
+
+
+def max_pool(
+    x: Tensor,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] | None = None,
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+    ceil_mode: bool = False,
+    layout: str = "",
+) -> Tensor:
+    """The largest element of each window along $axes.
+
+        out[n, c, i] = max_k x[n, c, i * stride + k * dilation]
+
+    Padding is never the largest, not even where all else is -inf. Where several are, the
+    gradient goes to the first. NaN is larger than all numbers; of several, too, to the first.
+
+    Inputs:
+        x: number[n, c, *space], or in the order of `layout`.
+
+    Attributes:
+        $sliding
+
+    Outputs:
+        out: The dtype of `x`; number[n, c, *windows], in the order of `layout`.
+
+    Raises:
+        ShapeError: The window does not fit, or an attribute has too many numbers.
+        DTypeError: `x` is complex.
+    """
+    return largest(
+        x, windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
+    )
+
+
+MAX_EXAMPLES = {
+    1: (
+        "x=f32[2,3,6] window=2",
+        "x=f64[b,2,t] window=3 stride=2 padding=1 ceil_mode=True",
+        "x=f32[2,9,2] window=3 dilation=2 stride=1 layout=NWC",
+    ),
+    2: (
+        "x=f32[2,3,4,6] window=2",
+        "x=f64[b,2,h,w] window=(3,2) stride=2 padding=1",
+        "x=f32[b,5,5,2] window=3 stride=2 padding=same layout=NHWC",
+        "x=f64[b,2,h,6] window=2 stride=(2,3) dilation=(2,1) ceil_mode=True",
+        "x=i32[1,1,4,4] window=2 stride=1",
+        "x=f32[0,2,4,4] window=2",
+    ),
+    3: (
+        "x=f32[2,1,4,2,4] window=2",
+        "x=f64[b,1,3,h,4] window=2 stride=1 padding=(0,1,1) dilation=(1,2,1)",
+        "x=f64[1,5,4,6,1] window=(3,4,3) stride=2 padding=same layout=NDHWC",
+    ),
+}
+
+max_pool1d, max_pool2d, max_pool3d = for_ranks(
+    max_pool,
+    infer=ordered_type,
+    axes=pooled,
+    operations=for_each("out", numbers_in_window),
+    examples=MAX_EXAMPLES,
+    sliding=SLIDING,
+)
+
+
+@in_float32
+def max_pool_vjp(
+    x: Tensor,
+    out: Tensor,
+    out_grad: Tensor,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] | None = None,
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+    ceil_mode: bool = False,
+    layout: str = "",
+) -> Tensor:
+    """Each cotangent goes to the first of the largest of its window."""
+    if not out.size:
+        return jnp.zeros(x.shape, out_grad.dtype)
+    windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
+    if windows.places > MOST_PLACES:
+        _, pull = jax.vjp(lambda x: largest(x, windows), x)
+        return pull(out_grad)[0]
+    return put_at_first(number_of_first(x, out, windows), out_grad, windows, x.shape)
+
+
+for definition in (max_pool1d, max_pool2d, max_pool3d):
+    definition.vjp(max_pool_vjp)
+
+
+def max_pool_with_indices(
+    x: Tensor,
+    *,
+    window: tuple[int, ...],
+    stride: tuple[int, ...] | None = None,
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+    ceil_mode: bool = False,
+    layout: str = "",
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window along $axes, and where it is.
+
+        out[n, c, i] = max_k x[n, c, i * stride + k * dilation]
+        indices[n, c, i] = where that is among the elements of x[n, c], taken as flat
+
+    Padding is never the largest. Of several the first is meant, by the gradient too. NaN is
+    larger than all numbers.
+
+    Inputs:
+        x: number[n, c, *space], or in the order of `layout`.
+
+    Attributes:
+        $sliding
+
+    Outputs:
+        out: The dtype of `x`; number[n, c, *windows], in the order of `layout`.
+        indices: int64, as `out`.
+
+    Raises:
+        ShapeError: The window does not fit, or an attribute has too many numbers.
+        DTypeError: `x` is complex.
+    """
+    windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
+    at, place = positions_of_first(x, windows), jnp.zeros((), "int64")
+    coordinates = jnp.unravel_index(at.astype("int64"), x.shape)
+    for axis in spatial_axes(layout):
+        place = place * x.shape[axis] + coordinates[axis]
+    return largest(x, windows), place
+
+
+for_ranks(
+    max_pool_with_indices,
+    infer=ordered_and_places,
+    outputs=("out", "indices"),
+    axes=pooled,
+    operations=for_each("out", pairs_in_window),
+    examples=MAX_EXAMPLES,
+    sliding=SLIDING,
+)

@@ -1,0 +1,123 @@
+"""What pools leave out, put back as zeros: the inverse of `max_pool_with_indices`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from braces.define.axes import Attrs, AxisMap, Types, mapped
+from braces.define.decorator import Indices, Tensor
+from braces.define.inference import Context
+from braces.dims import Shape
+from braces.dtypes import TensorType
+from braces.errors import IndexRangeError, ShapeError
+from braces.lazy import jnp
+from braces.ops.conv_pool.conv import inverse
+from braces.ops.conv_pool.data_layouts import check_layout, check_rank, spatial_axes
+from braces.ops.conv_pool.spatial_ranks import for_ranks
+from braces.ops.indexing.take import integers, outside
+
+
+def unpooled_type(
+    rank: int,
+    context: Context,
+    x: TensorType,
+    indices: TensorType,
+    *,
+    shape: Shape,
+    layout: str,
+) -> TensorType:
+    """The shape that is asked for, which has the batch and the channels of `x`."""
+    check_rank(x, rank, f"x of {context.type}")
+    check_rank(indices, rank, f"indices of {context.type}")
+    check_layout(layout, rank)
+    integers(context.type, indices.dtype)
+    for one, other in zip(x.shape, indices.shape, strict=True):
+        context.unify(one, other, f"{context.type} has {x} at the places {indices}.")
+    if len(shape) != rank:
+        raise ShapeError(f"The shape of {context.type} has {len(shape)} axes, not {rank}.")
+    for axis in (layout.index("N"), layout.index("C")):
+        problem = f"{context.type} cannot make {shape} of {x}: batch and channels are kept."
+        context.unify(shape[axis], x.shape[axis], problem)
+    return x.with_shape(tuple(map(context.unifier.resolve, shape)))
+
+
+def spread_out(types: Types, attrs: Attrs) -> AxisMap:
+    """Batch and channels are kept."""
+    layout = tuple(str(attrs["layout"]))
+    out = tuple(one if one in "NC" else f"out {one}" for one in layout)
+    inputs = {"x": (layout,), "indices": (layout,)}
+    return mapped(types, inputs, {"out": (out,)}, {*layout, *out} - {"N", "C"})
+
+
+def max_unpool(x: Tensor, indices: Indices, *, shape: Shape, layout: str = "") -> Tensor:
+    """Numbers at their places along $axes, and zeros elsewhere.
+
+        out[n, c, indices[n, c, i]] = x[n, c, i]
+
+    where the elements of `out[n, c]` are taken as flat: as `max_pool_with_indices` tells where
+    the largest were. Where several numbers have one place, one of them stays.
+
+    Inputs:
+        x: number[n, c, *windows], or in the order of `layout`.
+        indices: integer, as `x`; from 0 to below the product of the spatial axes of `shape`.
+
+    Attributes:
+        shape: Of the result, in the order of `layout`.
+        layout: `$first` or `$last`.
+
+    Outputs:
+        out: The dtype of `x`; number[*shape].
+
+    Raises:
+        ShapeError: Sizes differ that must not.
+        DTypeError: The indices are no integers.
+        IndexRangeError: An index is out of range, in the run.
+    """
+    sizes: Any = shape
+    order = [layout.index("N"), layout.index("C"), *spatial_axes(layout)]
+    wanted = [sizes[axis] for axis in order]
+    planes, plane = math.prod(wanted[:2]), math.prod(wanted[2:])
+    each = math.prod(x.shape[axis] for axis in spatial_axes(layout))
+    rows = jnp.transpose(x, order).reshape(planes, each)
+    places = jnp.transpose(indices, order).reshape(planes, each)
+    beside = jnp.arange(planes)[:, None]
+    flat = jnp.zeros((planes, plane), x.dtype).at[beside, places].set(rows, mode="drop")
+    return jnp.transpose(flat.reshape(wanted), inverse(order))
+
+
+UNPOOLS = for_ranks(
+    max_unpool,
+    infer=unpooled_type,
+    axes=spread_out,
+    operations=0,
+    examples={
+        1: (
+            "x=f32[2,3,4] indices=i64[2,3,4] shape=(2,3,8)",
+            "x=f64[b,2,4] indices=i32[b,2,4] shape=(b,2,9)",
+            "x=f32[2,4,3] indices=i64[2,4,3] shape=(2,8,3) layout=NWC",
+        ),
+        2: (
+            "x=f32[2,1,2,3] indices=i64[2,1,2,3] shape=(2,1,4,6)",
+            "x=f64[b,2,2,2] indices=i64[b,2,2,2] shape=(b,2,5,4)",
+            "x=i32[0,2,2,2] indices=i64[0,2,2,2] shape=(0,2,4,4)",
+        ),
+        3: (
+            "x=f64[b,1,2,1,2] indices=i64[b,1,2,1,2] shape=(b,1,4,2,3)",
+            "x=f32[1,2,1,2,1] indices=i32[1,2,1,2,1] shape=(1,4,2,3,1) layout=NDHWC",
+        ),
+    },
+)
+
+
+def place_outside(x: Tensor, indices: Indices, *, shape: Shape, layout: str = "") -> Tensor:
+    """Where an index is no place of the result."""
+    del x
+    sizes: Any = shape
+    return outside(indices, math.prod(sizes[axis] for axis in spatial_axes(layout)), lowest=0)
+
+
+for definition in UNPOOLS:
+    definition.checked(IndexRangeError, "A place of what is put back is out of range.")(
+        place_outside
+    )

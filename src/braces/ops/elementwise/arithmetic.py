@@ -1,0 +1,334 @@
+"""Operators on pairs of arrays, element by element: arithmetic and conversion."""
+
+from __future__ import annotations
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.decorator import Tensor, op
+from braces.dtypes import DType, is_float
+from braces.lazy import jax, jnp
+from braces.ops.common.narrow_integers import rounded
+from braces.ops.common.rules import (
+    Backward,
+    common,
+    floating,
+    numeric,
+    promoted,
+    real,
+    real_valued,
+    refuse,
+    same,
+    sum_to,
+)
+
+BINARY = (
+    "x=f32[2,3] y=f32[2,3]",
+    "x=f32[b,4] y=f32[4]",
+    "x=f64[b,1,3] y=f64[2,1]",
+    "x=f32[0,2] y=f32[]",
+)
+
+# ---- what gradient rules are made of ---------------------------------------------------------
+
+
+def filled(value: float, like: Var) -> Var:
+    """A scalar constant in the dtype of a variable."""
+    return one("full", shape=(), value=value, dtype=like.dtype)
+
+
+def choose(condition: Var, x: Var, y: float | Var) -> Var:
+    """`where`, with a number in the dtype of the variable beside it."""
+    return one("where", condition, x, y if isinstance(y, Var) else filled(y, x))
+
+
+def in_dtype(x: Var, like: Var) -> Var:
+    """`x` in the dtype of another variable."""
+    return x if x.dtype == like.dtype else one("cast", x, dtype=like.dtype)
+
+
+# ---- arithmetic ------------------------------------------------------------------------------
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=common,
+    commutative=True,
+    neutral={"x": -0.0, "y": -0.0},
+    adds_to=("x", "y"),
+    examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"),
+)
+def add(x: Tensor, y: Tensor) -> Tensor:
+    """The sum, element by element.
+
+        out[i] = x[i] + y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.add(*promoted(x, y))
+
+
+@add.gradient
+def add_gradient(g: Backward) -> dict[str, Var]:
+    """Each input receives the cotangent."""
+    slots = [slot for slot in ("x", "y") if g.wants(slot)]
+    return {slot: sum_to(g.out_grad, g[slot]) for slot in slots}
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=numeric,
+    neutral={"y": 0.0},
+    examples=(*BINARY, "x=i64[3] y=i64[3]"),
+)
+def subtract(x: Tensor, y: Tensor) -> Tensor:
+    """The difference, element by element.
+
+        out[i] = x[i] - y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Both are bools.
+    """
+    return jnp.subtract(*promoted(x, y))
+
+
+@subtract.gradient
+def subtract_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent, `y` its negative."""
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(g.out_grad, g["x"])
+    if g.wants("y"):
+        grads["y"] = -sum_to(g.out_grad, g["y"])
+    return grads
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=common,
+    commutative=True,
+    neutral={"x": 1.0, "y": 1.0},
+    examples=(*BINARY, "x=i64[3] y=i64[3]"),
+)
+def multiply(x: Tensor, y: Tensor) -> Tensor:
+    """The product, element by element.
+
+        out[i] = x[i] * y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.multiply(*promoted(x, y))
+
+
+@multiply.gradient
+def multiply_gradient(g: Backward) -> dict[str, Var]:
+    """Each input receives the cotangent times the other input."""
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(g.out_grad * g["y"], g["x"])
+    if g.wants("y"):
+        grads["y"] = sum_to(g.out_grad * g["x"], g["y"])
+    return grads
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=real_valued,
+    neutral={"y": 1.0},
+    examples=(*BINARY, "x=i64[3] y=i64[3]"),
+)
+def divide(x: Tensor, y: Tensor) -> Tensor:
+    """The quotient, element by element; integers give float32.
+
+        out[i] = x[i] / y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape]; division by zero gives an infinity or NaN.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.divide(*map(floating, promoted(x, y)))
+
+
+@divide.gradient
+def divide_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad / y; y_grad = -out_grad / y * out."""
+    over = g.out_grad / g["y"]
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(over, g["x"])
+    if g.wants("y"):
+        grads["y"] = sum_to(-(over * g["out"]), g["y"])
+    return grads
+
+
+def nonzero(y: Tensor) -> Tensor:
+    """An integer divisor with its zeros replaced; a float one as it is."""
+    return y if is_float(y.dtype) else jnp.where(y == 0, jnp.ones_like(y), y)
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=real,
+    differentiable=False,
+    examples=(*BINARY, "x=i64[b] y=i64[3,1]"),
+)
+def floor_divide(x: Tensor, y: Tensor) -> Tensor:
+    """The quotient, rounded down, element by element; no gradient.
+
+        out[i] = floor(x[i] / y[i])
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`. An integer divided by zero gives 0.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Bools or complex numbers.
+    """
+    x, y = promoted(x, y)
+    out = jnp.floor_divide(x, nonzero(y))
+    return out if is_float(y.dtype) else jnp.where(y == 0, jnp.zeros_like(out), out)
+
+
+@op(axes="..., ... -> ...", dtypes=real, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
+def remainder(x: Tensor, y: Tensor) -> Tensor:
+    """The remainder of the division that rounds down; it has the sign of `y`, as in Python.
+
+        out[i] = x[i] - floor(x[i] / y[i]) * y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`. An integer divided by zero gives 0.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Bools or complex numbers.
+    """
+    x, y = promoted(x, y)
+    return jnp.remainder(x, nonzero(y))
+
+
+@remainder.gradient
+def remainder_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent; y_grad = -out_grad * floor(x / y)."""
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(g.out_grad, g["x"])
+    if g.wants("y"):
+        grads["y"] = sum_to(-(g.out_grad * (g["x"] // g["y"])), g["y"])
+    return grads
+
+
+# ---- conversion -------------------------------------------------------------------
+
+
+def casting(what: str, x: DType, *, dtype: DType) -> DType:
+    """As asked; complex numbers are not real ones."""
+    if dtype.kind not in "cb":
+        refuse(what, x, "c")
+    return dtype
+
+
+@op(
+    axes="... -> ...",
+    dtypes=casting,
+    changes_only="type",
+    rounds=True,
+    examples=(
+        "x=f32[2,3] dtype=f64",
+        "x=f64[b] dtype=f32",
+        "x=f32[4] dtype=i32",
+        "x=i64[] dtype=bool",
+        "x=bool[0,b] dtype=f32",
+        "x=f32[b,3] dtype=f8e4m3fn",
+        "x=f8e4m3fn[3] dtype=f32",
+        "x=int4[3] dtype=f32",
+    ),
+)
+def cast(x: Tensor, *, dtype: DType) -> Tensor:
+    """The same values in another dtype; floats are cut off towards zero to become integers.
+
+        out[i] = dtype(x[i])
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        dtype: The dtype of the result. To bool, all but zero is true. A number that a float
+            of one byte is too small for becomes infinite, or NaN where it has no infinity;
+            `br.clip` it first to have the largest, which one of four bits gives by itself. An
+            integer of less than 8 bits has the last bits of the number.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: From complex to real numbers.
+    """
+    return rounded(x, dtype)
+
+
+@cast.gradient
+def cast_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent, cast back; between floats and integers there is none."""
+    if not is_float(g["x"].dtype) or not is_float(g["out"].dtype):
+        return {}
+    return {"x": one("cast", g.out_grad, dtype=g["x"].dtype)}
+
+
+@op(
+    axes="... -> ...",
+    dtypes=same,
+    differentiable=False,
+    operations=0,
+    examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),
+)
+def stop_gradient(x: Tensor) -> Tensor:
+    """The same values, through which no gradient passes.
+
+        out = x
+
+    For another gradient than none there is `br.custom_gradient`.
+
+    Inputs:
+        x: any[*shape].
+
+    Outputs:
+        out: As `x`.
+    """
+    return jax.lax.stop_gradient(x)

@@ -1,0 +1,255 @@
+"""Real functions of two numbers, element by element: powers, angles, lengths.
+
+Their slopes are written out, for both modes, and finite where those of PyTorch are: what they
+are where no derivative exists is said at each.
+"""
+
+from __future__ import annotations
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.decorator import Tensor, op
+from braces.dtypes import FLOAT32, is_float
+from braces.lazy import jnp
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import floating, numeric, promote, promoted, real_function
+from braces.ops.elementwise.arithmetic import BINARY, choose, filled, in_dtype
+from braces.ops.elementwise.elementwise_derivatives import by_slopes
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=numeric,
+    examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"),
+)
+def pow(x: Tensor, y: Tensor) -> Tensor:
+    """The power, element by element.
+
+        out[i] = x[i] ** y[i]
+
+    As in PyTorch, the slope by x is 0 for y = 0, whatever x is, and the slope by y is 0 for
+    x = 0 and y >= 0: all of it is finite at x = 0 for y >= 1 and y = 0. For 0 < y < 1 the slope
+    by x is infinite there, for y < 0 so is the power. For x < 0 the slope by y is NaN: powers
+    of negative numbers exist at whole exponents only.
+
+    Inputs:
+        x: number[*shape]. Negative floats need whole exponents, else the result is NaN.
+        y: number[*shape], broadcast against `x`. Integers to a negative integer power have no
+            meaningful result: cast one of them to a float.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Both are bools.
+    """
+    x, y = promoted(x, y)
+    if is_float(x.dtype):
+        x = jnp.where((x == 0) & (y == 0), jnp.ones_like(x), x)
+    return jnp.power(x, y)
+
+
+def pow_by_x(x: Var, y: Var, out: Var) -> Var:
+    """Y * x^(y-1); 0 where y is."""
+    return y * choose(y != 0, in_dtype(x, out), 1.0) ** (y - 1)
+
+
+def pow_by_y(x: Var, y: Var, out: Var) -> Var:
+    """Out * log(x); 0 where x is, unless the power is infinite."""
+    base = in_dtype(x, out)
+    return out * one("log", choose((base != 0) | (y < 0), base, 1.0))
+
+
+by_slopes(pow, pow_by_x, pow_by_y)
+
+
+@op(axes="..., ... -> ...", dtypes=real_function, examples=BINARY)
+@in_float32
+def arctan2(x: Tensor, y: Tensor) -> Tensor:
+    """The angle of the point (y, x), between -pi and pi: note the order, as in NumPy.
+
+        out[i] = atan(x[i] / y[i]), in the right quadrant
+
+    The gradient at the origin is zero, as in PyTorch, and so it is infinitely far away.
+
+    Inputs:
+        x: real[*shape]. The vertical coordinate.
+        y: real[*shape], broadcast against `x`. The horizontal coordinate.
+
+    Outputs:
+        out: float[*shape], in radians.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.arctan2(*map(floating, promoted(x, y)))
+
+
+def arctan2_by_x(x: Var, y: Var, out: Var) -> Var:
+    """Y / (x^2 + y^2), without overflow on the way."""
+    return over_square(y, x, y)
+
+
+def arctan2_by_y(x: Var, y: Var, out: Var) -> Var:
+    """-x / (x^2 + y^2), without overflow on the way."""
+    del out
+    return -over_square(x, x, y)
+
+
+def over_square(side: Var, x: Var, y: Var) -> Var:
+    """A side of a triangle over its squared length; 0 where the length is 0 or infinite."""
+    wide = promote(FLOAT32, x.dtype, y.dtype)  # a short 16-bit length has few digits
+    side, x, y = (one("cast", var, dtype=wide) for var in (side, x, y))
+    length = one("hypot", x, y)
+    regular = (length != 0) & ~one("isinf", length)
+    safe = choose(regular, length, 1.0)
+    # The choice between them keeps XLA from dividing by the square, which may overflow.
+    share = choose(regular, side / safe, 0.0)
+    return share / safe
+
+
+by_slopes(arctan2, arctan2_by_x, arctan2_by_y)
+
+
+@op(axes="..., ... -> ...", dtypes=real_function, examples=BINARY)
+@in_float32
+def hypot(x: Tensor, y: Tensor) -> Tensor:
+    """The length of the vector (x, y), without overflow on the way.
+
+        out[i] = sqrt(x[i]^2 + y[i]^2)
+
+    The gradient at the origin is zero.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.hypot(*map(floating, promoted(x, y)))
+
+
+def share_of(side: Var, out: Var) -> Var:
+    """A side over the length; zero at the origin."""
+    return side / choose(out != 0, out, 1.0)
+
+
+by_slopes(hypot, lambda x, y, out: share_of(x, out), lambda x, y, out: share_of(y, out))
+
+
+@op(axes="..., ... -> ...", dtypes=real_function, operations=6, examples=BINARY)
+@in_float32
+def logaddexp(x: Tensor, y: Tensor) -> Tensor:
+    """The logarithm of a sum of exponentials, without overflow on the way.
+
+        out[i] = log(exp(x[i]) + exp(y[i]))
+
+    The slopes are sigmoid(x - y) and sigmoid(y - x); beside an infinity they are 0 and 1, and
+    one half each where both are equal, infinities included.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.logaddexp(*map(floating, promoted(x, y)))
+
+
+def larger(x: Var, y: Var) -> Var:
+    """How much larger x is than y; 0 where they are the same infinity."""
+    away = x - y
+    return choose((x == y) & one("isinf", x), filled(0.0, away), away)
+
+
+by_slopes(
+    logaddexp,
+    lambda x, y, out: one("sigmoid", larger(x, y)),
+    lambda x, y, out: one("sigmoid", larger(y, x)),
+)
+
+
+@op(axes="..., ... -> ...", dtypes=real_function, operations=4, examples=BINARY)
+@in_float32
+def xlogy(x: Tensor, y: Tensor) -> Tensor:
+    """A number times a logarithm; 0 where the number is, but for NaN.
+
+        out[i] = x[i] * log(y[i])
+
+    As in PyTorch, the slope by x is 0 where x is and y is not above 0. The slope by y is 0
+    where x is.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    x, y = map(floating, promoted(x, y))
+    return jnp.where((x == 0) & ~jnp.isnan(y), jnp.zeros_like(x), x * jnp.log(y))
+
+
+def logarithm_beside(op_type: str, x: Var, y: Var, bound: float) -> Var:
+    """A logarithm that begins above a bound; 0 where x is, and y is not above that."""
+    return one(op_type, choose((x != 0) | (y > bound), y, bound + 1.0))
+
+
+def over(x: Var, y: Var) -> Var:
+    """A quotient, which is 0 where its numerator is, over 0 too."""
+    return x / choose((x != 0) | (y != 0), y, 1.0)
+
+
+by_slopes(
+    xlogy,
+    lambda x, y, out: logarithm_beside("log", x, in_dtype(y, out), 0.0),
+    lambda x, y, out: over(in_dtype(x, out), in_dtype(y, out)),
+)
+
+
+@op(axes="..., ... -> ...", dtypes=real_function, operations=4, examples=BINARY)
+@in_float32
+def xlog1py(x: Tensor, y: Tensor) -> Tensor:
+    """A number times the logarithm of one plus a number; 0 where the first is, but for NaN.
+
+        out[i] = x[i] * log(1 + y[i])
+
+    As in PyTorch, the slope by x is 0 where x is and y is not above -1. The slope by y is
+    0 where x is.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    x, y = map(floating, promoted(x, y))
+    return jnp.where((x == 0) & ~jnp.isnan(y), jnp.zeros_like(x), x * jnp.log1p(y))
+
+
+by_slopes(
+    xlog1py,
+    lambda x, y, out: logarithm_beside("log1p", x, in_dtype(y, out), -1.0),
+    lambda x, y, out: over(in_dtype(x, out), in_dtype(y, out) + 1.0),
+)

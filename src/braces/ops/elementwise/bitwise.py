@@ -1,0 +1,238 @@
+"""The bits of integers and bools, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from braces.define.decorator import Tensor, op
+from braces.dtypes import BOOL, DType, is_narrow
+from braces.errors import DTypeError
+from braces.lazy import jnp, lax
+from braces.ops.common.rules import promote, promoted
+
+PAIRS = ("x=i32[2,3] y=i32[2,3]", "x=u8[b,4] y=u8[4]", "x=i64[3] y=i32[]")
+BITS = (*PAIRS, "x=bool[b,3] y=bool[3]")
+
+
+def _with_bits(kinds: str, what: str, *dtypes: DType, **attrs: Any) -> DType:
+    """A rule for dtypes: promoted integers, or bools."""
+    del attrs
+    for dtype in dtypes:
+        if dtype.kind not in kinds:
+            taken = "integers and bools" if "b" in kinds else "integers"
+            raise DTypeError(
+                f"{what} takes {taken}, not {dtype}.",
+                fix="Use br.cast(x, 'int32'), or br.bitcast for the bits of floats.",
+            )
+    return promote(*dtypes)
+
+
+of_bits: Callable[..., DType] = partial(_with_bits, "biu")
+of_integers: Callable[..., DType] = partial(_with_bits, "iu")
+
+combines = op(
+    axes="..., ... -> ...",
+    dtypes=of_bits,
+    differentiable=False,
+    commutative=True,
+    examples=BITS,
+)
+shifts = op(axes="..., ... -> ...", dtypes=of_integers, differentiable=False, examples=PAIRS)
+
+
+@combines
+def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
+    """The bits that both have, element by element.
+
+        out[i] = x[i] & y[i]
+
+    Inputs:
+        x: int or bool[*shape].
+        y: int or bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is neither of integers nor of bools.
+    """
+    return jnp.bitwise_and(*promoted(x, y))
+
+
+@combines
+def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
+    """The bits that either has, element by element.
+
+        out[i] = x[i] | y[i]
+
+    Inputs:
+        x: int or bool[*shape].
+        y: int or bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is neither of integers nor of bools.
+    """
+    return jnp.bitwise_or(*promoted(x, y))
+
+
+@combines
+def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
+    """The bits that just one of them has, element by element.
+
+        out[i] = x[i] ^ y[i]
+
+    Inputs:
+        x: int or bool[*shape].
+        y: int or bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is neither of integers nor of bools.
+    """
+    return jnp.bitwise_xor(*promoted(x, y))
+
+
+@op(
+    axes="... -> ...",
+    dtypes=of_bits,
+    differentiable=False,
+    examples=("x=i32[2,3]", "x=u16[b]", "x=bool[b,3]", "x=i64[]"),
+)
+def bitwise_invert(x: Tensor) -> Tensor:
+    """The bits that a number has not, element by element.
+
+        out[i] = ~x[i]
+
+    Inputs:
+        x: int or bool[*shape].
+
+    Outputs:
+        out: The dtype and shape of `x`.
+
+    Raises:
+        DTypeError: It is neither of integers nor of bools.
+    """
+    return jnp.bitwise_invert(x)
+
+
+@shifts
+def bitwise_left_shift(x: Tensor, y: Tensor) -> Tensor:
+    """Bits moved up, element by element; zeros follow.
+
+        out[i] = x[i] << y[i]
+
+    Inputs:
+        x: int[*shape].
+        y: int[*shape], broadcast against `x`. By how many places; where it is negative, or as
+            many as there are bits, nothing is left.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is not of integers.
+    """
+    return lax.shift_left(*_spread(x, y))
+
+
+@shifts
+def bitwise_right_shift(x: Tensor, y: Tensor) -> Tensor:
+    """Bits moved down, element by element; copies of the sign follow.
+
+        out[i] = x[i] >> y[i]
+
+    Inputs:
+        x: int[*shape].
+        y: int[*shape], broadcast against `x`. By how many places; where it is negative, or as
+            many as there are bits, nothing but the sign is left.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is not of integers.
+    """
+    left, right = _spread(x, y)
+    signed = left.dtype.kind == "i"
+    shift = lax.shift_right_arithmetic if signed else lax.shift_right_logical
+    return shift(left, right)
+
+
+def _spread(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    left, right = promoted(x, y)
+    shape = jnp.broadcast_shapes(left.shape, right.shape)
+    return jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
+
+
+def of_width(what: str, x: DType, *, dtype: DType) -> DType:
+    """A rule for dtypes: one of as many bytes.
+
+    Raises:
+        DTypeError: It has more or fewer bytes, or is complex.
+    """
+    if "c" in (x.kind, dtype.kind):
+        raise DTypeError(
+            f"{what} is not defined for complex numbers.",
+            fix="Use their real and imaginary parts.",
+        )
+    if is_narrow(x):
+        raise DTypeError(
+            f"{what} cannot read {x}, whose numbers have less than 8 bits.",
+            fix="Use br.cast, which keeps the numbers.",
+        )
+    if x.itemsize != dtype.itemsize:
+        raise DTypeError(
+            f"{what} cannot read the {8 * x.itemsize} bits of {x} as {dtype}, which has "
+            f"{8 * dtype.itemsize}.",
+            fix="Choose a dtype of as many bits, or br.cast the numbers.",
+        )
+    return dtype
+
+
+@op(
+    axes="... -> ...",
+    dtypes=of_width,
+    differentiable=False,
+    operations=0,
+    examples=(
+        "x=u64[2,3] dtype=i64",
+        "x=i32[3] dtype=f32",
+        "x=i64[b] dtype=f64",
+        "x=u16[] dtype=i16",
+        "x=bool[b,2] dtype=u8",
+        "x=u8[3] dtype=bool",
+        "x=u16[2] dtype=bf16",
+    ),
+)
+def bitcast(x: Tensor, *, dtype: DType) -> Tensor:
+    """The same bits read as numbers of another dtype; no gradient.
+
+        out[i] = the number of `dtype` whose bits are those of x[i]
+
+    Inputs:
+        x: any[*shape] but complex. True is one bit, the lowest.
+
+    Attributes:
+        dtype: A dtype of as many bits. As bools, all but zero is true.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: The dtype has more or fewer bits, or one of the two is complex.
+    """
+    if x.dtype == BOOL or dtype == BOOL:
+        return (x != 0) if dtype == BOOL else lax.bitcast_convert_type(x.astype("uint8"), dtype)
+    return lax.bitcast_convert_type(x, dtype)

@@ -1,0 +1,300 @@
+"""Comparison and logic, element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.define.decorator import Tensor, op
+from braces.dtypes import BOOL, DType
+from braces.errors import DTypeError
+from braces.lazy import jnp
+from braces.ops.common.rules import floating, promoted, promoting, to_bool, truth
+from braces.ops.elementwise.arithmetic import BINARY
+
+COMPARED = (*BINARY, "x=i64[3] y=i64[3]", "x=i32[b] y=f32[]")
+LOGICAL = (
+    "x=bool[2,3] y=bool[2,3]",
+    "x=bool[b,4] y=bool[4]",
+    "x=bool[0,2] y=bool[]",
+)
+TESTED = ("x=f32[2,3]", "x=f64[b,4]", "x=i32[3]", "x=f32[]")
+
+
+comparison = promoting(refused="c", result=to_bool)
+
+
+def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
+    """A rule for dtypes: bools."""
+    del attrs
+    for dtype in dtypes:
+        if dtype != BOOL:
+            raise DTypeError(
+                f"{what} takes bools, not {dtype}.", fix="Compare first: `x != 0`."
+            )
+    return BOOL
+
+
+def of_pairs(dtypes: Any, examples: tuple[str, ...], commutative: bool = True) -> Any:
+    """What defines an operator that says a bool of each pair of elements."""
+    return op(
+        axes="..., ... -> ...",
+        dtypes=dtypes,
+        differentiable=False,
+        commutative=commutative,
+        examples=examples,
+    )
+
+
+equates, orders = of_pairs(truth, COMPARED), of_pairs(comparison, COMPARED, commutative=False)
+combines = of_pairs(logical, LOGICAL)
+
+# ---- comparison ------------------------------------------------------------------------------
+
+
+@equates
+def equal(x: Tensor, y: Tensor) -> Tensor:
+    """Whether two numbers are equal, element by element; NaN equals nothing.
+
+        out[i] = x[i] == y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.equal(*promoted(x, y))
+
+
+@equates
+def not_equal(x: Tensor, y: Tensor) -> Tensor:
+    """Whether two numbers differ, element by element; NaN differs from all.
+
+        out[i] = x[i] != y[i]
+
+    Inputs:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+    """
+    return jnp.not_equal(*promoted(x, y))
+
+
+@orders
+def less(x: Tensor, y: Tensor) -> Tensor:
+    """Whether one number is less than the other, element by element.
+
+        out[i] = x[i] < y[i]
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, which have no order.
+    """
+    return jnp.less(*promoted(x, y))
+
+
+@orders
+def less_equal(x: Tensor, y: Tensor) -> Tensor:
+    """Whether one number is at most the other, element by element.
+
+        out[i] = x[i] <= y[i]
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, which have no order.
+    """
+    return jnp.less_equal(*promoted(x, y))
+
+
+@orders
+def greater(x: Tensor, y: Tensor) -> Tensor:
+    """Whether one number is greater than the other, element by element.
+
+        out[i] = x[i] > y[i]
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, which have no order.
+    """
+    return jnp.greater(*promoted(x, y))
+
+
+@orders
+def greater_equal(x: Tensor, y: Tensor) -> Tensor:
+    """Whether one number is at least the other, element by element.
+
+        out[i] = x[i] >= y[i]
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, which have no order.
+    """
+    return jnp.greater_equal(*promoted(x, y))
+
+
+# ---- logic -----------------------------------------------------------------------------------
+
+
+@combines
+def logical_and(x: Tensor, y: Tensor) -> Tensor:
+    """Whether both are true, element by element.
+
+        out[i] = x[i] and y[i]
+
+    Inputs:
+        x: bool[*shape].
+        y: bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is not bool.
+    """
+    return jnp.logical_and(x, y)
+
+
+@combines
+def logical_or(x: Tensor, y: Tensor) -> Tensor:
+    """Whether at least one is true, element by element.
+
+        out[i] = x[i] or y[i]
+
+    Inputs:
+        x: bool[*shape].
+        y: bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is not bool.
+    """
+    return jnp.logical_or(x, y)
+
+
+@combines
+def logical_xor(x: Tensor, y: Tensor) -> Tensor:
+    """Whether exactly one is true, element by element.
+
+        out[i] = x[i] != y[i]
+
+    Inputs:
+        x: bool[*shape].
+        y: bool[*shape], broadcast against `x`.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: An input is not bool.
+    """
+    return jnp.logical_xor(x, y)
+
+
+@op(
+    axes="... -> ...",
+    dtypes=logical,
+    differentiable=False,
+    examples=("x=bool[2,3]", "x=bool[b]", "x=bool[]"),
+)
+def logical_not(x: Tensor) -> Tensor:
+    """The opposite, element by element.
+
+        out[i] = not x[i]
+
+    Inputs:
+        x: bool[*shape].
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        DTypeError: `x` is not bool.
+    """
+    return jnp.logical_not(x)
+
+
+@op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
+def isnan(x: Tensor) -> Tensor:
+    """Where a number is NaN.
+
+        out[i] = isnan(x[i])
+
+    Inputs:
+        x: number[*shape]. Integers and bools are finite.
+
+    Outputs:
+        out: bool[*shape].
+    """
+    return jnp.isnan(floating(x))
+
+
+@op(axes="... -> ...", dtypes=truth, differentiable=False, operations=2, examples=TESTED)
+def isinf(x: Tensor) -> Tensor:
+    """Where a number is infinite, positive or negative.
+
+        out[i] = isinf(x[i])
+
+    Inputs:
+        x: number[*shape]. Integers and bools are finite.
+
+    Outputs:
+        out: bool[*shape].
+    """
+    return jnp.isinf(floating(x))
+
+
+@op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
+def isfinite(x: Tensor) -> Tensor:
+    """Where a number is neither infinite nor NaN.
+
+        out[i] = isfinite(x[i])
+
+    Inputs:
+        x: number[*shape]. Integers and bools are finite.
+
+    Outputs:
+        out: bool[*shape].
+    """
+    return jnp.isfinite(floating(x))

@@ -1,0 +1,128 @@
+"""Complex numbers and their parts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from braces.define.decorator import Tensor, op
+from braces.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, DType
+from braces.lazy import jnp, lax
+from braces.ops.common.rules import promote, promoted, refuse
+
+NUMBERS = ("x=f32[2,3]", "x=c64[b,4]", "x=c128[2]", "x=f64[]", "x=f32[0]")
+
+
+def complex_dtype(dtype: DType) -> DType:
+    """The complex dtype of numbers: of 64-bit floats complex128, of all else complex64."""
+    return COMPLEX128 if dtype in (FLOAT64, COMPLEX128) else COMPLEX64
+
+
+def part_dtype(dtype: DType) -> DType:
+    """The dtype of the real part; numbers that are no complex ones are all real part."""
+    return {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(dtype, dtype)
+
+
+def as_complex(x: Tensor) -> Tensor:
+    """For kernels: numbers as complex ones."""
+    return x.astype(complex_dtype(np.dtype(x.dtype)))
+
+
+def of_parts(what: str, real: DType, imag: DType) -> DType:
+    """The complex dtype of two real parts."""
+    dtype = promote(real, imag)
+    refuse(what, dtype, "bc")
+    return complex_dtype(dtype)
+
+
+def part(what: str, x: DType) -> DType:
+    """The dtype of one part."""
+    refuse(what, x, "b")
+    return part_dtype(x)
+
+
+def conjugated(what: str, x: DType) -> DType:
+    """The dtype of the input."""
+    refuse(what, x, "b")
+    return x
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=of_parts,
+    examples=(
+        "real=f32[2,3] imag=f32[2,3]",
+        "real=f64[b,1] imag=f64[4]",
+        "real=f32[b] imag=f64[]",
+        "real=i32[2] imag=f32[2]",
+    ),
+)
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers of their parts.
+
+        out = real + i * imag
+
+    Inputs:
+        real: number[*shape]. The real part.
+        imag: number[*shape]. The imaginary part; both broadcast.
+
+    Outputs:
+        out: complex64[*shape]; complex128 where a part has 64-bit floats.
+
+    Raises:
+        DTypeError: A part is of bools or complex numbers.
+        ShapeError: The shapes do not broadcast.
+    """
+    parts = promoted(real, imag)
+    dtype = part_dtype(complex_dtype(np.dtype(parts[0].dtype)))
+    wide = jnp.broadcast_arrays(*(part.astype(dtype) for part in parts))
+    return lax.complex(*wide)
+
+
+@op(axes="... -> ...", dtypes=part, operations=0, examples=NUMBERS)
+def real(x: Tensor) -> Tensor:
+    """The real part of numbers.
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: The real dtype of `x`, its shape.
+
+    Raises:
+        DTypeError: Bools.
+    """
+    return jnp.real(x)
+
+
+@op(axes="... -> ...", dtypes=part, operations=0, examples=NUMBERS)
+def imag(x: Tensor) -> Tensor:
+    """The imaginary part of numbers; zeros of real ones.
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: The real dtype of `x`, its shape.
+
+    Raises:
+        DTypeError: Bools.
+    """
+    return jnp.imag(x)
+
+
+@op(axes="... -> ...", dtypes=conjugated, operations=0, examples=NUMBERS)
+def conj(x: Tensor) -> Tensor:
+    """Complex conjugates: the sign of the imaginary part is changed.
+
+        out = real(x) - i * imag(x)
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: number[*shape].
+
+    Raises:
+        DTypeError: Bools.
+    """
+    return jnp.conj(x)

@@ -1,0 +1,353 @@
+"""Choice between values, element by element: where, maximum, minimum, clip."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.scalars import limits_of
+from braces.builder.var import Var
+from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
+from braces.define.counting import for_each
+from braces.define.decorator import Tensor, Training, op
+from braces.define.kinds import Number
+from braces.define.offence import offender_code
+from braces.dtypes import BOOL, INT64, DType, TensorType, is_integer
+from braces.errors import DTypeError, NoMatchError, ProgramError
+from braces.lazy import jnp
+from braces.ops.common.rules import (
+    Backward,
+    ordered,
+    promote,
+    promoted,
+    refuse,
+    sum_to,
+    zeros_of,
+)
+from braces.ops.elementwise.arithmetic import BINARY, choose
+
+
+def chosen(what: str, condition: DType, x: DType, y: DType) -> DType:
+    """The common dtype of two, of which a bool chooses one."""
+    if condition != BOOL:
+        raise DTypeError(
+            f"{what} needs a bool condition, not {condition}.", fix="Compare first: `x != 0`."
+        )
+    return promote(x, y)
+
+
+@op(
+    axes="..., ..., ... -> ...",
+    dtypes=chosen,
+    stored=True,
+    examples=(
+        "condition=bool[2,3] x=f32[2,3] y=f32[2,3]",
+        "condition=bool[b,1] x=f32[b,4] y=f32[]",
+        "condition=bool[] x=f64[2,3] y=f64[3]",
+        "condition=bool[0] x=f32[0] y=f32[0]",
+        "condition=bool[3] x=i32[3] y=f32[3]",
+    ),
+)
+def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """One of two numbers, element by element.
+
+        out[i] = x[i] if condition[i] else y[i]
+
+    The input that is not chosen receives a gradient of zero, whatever its value.
+
+    Inputs:
+        condition: bool[*shape].
+        x: any[*shape], broadcast.
+        y: any[*shape], broadcast.
+
+    Outputs:
+        out: The promoted dtype of `x` and `y`, the common shape of all three.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: `condition` is not bool.
+    """
+    return jnp.where(condition, *promoted(x, y))
+
+
+@where.gradient
+def where_gradient(g: Backward) -> dict[str, Var]:
+    """The chosen one receives the cotangent, the other zero."""
+    zero = zeros_of(TensorType(g.out_grad.dtype, ()))
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = sum_to(one("where", g["condition"], g.out_grad, zero), g["x"])
+    if g.wants("y"):
+        grads["y"] = sum_to(one("where", g["condition"], zero, g.out_grad), g["y"])
+    return grads
+
+
+# ---- training --------------------------------------------------------------------------------
+
+
+def one_type(what: str, x: DType, instead: DType | None, *, training: bool) -> DType:
+    """The dtype of both."""
+    del training
+    if instead not in (x, None):
+        raise DTypeError(f"{what} needs inputs of one dtype, not {x} and {instead}.")
+    return x
+
+
+def one_shape(types: Types, attrs: Attrs) -> AxisMap:
+    """Element by element, of equal shapes."""
+    del attrs
+    indices = numbered(first_rank(types, "x"))
+    return mapped(
+        types, {slot: (indices,) for slot in types if slot != "out"}, {"out": (indices,)}
+    )
+
+
+@op(
+    axes=one_shape,
+    dtypes=one_type,
+    training_only=("instead",),
+    operations=0,
+    examples=(
+        "x=f32[2,3] instead=f32[2,3]",
+        "x=f64[b,4] instead=f64[b,4] training=False",
+        "x=i32[3] instead=i32[3]",
+        "x=f32[0,2]",
+        "x=f32[] training=False",
+    ),
+)
+def in_training(
+    x: Tensor, instead: Tensor | None = None, *, training: Training = True
+) -> Tensor:
+    """The input, and in training what is given instead of it.
+
+        out = instead in training, where it is given; else x
+
+    `prog.for_test()` leaves `instead` away, and what it alone is made of. So a layer that is
+    noisy in training is one line: `br.in_training(x, x + br.random.normal(x.shape))`.
+
+    Inputs:
+        x: any[*shape].
+        instead: any[*shape], of the dtype of `x`.
+
+    Attributes:
+        training: Whether `instead` is taken; test programs set it to false.
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        ShapeError: The shapes differ.
+        DTypeError: The dtypes differ.
+    """
+    return x if instead is None or not training else instead
+
+
+@in_training.gradient
+def in_training_gradient(g: Backward) -> dict[str, Var]:
+    """What was given receives the cotangent, the other zero."""
+    if not g.inputs.get("instead"):
+        return {"x": g.out_grad}
+    zero = one("zeros_like", g.out_grad)
+    pairs = {"x": (g.out_grad, zero), "instead": (zero, g.out_grad)}
+    wanted = {slot: pair for slot, pair in pairs.items() if g.wants(slot)}
+    return {slot: one("in_training", *pair, **g.attrs) for slot, pair in wanted.items()}
+
+
+# ---- cases -----------------------------------------------------------------------------------
+
+
+def position(what: str, index: DType, *, cases: tuple[int, ...], default: bool) -> DType:
+    """A number; the index is an integer that can be each of the cases."""
+    del default
+    if not is_integer(index):
+        raise DTypeError(f"{what} needs an integer, not {index}.")
+    info = np.iinfo(index)
+    for case in cases:
+        if not info.min <= case <= info.max:
+            raise DTypeError(f"An index of {index} is never {case}.")
+    return INT64
+
+
+def compared_with_cases(types: Types, attrs: Attrs) -> int:
+    """Each case is compared and chosen."""
+    del types
+    return 2 * len(tuple_of(attrs["cases"]))
+
+
+@op(
+    axes="... -> ...",
+    dtypes=position,
+    differentiable=False,
+    function=False,
+    operations=for_each("out", compared_with_cases),
+    examples=(
+        "index=i32[] cases=(3,-1)",
+        "index=u8[b] cases=(0,1,2) default=True",
+        "index=i64[0] cases=(5,)",
+    ),
+)
+def case_of(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> Tensor:
+    """The position of an index among the cases of a switch; no gradient.
+
+        out[i] = k where cases[k] == index[i], else len(cases)
+
+    Inputs:
+        index: int[*shape].
+
+    Attributes:
+        cases: Different integers.
+        default: Whether an index that is none of them is right too.
+
+    Outputs:
+        out: int64[*shape].
+
+    Raises:
+        DTypeError: The index is no integer, or its dtype cannot be one of the cases.
+        NoMatchError: In a run, the index is none of the cases and there is no default.
+    """
+    position = jnp.full(index.shape, len(cases), INT64)
+    for k, case in enumerate(cases):
+        position = jnp.where(index == case, k, position)
+    return position
+
+
+@case_of.checked(
+    NoMatchError,
+    "No case of the switch matches, and there is no default.",
+    fix="Add a default, or a case for it.",
+)
+def case_of_nothing(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> Tensor:
+    """The indices that are none of the cases."""
+    position = case_of.kernel(index, cases=cases)
+    return offender_code((position == len(cases)) & (not default), index)
+
+
+@op(axes="..., ... -> ...", dtypes=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+def maximum(x: Tensor, y: Tensor) -> Tensor:
+    """The larger of two numbers, element by element; NaN where one of them is NaN.
+
+        out[i] = max(x[i], y[i])
+
+    Where both are equal, each receives half of the cotangent.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.maximum(*promoted(x, y))
+
+
+@maximum.gradient
+def maximum_gradient(g: Backward) -> dict[str, Var]:
+    """The larger one receives the cotangent."""
+    return to_the_winner(g, "greater")
+
+
+@op(axes="..., ... -> ...", dtypes=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
+def minimum(x: Tensor, y: Tensor) -> Tensor:
+    """The smaller of two numbers, element by element; NaN where one of them is NaN.
+
+        out[i] = min(x[i], y[i])
+
+    Where both are equal, each receives half of the cotangent.
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: The promoted dtype, the common shape.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return jnp.minimum(*promoted(x, y))
+
+
+@minimum.gradient
+def minimum_gradient(g: Backward) -> dict[str, Var]:
+    """The smaller one receives the cotangent."""
+    return to_the_winner(g, "less")
+
+
+def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
+    """The cotangent goes to the input that wins a comparison, half of it to each at a tie."""
+    x, y = g["x"], g["y"]
+    shared = choose(x == y, g.out_grad * 0.5, 0.0)
+    sides = {"x": (x, y), "y": (y, x)}
+    return {
+        slot: sum_to(choose(one(wins, mine, other), g.out_grad, shared), mine)
+        for slot, (mine, other) in sides.items()
+        if g.wants(slot)
+    }
+
+
+def bounded(what: str, x: DType, *, min: Number | None, max: Number | None) -> DType:
+    """That of `x`; the ends must be numbers of it, in order."""
+    refuse(what, x, "bc")
+    if min is not None and max is not None and not min <= max:
+        raise ProgramError(f"{what} is given min={min}, which is not below max={max}.")
+    for end in (min, max):
+        if end is not None and is_integer(x) and not fits(end, x):
+            low, high = limits_of(x)
+            raise DTypeError(
+                f"{what} cannot bound {x}, whose numbers are {low} to {high}, by {end}.",
+                fix="Use br.cast(x, 'float32') first.",
+            )
+    return x
+
+
+@op(
+    axes="... -> ...",
+    dtypes=bounded,
+    operations=2,
+    examples=(
+        "x=f32[2,3] min=-0.5 max=0.5",
+        "x=f64[b,4] min=0.25",
+        "x=i32[5] min=-1 max=2",
+        "x=f32[] max=0.0",
+        "x=f32[0,2] min=0.0",
+    ),
+)
+def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> Tensor:
+    """Numbers brought into an interval; NaN stays NaN.
+
+        out[i] = min(max(x[i], min), max)
+
+    The gradient passes where x lies in the interval, its ends included.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        min: The lower end; `None` for none.
+        max: The upper end; `None` for none.
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        ProgramError: `min` is above `max`.
+        DTypeError: An end that an integer `x` cannot be; bools or complex numbers.
+    """
+    if max is not None:
+        high = jnp.asarray(max, x.dtype)
+        x = jnp.where(x > high, high, x)
+    if min is not None:
+        low = jnp.asarray(min, x.dtype)
+        x = jnp.where(x < low, low, x)
+    return x
+
+
+def fits(value: float, dtype: DType) -> bool:
+    """Whether a number is one that an integer dtype holds."""
+    low, high = limits_of(dtype)
+    return float(value).is_integer() and low <= value <= high

@@ -1,0 +1,276 @@
+"""Trigonometric, hyperbolic and error functions, element by element."""
+
+from __future__ import annotations
+
+import math
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.decorator import Tensor, op
+from braces.lazy import jax, jnp, lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import Backward, floating, real_function, real_valued
+from braces.ops.elementwise.elementwise_derivatives import by_precision
+from braces.ops.elementwise.unary import WITH_INTEGERS
+
+# ---- trigonometry ----------------------------------------------------------------------------
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def sin(x: Tensor) -> Tensor:
+    """The sine of an angle in radians.
+
+        out[i] = sin(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.sin(floating(x))
+
+
+@sin.gradient
+def sin_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * cos(x)."""
+    return {"x": g.out_grad * one("cos", g["x"])}
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def cos(x: Tensor) -> Tensor:
+    """The cosine of an angle in radians.
+
+        out[i] = cos(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.cos(floating(x))
+
+
+@cos.gradient
+def cos_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = -out_grad * sin(x)."""
+    return {"x": -(g.out_grad * one("sin", g["x"]))}
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+@in_float32
+def tan(x: Tensor) -> Tensor:
+    """The tangent of an angle in radians.
+
+        out[i] = sin(x[i]) / cos(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.tan(floating(x))
+
+
+@tan.vjp
+@in_float32
+def tan_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * (1 + out^2)."""
+    return out_grad * (1 + out * out)
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+@in_float32
+def arcsin(x: Tensor) -> Tensor:
+    """The angle whose sine this is; NaN outside of [-1, 1].
+
+        out[i] = asin(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32. Radians.
+    """
+    return jnp.arcsin(floating(x))
+
+
+@arcsin.vjp
+@in_float32
+def arcsin_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / sqrt(1 - x^2)."""
+    return out_grad * lax.rsqrt(1 - x * x)
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+@in_float32
+def arccos(x: Tensor) -> Tensor:
+    """The angle whose cosine this is; NaN outside of [-1, 1].
+
+        out[i] = acos(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32. Radians.
+    """
+    return jnp.arccos(floating(x))
+
+
+@arccos.vjp
+@in_float32
+def arccos_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = -out_grad / sqrt(1 - x^2)."""
+    return -out_grad * lax.rsqrt(1 - x * x)
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+@in_float32
+def arctan(x: Tensor) -> Tensor:
+    """The angle whose tangent this is.
+
+        out[i] = atan(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32. Radians.
+    """
+    return jnp.arctan(floating(x))
+
+
+@arctan.vjp
+@in_float32
+def arctan_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / (1 + x^2)."""
+    return out_grad / (1 + x * x)
+
+
+# ---- hyperbolic and error functions ----------------------------------------------------------
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def sinh(x: Tensor) -> Tensor:
+    """The hyperbolic sine.
+
+        out[i] = (e^x[i] - e^-x[i]) / 2
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.sinh(floating(x))
+
+
+@sinh.gradient
+def sinh_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * cosh(x)."""
+    return {"x": g.out_grad * one("cosh", g["x"])}
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def cosh(x: Tensor) -> Tensor:
+    """The hyperbolic cosine.
+
+        out[i] = (e^x[i] + e^-x[i]) / 2
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.cosh(floating(x))
+
+
+@cosh.gradient
+def cosh_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * sinh(x)."""
+    return {"x": g.out_grad * one("sinh", g["x"])}
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+@in_float32
+def tanh(x: Tensor) -> Tensor:
+    """The hyperbolic tangent, between -1 and 1.
+
+        out[i] = sinh(x[i]) / cosh(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.tanh(floating(x))
+
+
+@tanh.vjp
+@in_float32
+def tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * (1 - out^2); `x` need not be kept, but of 16-bit numbers."""
+    return out_grad * (1 - out * out)
+
+
+@op(axes="... -> ...", dtypes=real_valued, operations=4, examples=WITH_INTEGERS)
+@in_float32
+def sigmoid(x: Tensor) -> Tensor:
+    """The logistic function, between 0 and 1.
+
+        out[i] = 1 / (1 + e^-x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jax.nn.sigmoid(floating(x))
+
+
+@sigmoid.vjp
+@in_float32
+def sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * out * (1 - out); `x` need not be kept, but of 16-bit numbers."""
+    return out_grad * (out * (1 - out))
+
+
+def bell(x: Var) -> Var:
+    """The slope of `sigmoid`, sigmoid(x) * (1 - sigmoid(x)), exact on both sides."""
+    return one("sigmoid", x) * one("sigmoid", -x)
+
+
+by_precision(sigmoid, bell)
+by_precision(tanh, lambda x: bell(x * 2.0) * 4.0)
+
+
+@op(axes="... -> ...", dtypes=real_function, examples=WITH_INTEGERS)
+@in_float32
+def erf(x: Tensor) -> Tensor:
+    """The error function, between -1 and 1.
+
+        out[i] = 2 / sqrt(pi) * integral from 0 to x[i] of e^(-t^2)
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return lax.erf(floating(x))
+
+
+@erf.vjp
+@in_float32
+def erf_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * 2 / sqrt(pi) * exp(-x^2)."""
+    return out_grad * (2 / math.sqrt(math.pi)) * jnp.exp(-x * x)

@@ -1,0 +1,374 @@
+"""Functions of one number, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.decorator import Tensor, op
+from braces.dtypes import is_float
+from braces.lazy import jnp, lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.linear_jvp import VarSlots
+from braces.ops.common.rules import Backward, floating, numeric, real, real_valued
+from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
+
+UNARY = ("x=f32[2,3]", "x=f64[b,4]", "x=f32[]", "x=f32[0,2]")
+WITH_INTEGERS = (*UNARY, "x=i32[3]")
+
+
+# ---- sign and size ---------------------------------------------------------------------------
+
+
+@op(axes="... -> ...", dtypes=numeric, examples=WITH_INTEGERS)
+def negative(x: Tensor) -> Tensor:
+    """The negative.
+
+        out[i] = -x[i]
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        DTypeError: Bools.
+    """
+    return jnp.negative(x)
+
+
+@negative.gradient
+def negative_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = -out_grad."""
+    return {"x": -g.out_grad}
+
+
+@op(axes="... -> ...", dtypes=real, examples=WITH_INTEGERS)
+def abs(x: Tensor) -> Tensor:
+    """The absolute value.
+
+        out[i] = x[i] if x[i] >= 0 else -x[i]
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        DTypeError: Bools or complex numbers.
+    """
+    return jnp.abs(x)
+
+
+@abs.gradient
+def abs_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * sign(x); zero at x = 0."""
+    return {"x": g.out_grad * one("sign", g["x"])}
+
+
+@abs.jvp
+def abs_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
+    """out_tangent = x_tangent * sign(x)."""
+    del attrs
+    return {"out": (tangents["x"][0] * one("sign", values["x"][0]),)}
+
+
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
+def sign(x: Tensor) -> Tensor:
+    """The sign: -1, 0 or 1; no gradient.
+
+        out[i] = x[i] / abs(x[i])
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: As `x`; NaN for NaN.
+
+    Raises:
+        DTypeError: Bools or complex numbers.
+    """
+    return jnp.sign(x)
+
+
+@op(axes="... -> ...", dtypes=numeric, examples=WITH_INTEGERS)
+def square(x: Tensor) -> Tensor:
+    """The square.
+
+        out[i] = x[i] * x[i]
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        DTypeError: Bools.
+    """
+    return jnp.square(x)
+
+
+@square.gradient
+def square_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = 2 * x * out_grad."""
+    return {"x": g.out_grad * (g["x"] * 2.0)}
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def reciprocal(x: Tensor) -> Tensor:
+    """The reciprocal.
+
+        out[i] = 1 / x[i]
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.reciprocal(floating(x))
+
+
+@reciprocal.vjp
+@in_float32
+def reciprocal_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = -out_grad * out^2."""
+    return -out_grad * (out * out)
+
+
+# ---- roots, exponentials, logarithms ---------------------------------------------------------
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def sqrt(x: Tensor) -> Tensor:
+    """The square root; NaN for negative numbers.
+
+        out[i] = sqrt(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.sqrt(floating(x))
+
+
+@sqrt.vjp
+@in_float32
+def sqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / (2 * out); infinite at x = 0."""
+    return 0.5 * out_grad / out
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def rsqrt(x: Tensor) -> Tensor:
+    """One over the square root.
+
+        out[i] = 1 / sqrt(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return lax.rsqrt(floating(x))
+
+
+@rsqrt.vjp
+@in_float32
+def rsqrt_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = -out_grad * out^3 / 2."""
+    return -0.5 * out_grad * (out * out * out)
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def exp(x: Tensor) -> Tensor:
+    """The exponential.
+
+        out[i] = e^x[i]
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.exp(floating(x))
+
+
+@exp.gradient
+def exp_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * out."""
+    return {"x": g.out_grad * g["out"]}
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def expm1(x: Tensor) -> Tensor:
+    """The exponential less one, exact for small numbers.
+
+        out[i] = e^x[i] - 1
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.expm1(floating(x))
+
+
+@expm1.vjp
+def expm1_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * e^x; `out + 1` would cancel below zero."""
+    return out_grad * jnp.exp(x)
+
+
+forward_as_backward(expm1)
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def log(x: Tensor) -> Tensor:
+    """The natural logarithm; -inf at zero, NaN below.
+
+        out[i] = log(x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.log(floating(x))
+
+
+@log.gradient
+def log_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad / x."""
+    return {"x": g.out_grad / g["x"]}
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def log1p(x: Tensor) -> Tensor:
+    """The natural logarithm of one plus a number, exact for small numbers.
+
+        out[i] = log(1 + x[i])
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.log1p(floating(x))
+
+
+@log1p.vjp
+@in_float32
+def log1p_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / (1 + x)."""
+    return out_grad / (1 + x)
+
+
+@op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
+def log2(x: Tensor) -> Tensor:
+    """The logarithm to base 2.
+
+        out[i] = log(x[i]) / log(2)
+
+    Inputs:
+        x: number[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+    """
+    return jnp.log2(floating(x))
+
+
+@log2.vjp
+@in_float32
+def log2_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / (x * log(2))."""
+    return out_grad / (x * math.log(2))
+
+
+# ---- rounding --------------------------------------------------------------------------------
+
+
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
+def floor(x: Tensor) -> Tensor:
+    """The next integer at or below; no gradient.
+
+        out[i] = the largest integer <= x[i]
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: As `x`; integers are returned as they are.
+
+    Raises:
+        DTypeError: Bools or complex numbers.
+    """
+    return jnp.floor(x) if is_float(x.dtype) else x
+
+
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
+def ceil(x: Tensor) -> Tensor:
+    """The next integer at or above; no gradient.
+
+        out[i] = the smallest integer >= x[i]
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: As `x`; integers are returned as they are.
+
+    Raises:
+        DTypeError: Bools or complex numbers.
+    """
+    return jnp.ceil(x) if is_float(x.dtype) else x
+
+
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
+def trunc(x: Tensor) -> Tensor:
+    """The integer part: rounded towards zero; no gradient.
+
+        out[i] = sign(x[i]) * floor(abs(x[i]))
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: As `x`; integers are returned as they are.
+
+    Raises:
+        DTypeError: Bools or complex numbers.
+    """
+    return jnp.trunc(x) if is_float(x.dtype) else x
+
+
+@op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
+def round(x: Tensor) -> Tensor:
+    """The nearest integer, the even one of two; no gradient.
+
+        out[i] = the integer nearest to x[i]
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: As `x`; integers are returned as they are.
+
+    Raises:
+        DTypeError: Bools or complex numbers.
+    """
+    return jnp.round(x) if is_float(x.dtype) else x

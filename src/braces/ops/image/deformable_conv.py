@@ -1,0 +1,188 @@
+"""Deformable convolution: windows whose elements lie where an input says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.define.axes import Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.decorator import Padding, Tensor, op
+from braces.define.inference import Context
+from braces.dims import Size, product, sum_of
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp
+from braces.ops.common.half_precision import in_float32, result_dtype
+from braces.ops.common.rules import promote
+from braces.ops.conv_pool.conv import (
+    along_channels,
+    convolution_type,
+    products_in_window,
+    windows_of,
+)
+from braces.ops.conv_pool.data_layouts import check_rank
+from braces.ops.image.grid_sample import read_between
+
+LAYOUT = "NCHW"
+AROUND = {"mode": "linear", "padding_mode": "zeros", "align_corners": True}
+"""How what lies between pixels is read: of the four around it."""
+
+
+def deformed(types: Types, attrs: Attrs) -> AxisMap:
+    """The batch is kept, groups mix channels, and windows lie anywhere."""
+    one_group = attrs["groups"] == 1
+    taken = "C" if one_group and attrs["offset_groups"] == 1 else "I"
+    indices = {
+        "x": (("N", "C", "H", "W"),),
+        "weight": (("O", taken, "window H", "window W"),),
+        "offset": (("N", "offsets", "out H", "out W"),),
+        "bias": (("O",),),
+        "mask": (("N", "masks", "out H", "out W"),),
+    }
+    indices = {slot: found for slot, found in indices.items() if slot in types}
+    every = {one for found in indices.values() for one in found[0]}
+    kept = {"N", *("O" if one_group else ""), *("C" if taken == "C" else "")}
+    return mapped(types, indices, {"out": (("N", "O", "out H", "out W"),)}, every - kept)
+
+
+def read_and_multiplied(types: Types, attrs: Attrs) -> Size:
+    """Each element of a window is read of four pixels; then it is a convolution."""
+    weight, out = types["weight"][0], types["out"][0]
+    n, given, *places = shape_of(out)
+    channels = shape_of(types["x"][0])[1]
+    read = product((n, channels, *places, *shape_of(weight)[2:], 12))
+    inside = products_in_window(weight, {**attrs, "layout": LAYOUT})
+    return sum_of((read, product((n, given, *places, inside))))
+
+
+@op(
+    axes=deformed,
+    costly=True,
+    operations=read_and_multiplied,
+    examples=(
+        "x=f32[2,2,4,5] weight=f32[3,2,2,2] offset=f32[2,8,3,4] bias=f32[3] mask=f32[2,4,3,4]",
+        "x=f64[b,2,3,4] weight=f64[2,2,3,2] offset=f64[b,12,3,3] padding=(1,1,0,0)",
+        "x=f64[b,4,4,4] weight=f64[2,2,2,2] offset=f64[b,16,2,2] mask=f64[b,8,2,2] stride=2 "
+        "groups=2 offset_groups=2",
+        "x=f32[0,1,4,4] weight=f32[1,1,2,2] offset=f32[0,8,2,2] dilation=2",
+    ),
+)
+@in_float32
+def deform_conv2d(
+    x: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    bias: Tensor | None,
+    mask: Tensor | None,
+    *,
+    stride: tuple[int, ...] = (1,),
+    padding: Padding = "valid",
+    dilation: tuple[int, ...] = (1,),
+    groups: int = 1,
+    offset_groups: int = 1,
+) -> Tensor:
+    """A convolution whose windows have their elements moved, each by an offset of its own.
+
+        out[n, o, i] = bias[o] + sum_{c, k} weight[o, c, k] * mask[n, k, i]
+            * x[n, c] at (i * stride + k * dilation + offset[n, k, i])
+
+    where `i` and `k` are two numbers each. Between pixels, the four around are mixed by how
+    near they are; beyond the image all is zero. Source: Dai et al., Deformable Convolutional
+    Networks, 2017; the mask: Zhu et al., Deformable ConvNets v2, 2019.
+
+    Inputs:
+        x: float[n, c, h, w]. Integers give float32.
+        weight: float[o, c / groups, *window].
+        offset: float[n, offset_groups * elements of a window * 2, *windows]; for each element
+            how far down, then how far to the right.
+        bias: float[o]; may be absent.
+        mask: float[n, offset_groups * elements of a window, *windows]; may be absent.
+
+    Attributes:
+        stride: How far windows lie apart; one number for both axes, or one for each.
+        padding: "valid", "same", or numbers, as for a convolution.
+        dilation: How far the elements of a window lie apart.
+        groups: Channels are cut into so many groups; each output channel sees one of them.
+        offset_groups: Channels are cut into so many groups, each with offsets of its own.
+
+    Outputs:
+        out: float[n, o, *windows].
+
+    Raises:
+        ShapeError: Channels or windows differ, or an attribute has too many numbers.
+    """
+    dtype = result_dtype(x, weight, offset, bias, mask)
+    x, weight, offset = (one.astype(dtype) for one in (x, weight, offset))
+    n, channels, *space = x.shape
+    window, places = weight.shape[2:], offset.shape[2:]
+    kernel = (*window, *weight.shape[1::-1])
+    windows = windows_of((n, *space, channels), kernel, stride, padding, dilation, groups)
+    parts = n * offset_groups
+    moved = offset.reshape(parts, *window, 2, *places)
+    positions = [
+        moved[:, :, :, axis] + _laid(axis, windows, window, places).astype(dtype)
+        for axis in (0, 1)
+    ]
+    apart = x.reshape(parts, channels // offset_groups, *space)
+    read = read_between(apart, positions, AROUND)
+    if mask is not None:
+        read = read * mask.astype(dtype).reshape(parts, 1, *window, *places)
+    beside = read.reshape(n, channels, math.prod(window), math.prod(places))
+    out = _multiplied(beside, weight, groups)
+    out = out.reshape(n, weight.shape[0], *places)
+    return out if bias is None else out + along_channels(bias.astype(dtype), LAYOUT)
+
+
+def _multiplied(read: Any, weight: Any, groups: int) -> Any:
+    """What each group has of what was read, times its weights."""
+    n, channels, inside, places = read.shape
+    apart = read.reshape(n, groups, channels // groups, inside, places)
+    weights = weight.reshape(groups, weight.shape[0] // groups, channels // groups, inside)
+    return jnp.einsum("ngckp,gock->ngop", apart, weights)
+
+
+def _laid(axis: int, windows: Any, window: Sequence[int], places: Sequence[int]) -> Any:
+    """Where the elements of windows lie without an offset: [*window, *places]."""
+    (low, _), step = windows.pads[axis], windows.strides[axis]
+    elements = np.arange(window[axis]) * windows.dilations[axis] - low
+    starts = np.arange(places[axis]) * step
+    shape, beside = [1] * 4, [1] * 4
+    shape[axis], beside[axis + 2] = window[axis], places[axis]
+    return elements.reshape(shape) + starts.reshape(beside)
+
+
+@deform_conv2d.infer
+def infer_deform_conv2d(
+    context: Context,
+    x: TensorType,
+    weight: TensorType,
+    offset: TensorType,
+    bias: TensorType | None,
+    mask: TensorType | None,
+    *,
+    offset_groups: int,
+    **attrs: Any,
+) -> TensorType:
+    """As a convolution, with numbers for each element of each window beside it."""
+    out = convolution_type(4, context, x, weight, bias, **attrs, layout=LAYOUT)
+    channels = x.shape[1]
+    if offset_groups < 1 or (channels % offset_groups) != 0:
+        raise ShapeError(
+            f"{context.type} cannot divide {channels} input channels into {offset_groups} "
+            "groups with offsets.",
+            fix="Input channels must be a multiple of offset_groups.",
+        )
+    inside = product((offset_groups, *weight.shape[2:]))
+    dtypes = [out.dtype]
+    for slot, beside, count in (("offset", offset, 2 * inside), ("mask", mask, inside)):
+        if beside is not None:
+            check_rank(beside, 4, f"{slot} of {context.type}")
+            wanted = out.with_shape((x.shape[0], count, *out.shape[2:]))
+            problem = f"{slot} of {context.type} must be {wanted}, not {beside}."
+            for got, size in zip(beside.shape, wanted.shape, strict=True):
+                context.unify(got, size, problem)
+            dtypes.append(beside.dtype)
+    return out.with_dtype(promote(*dtypes))

@@ -1,0 +1,1 @@
+"""Indexing, gather, scatter."""

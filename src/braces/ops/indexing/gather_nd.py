@@ -1,0 +1,369 @@
+"""Elements of an array, by indices for each place or for several axes at once.
+
+What reads has an adjoint that adds, and the other way round, so gradients of any order stay
+here: `take_along_axis` and `put_along_axis_add`, `gather_nd` and `scatter_nd_add`. An index out
+of range is an error in the run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Names,
+    Types,
+    Wanted,
+    axis_at,
+    broadcasting,
+    first_rank,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.counting import for_each
+from braces.define.decorator import Axis, Indices, Tensor, op
+from braces.define.offence import max_code
+from braces.dtypes import DType
+from braces.errors import IndexRangeError
+from braces.lazy import jnp, lax
+from braces.ops.common.half_precision import add_at
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.rules import AddInto, Backward
+from braces.ops.indexing.take import (
+    IN_RANGE,
+    OUT_OF_RANGE,
+    an_update,
+    from_front,
+    integers,
+    outside,
+    updated,
+)
+
+# ---- one index for each place ----------------------------------------------------------------
+
+
+def taking_along(types: Types, attrs: Attrs) -> AxisMap:
+    """Other axes are kept; one is read out of order, the indices have one in its place."""
+    x, part, read, wanted = lines(types, attrs)
+    inputs = {"x": (x,), "indices": (part,)}
+    return mapped(types, inputs, {"out": (part,)}, read, wanted=wanted)
+
+
+def putting_along(types: Types, attrs: Attrs) -> AxisMap:
+    """As `taking_along`, for what is added up there."""
+    x, part, read, wanted = lines(types, attrs)
+    found = {"x": (x,), "indices": (part,)}
+    wanted = {**wanted, **an_update(types, found, part)}
+    inputs = found | {"updates": (part,)}
+    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
+
+
+def lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
+    """The axes of the whole and of the part, the one that is read, and what is wanted."""
+    x = numbered(first_rank(types, "x"))
+    at = axis_at(attrs["axis"], len(x))
+    part = (*x[:at], "chosen", *x[at + 1 :])
+    return x, part, (x[at],), {"indices": lambda: f"indices of the shape of x but on axis {at}"}
+
+
+def of_places(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
+    """That of the array, whose indices are integers."""
+    del attrs
+    integers(what, *indices)
+    return x
+
+
+@op(
+    axes=taking_along,
+    dtypes=of_places,
+    operations=0,
+    picks=("x",),
+    examples=(
+        "x=f32[3,5] indices=i32[3,2] axis=1",
+        "x=f32[b,4] indices=i64[b,1] axis=-1",
+        "x=f64[3,t] indices=i32[2,t] axis=0",
+        "x=f64[2,3,b] indices=i32[2,1,b] axis=1",
+        "x=f32[0,3] indices=i32[0,1] axis=1",
+        "x=f32[3] indices=i32[0] axis=0",
+    ),
+)
+def take_along_axis(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
+    """For each place, the element of its line along one axis that an index says.
+
+        out[i, j, k] = x[i, indices[i, j, k], k], for the axis in the middle
+
+    Inputs:
+        x: any[*shape].
+        indices: int, the sizes of `x` but on the axis; negative ones count from the end.
+
+    Attributes:
+        axis: The axis that is indexed.
+
+    Outputs:
+        out: any, the sizes of the indices.
+
+    Raises:
+        ShapeError: There is no such axis, or another size differs.
+        DTypeError: The indices are no integers.
+        IndexRangeError: In a run, an index is out of range.
+    """
+    axis %= x.ndim
+    if x.size == 0:
+        return jnp.zeros(indices.shape, x.dtype)
+    positions = from_front(indices, x.shape[axis])
+    return jnp.take_along_axis(x, positions, axis, mode="promise_in_bounds")
+
+
+@take_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
+def take_along_axis_outside(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
+    """Where an index is out of range."""
+    return outside(indices, x.shape[axis])
+
+
+@take_along_axis.gradient
+def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
+    """The cotangent, added to the elements of zeros that were taken."""
+    indices, axis = g["indices"], g.attrs["axis"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("put_along_axis_add", total, indices, grad, axis=axis)
+
+    return {"x": AddInto(g.out_grad, added)}
+
+
+def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
+    """That of the array and of its updates; its indices are integers."""
+    return updated(what, of_places(what, x, indices, **attrs), updates)
+
+
+@op(
+    axes=putting_along,
+    dtypes=putting,
+    adds_to=("x",),
+    function=False,
+    operations=for_each("updates"),
+    examples=(
+        "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
+        "x=f32[b,4] indices=i64[b,1] updates=f32[b,1] axis=-1",
+        "x=f64[3,t] indices=i32[2,t] updates=f64[2,t] axis=0",
+        "x=f32[0,3] indices=i32[0,1] updates=f32[0,1] axis=1",
+    ),
+)
+def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis) -> Tensor:
+    """An array with an update added for each place: the adjoint of `take_along_axis`.
+
+        out = x; then for each i, j, k: out[i, indices[i, j, k], k] += updates[i, j, k]
+
+    Inputs:
+        x: number[*shape].
+        indices: int, the sizes of `x` but on the axis; repeated ones add up.
+        updates: The dtype of `x` and the sizes of the indices.
+
+    Attributes:
+        axis: The axis that is indexed.
+
+    Outputs:
+        out: number[*shape].
+
+    Raises:
+        ShapeError: There is no such axis, or a size differs.
+        DTypeError: The indices are no integers, or the updates have another dtype.
+        IndexRangeError: In a run, an index is out of range.
+    """
+    axis %= x.ndim
+    if x.size == 0 or updates.size == 0:
+        return x
+    return add_at(x, positions_along(x, indices, axis), updates, **IN_RANGE)
+
+
+def positions_along(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, ...]:
+    """For kernels: the position on each axis, of which an index for each place says one."""
+    positions = from_front(indices, x.shape[axis])
+    return tuple(
+        positions if i == axis else lax.broadcasted_iota(positions.dtype, indices.shape, i)
+        for i in range(x.ndim)
+    )
+
+
+@put_along_axis_add.checked(IndexRangeError, OUT_OF_RANGE)
+def put_along_axis_add_outside(
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis
+) -> Tensor:
+    """Where an index is out of range."""
+    del updates
+    return outside(indices, x.shape[axis])
+
+
+@put_along_axis_add.gradient
+def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent, the updates what is taken of it."""
+    grads = {"x": g.out_grad}
+    if g.wants("updates"):
+        axis = g.attrs["axis"]
+        grads["updates"] = one("take_along_axis", g.out_grad, g["indices"], axis=axis)
+    return grads
+
+
+# ---- several axes at once --------------------------------------------------------------------
+
+
+def gathering(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes of the indices in place of those that are read out of order."""
+    del attrs
+    x, part, indices, read = places(types)
+    return mapped(types, {"x": (x,), "indices": indices}, {"out": (part,)}, read)
+
+
+def scattering_at(types: Types, attrs: Attrs) -> AxisMap:
+    """As `gathering`, for what is added up there."""
+    del attrs
+    x, part, indices, read = places(types)
+    found = {"x": (x,), "indices": indices}
+    wanted = an_update(types, found, part)
+    inputs = found | {"updates": (part,)}
+    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
+
+
+def places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
+    """The axes of the whole, of the part and of each index, and those that are read."""
+    x = numbered(first_rank(types, "x"))
+    ranks = [len(shape_of(index)) for index in types.get("indices", ())]
+    if not 0 < len(ranks) <= len(x):
+        raise AxisError(
+            f"needs 1 to {len(x)} indices for {types['x'][0]}, not {len(ranks)}.",
+            fix="Give one index for each of the first axes.",
+        )
+    chosen = broadcasting(max(ranks))
+    indices = tuple(chosen[len(chosen) - rank :] for rank in ranks)
+    return x, (*chosen, *x[len(ranks) :]), indices, x[: len(ranks)]
+
+
+@op(
+    axes=gathering,
+    dtypes=of_places,
+    operations=0,
+    picks=("x",),
+    examples=(
+        "x=f32[3,4,2] indices=i32[5] indices=i32[5]",
+        "x=f32[b,3,4] indices=i64[b,1] indices=i64[2]",
+        "x=f64[2,3] indices=i32[] indices=i32[]",
+        "x=f64[3,b] indices=i32[t]",
+        "x=f32[2,2,0] indices=i32[4] indices=i32[4]",
+        "x=f32[2,3] indices=i32[0] indices=i32[0]",
+    ),
+)
+def gather_nd(x: Tensor, *indices: Indices) -> Tensor:
+    """Slices of an array, by an index for each of its first axes.
+
+        out[*i, ...] = x[indices[0][*i], indices[1][*i], ..., ...]
+
+    Inputs:
+        x: any[*indexed, *rest].
+        indices: int, one for each of the first axes; they broadcast to `chosen`. Negative ones
+            count from the end.
+
+    Outputs:
+        out: any[*chosen, *rest].
+
+    Raises:
+        ShapeError: There are more indices than axes, or none, or they do not broadcast.
+        DTypeError: An index is no integer.
+        IndexRangeError: In a run, an index is out of range.
+    """
+    if x.size == 0:
+        chosen = jnp.broadcast_shapes(*(i.shape for i in indices))
+        return jnp.zeros((*chosen, *x.shape[len(indices) :]), x.dtype)
+    return x.at[positions_at(x, indices)].get(**IN_RANGE)
+
+
+def positions_at(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """For kernels: the position on each of the first axes."""
+    return tuple(from_front(i, size) for i, size in zip(indices, x.shape, strict=False))
+
+
+def any_outside(x: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
+    """For checks: the index that is furthest out of range."""
+    wrong = [max_code(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
+    return jnp.stack(wrong)
+
+
+@gather_nd.checked(IndexRangeError, OUT_OF_RANGE)
+def gather_nd_outside(x: Tensor, *indices: Indices) -> Tensor:
+    """Whether any index is out of range."""
+    return any_outside(x, indices)
+
+
+@gather_nd.gradient
+def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
+    """The cotangent, added to the slices of zeros that were taken."""
+    indices = g.inputs["indices"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("scatter_nd_add", total, grad, *indices)
+
+    return {"x": AddInto(g.out_grad, added)}
+
+
+def scattered_at(what: str, x: DType, updates: DType, *indices: DType) -> DType:
+    """That of the array and of its updates; its indices are integers."""
+    return updated(what, of_places(what, x, *indices), updates)
+
+
+@op(
+    axes=scattering_at,
+    dtypes=scattered_at,
+    adds_to=("x",),
+    operations=for_each("updates"),
+    examples=(
+        "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
+        "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]",
+        "x=f64[2,3] updates=f64[] indices=i32[] indices=i32[]",
+        "x=f32[2,3] updates=f32[0] indices=i32[0] indices=i32[0]",
+    ),
+)
+def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
+    """An array with updates added to slices of it: the adjoint of `gather_nd`.
+
+        out = x; then for each i:
+        out[indices[0][*i], indices[1][*i], ..., ...] += updates[*i, ...]
+
+    Inputs:
+        x: number[*indexed, *rest].
+        updates: number[*chosen, *rest], the type of `gather_nd(x, *indices)`.
+        indices: int, one for each of the first axes; they broadcast. Repeated ones add up.
+
+    Outputs:
+        out: number[*indexed, *rest].
+
+    Raises:
+        ShapeError: The indices do not fit, or the updates have another shape.
+        DTypeError: An index is no integer, or the updates have another dtype.
+        IndexRangeError: In a run, an index is out of range.
+    """
+    if x.size == 0 or updates.size == 0:
+        return x
+    return add_at(x, positions_at(x, indices), updates, **IN_RANGE)
+
+
+@scatter_nd_add.checked(IndexRangeError, OUT_OF_RANGE)
+def scatter_nd_add_outside(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
+    """Whether any index is out of range."""
+    del updates
+    return any_outside(x, indices)
+
+
+@scatter_nd_add.gradient
+def scatter_nd_add_gradient(g: Backward) -> dict[str, Any]:
+    """`x` receives the cotangent, the updates what is taken of it."""
+    grads = {"x": g.out_grad}
+    if g.wants("updates"):
+        grads["updates"] = one("gather_nd", g.out_grad, *g.inputs["indices"])
+    return grads
+
+
+linear(take_along_axis, put_along_axis_add, gather_nd, scatter_nd_add)

@@ -1,0 +1,289 @@
+"""Numbers put to places of an array, which they replace, scale or bound.
+
+Sums have operators of their own, `put_along_axis_add` and `scatter_nd_add`, which are linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from braces.define.axes import (
+    HIGHEST,
+    LOWEST,
+    Attrs,
+    AxisError,
+    AxisMap,
+    Names,
+    Types,
+    Wanted,
+    mapped,
+)
+from braces.define.counting import for_each
+from braces.define.decorator import Axis, Indices, Tensor, op
+from braces.dims import product
+from braces.dtypes import BOOL, INT64, DType
+from braces.errors import DTypeError, IndexRangeError, suggest
+from braces.lazy import jax, jnp, lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.indexing.gather_nd import (
+    any_outside,
+    lines,
+    places,
+    positions_along,
+    positions_at,
+    putting,
+    scattered_at,
+)
+from braces.ops.indexing.take import IN_RANGE, OUT_OF_RANGE, an_update, outside
+
+REDUCTIONS: Mapping[str, Any] = {"set": None, "mul": 1, "min": HIGHEST, "max": LOWEST}
+"""What may become of a place, and the update that changes nothing; of `set` there is none."""
+
+# ---- what both operators are made of ---------------------------------------------------------
+
+
+def _map(
+    types: Types, attrs: Attrs, inputs: Mapping[str, Any], x: Names, part: Names, read: Names,
+    wanted: Wanted,
+) -> AxisMap:  # fmt: skip
+    """The map: updates are left out by what changes nothing, where there is such a number."""
+    neutral = REDUCTIONS[_known(attrs["reduction"])]
+    wanted = {**wanted, **an_update(types, inputs, part)}
+    chosen = () if neutral is not None else [index for index in part if index not in x]
+    found = {**inputs, "updates": (part,)}
+    mixed, fills = (*read, *chosen), {"updates": neutral}
+    return mapped(types, found, {"out": (x,)}, mixed, fills, wanted=wanted)
+
+
+def _known(reduction: Any) -> str:
+    if reduction not in REDUCTIONS:
+        near = suggest(str(reduction), REDUCTIONS)
+        fix = "br.scatter_add and br.scatter_nd_add add up." if reduction == "add" else near
+        raise AxisError(f"has no reduction {reduction!r:.40}.", fix=fix)
+    return reduction
+
+
+def _ordered(what: str, dtype: DType, reduction: str) -> DType:
+    """The dtype, which must be one that is multiplied, or has an order."""
+    if reduction == "mul" and dtype == BOOL:
+        raise DTypeError(f"{what} cannot multiply bools.", fix="Use reduction='min'.")
+    if reduction in ("min", "max") and dtype.kind == "c":
+        raise DTypeError(
+            f"{what}: complex numbers have no order.", fix="Use their real and imaginary parts."
+        )
+    return dtype
+
+
+def _put(x: Tensor, updates: Tensor, at: tuple[Tensor, ...], reduction: str) -> Tensor:
+    if x.size == 0 or updates.size == 0:
+        return x
+    if reduction == "set":
+        return lax.platform_dependent(x, updates, *at, cpu=_put_in_order, default=_put_the_last)
+    return in_float32(_combining(reduction))(x, updates, *at)
+
+
+def _put_in_order(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
+    """Updates one after the other, as a CPU puts them: the last one stays."""
+    return x.at[at].set(updates, **IN_RANGE)
+
+
+def _put_the_last(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
+    """For each place its last update, where many are put at once."""
+    chosen = jnp.broadcast_shapes(*(positions.shape for positions in at))
+    count, indexed, rest = _size(chosen), x.shape[: len(at)], x.shape[len(at) :]
+    numbers = jnp.arange(count, dtype=INT64).reshape(chosen)
+    last = jnp.full(indexed, -1, INT64).at[at].max(numbers, **IN_RANGE)
+    rows = jnp.broadcast_to(updates, (*chosen, *rest)).reshape(count, *rest)
+    put = (last >= 0).reshape(*indexed, *[1] * len(rest))
+    return jnp.where(put, rows.at[jnp.maximum(last, 0)].get(**IN_RANGE), x)
+
+
+def _size(shape: Any) -> int:
+    size = product(shape)
+    assert isinstance(size, int)
+    return size
+
+
+# ---- derivatives of products and bounds ------------------------------------------------------
+
+
+@cache
+def _combining(reduction: str) -> Callable[..., Tensor]:
+    """A function of an array, updates and their positions, which JAX can differentiate."""
+    move = _move_product if reduction == "mul" else _move_best
+
+    @jax.custom_jvp
+    def combined(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
+        return getattr(x.at[at], reduction)(updates, **IN_RANGE)
+
+    @combined.defjvp
+    def moved(given: tuple[Tensor, ...], moves: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        x, updates, *at = given
+        out = combined(*given)
+        return out, move(x, updates, tuple(at), out, *moves[:2])
+
+    return combined
+
+
+def _move_best(
+    x: Tensor, updates: Tensor, at: tuple[Tensor, ...], out: Tensor, dx: Tensor, du: Tensor
+) -> Tensor:
+    """All is that of the least or greatest number, the mean where there are several."""
+    own, put = x == out, updates == out.at[at].get(**IN_RANGE)
+    ties = own.astype(x.dtype).at[at].add(put.astype(x.dtype), **IN_RANGE)
+    total = _where(own, dx).at[at].add(_where(put, du), **IN_RANGE)
+    return total / jnp.maximum(ties, jnp.ones_like(ties))
+
+
+def _move_product(
+    x: Tensor, updates: Tensor, at: tuple[Tensor, ...], out: Tensor, dx: Tensor, du: Tensor
+) -> Tensor:
+    """Each change times all other numbers of its place, zeros among them."""
+    del out
+    multiplied, zero = _combining("mul"), updates == 0
+    zeros = (x == 0).astype("int32").at[at].add(zero.astype("int32"), **IN_RANGE)
+    alone = zeros.at[at].get(**IN_RANGE) == zero.astype(zeros.dtype)
+    factors = jnp.where(zero, jnp.ones_like(updates), updates)
+    whole = multiplied(jnp.where(x == 0, jnp.ones_like(x), x), factors, *at)
+    others = _where(alone, whole.at[at].get(**IN_RANGE) / factors)
+    own = dx * multiplied(jnp.ones_like(x), updates, *at)
+    return own.at[at].add(du * others, **IN_RANGE)
+
+
+def _where(mask: Tensor, x: Tensor) -> Tensor:
+    return jnp.where(mask, x, jnp.zeros_like(x))
+
+
+# ---- one index for each place ----------------------------------------------------------------
+
+
+def setting_along(types: Types, attrs: Attrs) -> AxisMap:
+    """Other axes are kept; one is written out of order, where indices have another."""
+    x, part, read, wanted = lines(types, attrs)
+    return _map(types, attrs, {"x": (x,), "indices": (part,)}, x, part, read, wanted)
+
+
+def set_along(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
+    """That of the array and of its updates; its indices are integers."""
+    return _ordered(what, putting(what, x, indices, updates), attrs["reduction"])
+
+
+@op(
+    axes=setting_along,
+    dtypes=set_along,
+    operations=for_each("updates"),
+    examples=(
+        "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
+        "x=f32[b,4] indices=i64[b,3] updates=f32[b,3] axis=-1 reduction=mul",
+        "x=f64[3,t] indices=i32[4,t] updates=f64[4,t] axis=0 reduction=min",
+        "x=f64[2,b,3] indices=u8[2,b,3] updates=f64[2,b,3] axis=-1 reduction=max",
+        "x=bool[2,4] indices=i64[2,6] updates=bool[2,6] axis=1",
+        "x=i32[5] indices=i64[3] updates=i32[3] axis=0 reduction=mul",
+        "x=f32[0,3] indices=i32[0,1] updates=f32[0,1] axis=1",
+    ),
+)
+def put_along_axis(
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis, reduction: str = "set"
+) -> Tensor:
+    """An array with an update for each place, whose index says where along one axis.
+
+        out = x; then for each i, j, k: out[i, indices[i, j, k], k] = updates[i, j, k]
+
+    Inputs:
+        x: any[*shape].
+        indices: int, the sizes of `x` but on the axis; negative ones count from the end.
+        updates: The dtype of `x` and the sizes of the indices.
+
+    Attributes:
+        axis: The axis that is indexed.
+        reduction: "set" puts updates in the place of what is there, the last one where there
+            are several; "mul", "min" and "max" put the product, least or greatest of all.
+
+    Outputs:
+        out: any[*shape]. Its gradient goes to what was put last, to factors, or in equal parts
+            to all that are least or greatest.
+
+    Raises:
+        ShapeError: There is no such axis or reduction, or another size differs.
+        DTypeError: The indices are no integers, the updates have another dtype, or it has no
+            product or order.
+        IndexRangeError: In a run, an index is out of range.
+    """
+    return _put(x, updates, positions_along(x, indices, axis % x.ndim), reduction)
+
+
+@put_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
+def put_along_axis_outside(
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis, reduction: str = "set"
+) -> Tensor:
+    """Where an index is out of range."""
+    del updates, reduction
+    return outside(indices, x.shape[axis])
+
+
+# ---- several axes at once --------------------------------------------------------------------
+
+
+def setting_at(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes of the indices in place of those that are written out of order."""
+    x, part, indices, read = places(types)
+    return _map(types, attrs, {"x": (x,), "indices": indices}, x, part, read, {})
+
+
+def set_at(what: str, x: DType, updates: DType, *indices: DType, reduction: str) -> DType:
+    """That of the array and of its updates; its indices are integers."""
+    return _ordered(what, scattered_at(what, x, updates, *indices), reduction)
+
+
+@op(
+    axes=setting_at,
+    dtypes=set_at,
+    operations=for_each("updates"),
+    examples=(
+        "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
+        "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2] reduction=mul",
+        "x=f64[2,3] updates=f64[] indices=i32[] indices=i32[] reduction=min",
+        "x=f64[3,b] updates=f64[t,b] indices=i32[t] reduction=max",
+        "x=i32[4,2] updates=i32[3,2] indices=i64[3]",
+        "x=f32[2,3] updates=f32[0] indices=i32[0] indices=i32[0]",
+    ),
+)
+def scatter_nd(x: Tensor, updates: Tensor, *indices: Indices, reduction: str = "set") -> Tensor:
+    """An array with updates for slices of it, by an index for each of its first axes.
+
+        out = x; then for each i:
+        out[indices[0][*i], indices[1][*i], ..., ...] = updates[*i, ...]
+
+    Inputs:
+        x: any[*indexed, *rest].
+        updates: any[*chosen, *rest], the type of `gather_nd(x, *indices)`.
+        indices: int, one for each of the first axes; they broadcast. Negative ones count from
+            the end.
+
+    Attributes:
+        reduction: "set" puts updates in the place of what is there, the last one where there
+            are several; "mul", "min" and "max" put the product, least or greatest of all.
+
+    Outputs:
+        out: any[*indexed, *rest]. Its gradient goes to what was put last, to factors, or in
+            equal parts to all that are least or greatest.
+
+    Raises:
+        ShapeError: There is no such reduction, the indices do not fit, or the updates have
+            another shape.
+        DTypeError: An index is no integer, the updates have another dtype, or it has no
+            product or order.
+        IndexRangeError: In a run, an index is out of range.
+    """
+    return _put(x, updates, positions_at(x, indices), reduction)
+
+
+@scatter_nd.checked(IndexRangeError, OUT_OF_RANGE)
+def scatter_nd_outside(
+    x: Tensor, updates: Tensor, *indices: Indices, reduction: str = "set"
+) -> Tensor:
+    """Whether any index is out of range."""
+    del updates, reduction
+    return any_outside(x, indices)

@@ -1,0 +1,397 @@
+"""Parts of arrays by a known index, as `x[1, :, 2:5]`.
+
+The index is in range for every size, so it cannot fail in a run:
+
+    index := "[" entry ("," entry)* "]"; axes that are left out are kept whole
+    entry := INTEGER              one element; the axis goes; negative counts from the end
+           | ":"                  the whole axis
+           | "new"                a new axis of size 1
+           | [start, stop]        a slice as in Python, clipped to the axis; none: the end
+           | [start, stop, step]  ... with a step, which may be negative
+
+Bounds that are symbolic need a `window` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import Attrs, AxisMap, Indices, Types, first_rank, mapped, numbered
+from braces.define.counting import for_each
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
+from braces.define.kinds import KINDS, LED
+from braces.dims import Shape, Size, call, never_negative
+from braces.dtypes import TensorType
+from braces.errors import DTypeError, IndexRangeError, ShapeError
+from braces.lazy import jnp, lax
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.rules import AddInto, Backward
+
+Slice: TypeAlias = "tuple[int | None, int | None, int]"
+Entry: TypeAlias = "int | str | tuple[int | None, ...]"
+Index: TypeAlias = "tuple[Entry, ...]"
+
+WHOLE, NEW = ":", "new"
+
+
+def _entry(given: Any) -> Entry:
+    if isinstance(given, int | np.integer) and not isinstance(given, bool):
+        return KINDS["int"](given)
+    if given in (WHOLE, NEW):
+        return given
+    if isinstance(given, tuple | list) and len(cast("Sequence[Any]", given)) in (2, 3):
+        bounds = tuple(
+            None if one is None else KINDS["int"](one) for one in cast("Sequence[Any]", given)
+        )
+        if len(bounds) == 2 or bounds[2]:
+            return bounds[:2] if bounds[2:] == (1,) else bounds
+    raise TypeError(f"{given!r} is not an entry of an index")
+
+
+def _index(given: Any) -> Index:
+    return tuple(map(_entry, given)) if isinstance(given, tuple | list) else (_entry(given),)
+
+
+KINDS["Index"] = _index
+LED["Index"] = lambda index, size, rank: (WHOLE, *index)
+
+
+# ---- how long a slice is ---------------------------------------------------------------------
+
+
+def slice_length(size: Size, given: Slice) -> Size:
+    """How many elements a slice has on an axis.
+
+    Example:
+        >>> from braces.dims import Dim
+        >>> b = Dim.named("b")
+        >>> slices = (1, None, 1), (None, -1, 1), (None, 3, 1), (-3, None, 1), (None, None, 2)
+        >>> [slice_length(b, one) for one in slices]
+        [max(b - 1, 0), max(b - 1, 0), min(b, 3), min(b, 3), floordiv(b + 1, 2)]
+    """
+    start, stop, step = given
+    if isinstance(size, int):
+        return len(range(*slice(start, stop, step).indices(size)))
+    low, high = _ascending(size, given)
+    if never_negative(size - high):
+        room = high - low if never_negative(low) else call("min", high, high - low)
+    elif never_negative(low):
+        room = call("min", size - low, high - low)
+    else:
+        room = call("min", size, high) - call("max", low, 0)
+    length = call("max", room, 0)
+    return length if step in (1, -1) else (length + (abs(step) - 1)) // abs(step)
+
+
+def _ascending(size: Size, given: Slice) -> tuple[Size, Size]:
+    """The first position and the one after the last, before they are clipped to the axis."""
+    start, stop, step = given
+    low, high = (start, stop) if step > 0 else (stop, start)
+    shift = 0 if step > 0 else 1
+    return (
+        0 if low is None else _from_front(size, low) + shift,
+        size if high is None else _from_front(size, high) + shift,
+    )
+
+
+def _from_front(size: Size, bound: int) -> Size:
+    return bound if bound >= 0 else size + bound
+
+
+# ---- known indices ---------------------------------------------------------------------------
+
+
+def _as_slice(entry: tuple[int | None, ...]) -> Slice:
+    start, stop, step = (*entry, 1)[:3]
+    return start, stop, 1 if step is None else step
+
+
+def indexed_shape(shape: Shape, index: Index) -> Shape:
+    """The sizes of `x[index]`.
+
+    Raises:
+        ShapeError: There are more entries than axes.
+        IndexRangeError: An integer is out of range, or the axis may be too short for it.
+    """
+    axes, result = list(enumerate(shape)), list[Size]()
+    for entry in index:
+        if entry == NEW:
+            result.append(1)
+            continue
+        if not axes:
+            raise too_many(index, len(shape))
+        axis, size = axes.pop(0)
+        if isinstance(entry, int):
+            check_in_range(entry, axis, size)
+        elif entry == WHOLE:
+            result.append(size)
+        else:
+            result.append(slice_length(size, _as_slice(cast("tuple[int | None, ...]", entry))))
+    return (*result, *(size for _, size in axes))
+
+
+def too_many(index: Sequence[Any], rank: int) -> ShapeError:
+    """What is said when there are more entries than axes."""
+    count = sum(1 for entry in index if entry is not None and entry != NEW)
+    return ShapeError(
+        f"An index of {count} entries needs as many axes, but there are {rank}.",
+        fix="Index each axis once; None adds an axis.",
+    )
+
+
+def holds(size: Size, index: int) -> bool:
+    """Whether every axis of this size has this index."""
+    return never_negative(size - (index + 1 if index >= 0 else -index))
+
+
+def check_in_range(index: int, axis: int, size: Size) -> None:
+    """Refuse an integer that is out of range.
+
+    Raises:
+        IndexRangeError: It is, or it may be where the size is symbolic.
+    """
+    if not holds(size, index):
+        known = isinstance(size, int)
+        raise IndexRangeError(
+            f"Index {index} is out of range on axis {axis}, "
+            + (
+                f"which has size {size}."
+                if known
+                else f"which may be shorter: its size is {size}."
+            ),
+            fix="Indices count from 0, or from -1 backwards from the end.",
+        )
+
+
+class Cut:
+    """A known index on known sizes: a strided block of the array, and axes that are reversed.
+
+    Attributes:
+        starts, stops, steps: By axis; each step is positive.
+        reversed: The axes that run backwards.
+        block: The shape of the block.
+        result: The shape without the axes of integers and with new ones.
+    """
+
+    def __init__(self, shape: tuple[int, ...], index: Index) -> None:
+        entries = [entry for entry in index if entry != NEW]
+        entries += [WHOLE] * (len(shape) - len(entries))
+        ranges = [_positions(entry, n) for entry, n in zip(entries, shape, strict=True)]
+        self.reversed = tuple(i for i, r in enumerate(ranges) if r.step < 0)
+        ranges = [r[::-1] if r.step < 0 else r for r in ranges]
+        self.starts = [r.start if len(r) else 0 for r in ranges]
+        self.stops = [r[-1] + 1 if len(r) else 0 for r in ranges]
+        self.steps = [r.step if len(r) > 1 else 1 for r in ranges]
+        self.block = tuple(map(len, ranges))
+        self.result = tuple(map(int, cast("tuple[int, ...]", indexed_shape(shape, index))))
+
+
+def _positions(entry: Entry, size: int) -> range:
+    if isinstance(entry, int):
+        at = entry % size
+        return range(at, at + 1)
+    if entry == WHOLE:
+        return range(size)
+    return range(*slice(*_as_slice(cast("tuple[int | None, ...]", entry))).indices(size))
+
+
+def is_symbolic(shape: Sequence[Any]) -> bool:
+    """For kernels: whether a size is a symbol, as where a program is exported."""
+    return not all(isinstance(size, int) for size in shape)
+
+
+def as_typed(index: Index) -> tuple[Any, ...]:
+    """An index as one types it."""
+    return tuple(map(_typed, index))
+
+
+def _typed(entry: Entry) -> Any:
+    if isinstance(entry, int):
+        return entry
+    if entry in (WHOLE, NEW):
+        return slice(None) if entry == WHOLE else None
+    return slice(*_as_slice(cast("tuple[int | None, ...]", entry)))
+
+
+def indexed(types: Types, attrs: Attrs) -> AxisMap:
+    """Axes that the index takes whole are kept."""
+    indices, out, mixed = _cut_indices(types, attrs)
+    return mapped(types, {"x": (indices,)}, {"out": (out,)}, mixed)
+
+
+def updated(types: Types, attrs: Attrs) -> AxisMap:
+    """As `indexed`, for what is added to the part."""
+    indices, part, mixed = _cut_indices(types, attrs)
+    inputs = {"x": (indices,), "update": (part,)}
+    return mapped(types, inputs, {"out": (indices,)}, mixed)
+
+
+def _cut_indices(types: Types, attrs: Attrs) -> tuple[Indices, Indices, list[str]]:
+    """The axes of the whole and of the part, and those that are cut."""
+    left, out, mixed = list(numbered(first_rank(types, "x"))), list[str | None](), list[str]()
+    indices = tuple(left)
+    for entry in cast("Index", attrs["index"]):
+        axis = None if entry == NEW else left.pop(0)
+        if axis is not None and entry != WHOLE:
+            mixed.append(axis)
+        if not isinstance(entry, int):
+            out.append(axis)
+    return indices, (*out, *left), mixed
+
+
+@op(
+    axes=indexed,
+    function=False,
+    operations=0,
+    picks=("x",),
+    examples=(
+        "x=f32[3,4] index=(1,-1)",
+        "x=f32[b,4] index=(':',0)",
+        "x=f32[b,4] index=((1,None),)",
+        "x=f64[b,t] index=((None,-1),(None,None,2))",
+        "x=f32[b,3] index=((None,None,-1),(-1,0,-2))",
+        "x=f32[b] index=((None,3),'new')",
+        "x=f64[b] index=((-3,None),)",
+        "x=f32[] index=('new',)",
+        "x=f32[0,2] index=(':',1)",
+    ),
+)
+def getitem(x: Tensor, *, index: Index) -> Tensor:
+    """A part of an array, by an index that is known: `x[1, :, 2:5]`.
+
+        out[i, j, …] = x[start_0 + i * step_0, start_1 + j * step_1, …]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        index: What to take of each axis; the module's docstring has the grammar.
+
+    Outputs:
+        out: any, the sizes that NumPy's basic indexing gives.
+
+    Raises:
+        ShapeError: There are more entries than axes.
+        IndexRangeError: An integer is out of range.
+    """
+    if is_symbolic(x.shape):
+        return x[as_typed(index)]
+    cut = Cut(tuple(x.shape), index)
+    block = lax.slice(x, cut.starts, cut.stops, cut.steps)
+    return lax.reshape(lax.rev(block, cut.reversed) if cut.reversed else block, cut.result)
+
+
+@getitem.infer
+def infer_getitem(context: Context, x: TensorType, *, index: Index) -> TensorType:
+    """The sizes of the slices."""
+    del context
+    return x.with_shape(indexed_shape(x.shape, index))
+
+
+@getitem.gradient
+def getitem_gradient(g: Backward) -> dict[str, AddInto]:
+    """The cotangent, added to the part of zeros that was taken."""
+    index = g.attrs["index"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("setitem_add", total, grad, index=index)
+
+    return {"x": AddInto(g.out_grad, added)}
+
+
+@op(
+    axes=updated,
+    adds_to=("x",),
+    function=False,
+    operations=for_each("update"),
+    examples=(
+        "x=f32[3,4] update=f32[4] index=1",
+        "x=f32[b,4] update=f32[b] index=(':',0)",
+        "x=f32[5] update=f32[2] index=((1,3),)",
+        "x=f64[5,b] update=f64[3,b] index=((None,None,-2),)",
+        "x=f32[2] update=f32[1,2] index=('new',)",
+        "x=f32[0,2] update=f32[0] index=(':',1)",
+    ),
+)
+def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
+    """An array with an update added to a part of it: the adjoint of `getitem`.
+
+        out = x, but out[index] = x[index] + update
+
+    Inputs:
+        x: number[*shape].
+        update: The type of `x[index]`.
+
+    Attributes:
+        index: As for `getitem`.
+
+    Outputs:
+        out: number[*shape].
+
+    Raises:
+        ShapeError: The update has not the shape of `x[index]`.
+        DTypeError: The update has another dtype.
+        IndexRangeError: An integer is out of range.
+    """
+    if is_symbolic(x.shape):
+        return x.at[as_typed(index)].add(update)
+    cut = Cut(tuple(x.shape), index)
+    block = lax.reshape(update, cut.block)
+    block = lax.rev(block, cut.reversed) if cut.reversed else block
+    if all(step == 1 for step in cut.steps):
+        return added(x, block, cut.starts)
+    gaps = zip(cut.starts, cut.stops, cut.steps, x.shape, strict=True)
+    widths = [(start, size - stop, step - 1) for start, stop, step, size in gaps]
+    return x + lax.pad(block, jnp.zeros((), x.dtype), widths)
+
+
+def added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
+    """A dense block added in place."""
+    if x.shape == block.shape:
+        return x + block
+    stops = [start + size for start, size in zip(starts, block.shape, strict=True)]
+    total = lax.slice(x, starts, stops) + block
+    return lax.dynamic_update_slice(x, total, [np.int32(start) for start in starts])
+
+
+@setitem_add.infer
+def infer_setitem_add(
+    context: Context, x: TensorType, update: TensorType, *, index: Index
+) -> TensorType:
+    """The type of `x`."""
+    check_update(context, update, x.with_shape(indexed_shape(x.shape, index)))
+    return x
+
+
+def check_update(context: Context, update: TensorType, wanted: TensorType) -> None:
+    """Refuse an update of another type.
+
+    Raises:
+        ShapeError: The shape differs.
+        DTypeError: The dtype differs.
+    """
+    problem = f"{context.type} needs an update of the type {wanted}, not {update}."
+    if update.rank != wanted.rank:
+        raise ShapeError(problem)
+    for got, want in zip(update.shape, wanted.shape, strict=True):
+        context.unify(got, want, problem)
+    if update.dtype != wanted.dtype:
+        raise DTypeError(problem, fix="Use br.cast on it.")
+
+
+@setitem_add.gradient
+def setitem_add_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent, the update its part of it."""
+    grads = {"x": g.out_grad}
+    if g.wants("update"):
+        grads["update"] = one("getitem", g.out_grad, index=g.attrs["index"])
+    return grads
+
+
+linear(getitem, setitem_add)

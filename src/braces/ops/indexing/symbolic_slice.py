@@ -1,0 +1,281 @@
+"""Consecutive elements along one axis, where start or size is symbolic.
+
+Slices with known bounds are clipped to the axis, as in Python. A window has just the size that
+it says, and it is an error in the run where it does not lie within the axis: `x[:t]` of
+`f32[512]` is `f32[t]`, so that it fits to what else has the size `t`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import Attrs, AxisMap, Types, along_axis, axis_at, first_rank, resized
+from braces.define.counting import for_each
+from braces.define.decorator import Axis, Tensor, op
+from braces.define.inference import Context
+from braces.dims import Dim, Size
+from braces.dtypes import INT64, TensorType
+from braces.errors import IndexRangeError
+from braces.ir.records import Op
+from braces.lazy import jnp, lax
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.row_semantics import RowView, counts_rows, refused
+from braces.ops.common.rules import AddInto, Backward, axis_index
+from braces.ops.indexing.static_slice import added, check_update
+
+
+def cut(types: Types, attrs: Attrs) -> AxisMap:
+    """As along any axis; the window is another one."""
+    found, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
+    return resized(found, axis, "window", cast("Size", attrs["size"]))
+
+
+@op(
+    axes=cut,
+    function=False,
+    operations=0,
+    picks=("x",),
+    examples=(
+        "x=f32[5] start=1 size=3",
+        "x=f32[t,9] start=0 size=t axis=1",
+        "x=f32[b,3] start=b size=b from_end=True",
+        "x=f64[2,6] start=2 size=2 axis=-1 from_end=True",
+        "x=f64[b,6] start=1 size=3 axis=1",
+        "x=f32[0,2] start=0 size=0",
+    ),
+)
+def window(
+    x: Tensor, *, start: Size, size: Size, axis: Axis = 0, from_end: bool = False
+) -> Tensor:
+    """Consecutive elements along one axis, whose place and number may be symbolic.
+
+        out[..., i, ...] = x[..., start + i, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        start: The first position.
+        size: How many.
+        axis: The axis that is cut; negative counts from the end.
+        from_end: Whether `start` counts backwards from the end of the axis, as in `x[-start:]`.
+
+    Outputs:
+        out: any, with `size` on `axis`.
+
+    Raises:
+        ShapeError: There is no such axis.
+        IndexRangeError: The window does not lie within the axis, at build or in the run.
+    """
+    axis %= x.ndim
+    first, count = place(x.shape[axis], number(start), number(size), from_end)
+    if first is None:
+        return jnp.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype)
+    return lax.slice_in_dim(x, first, first + count, axis=axis)
+
+
+def number(size: Size) -> int:
+    """For kernels: a size, which is a number by then."""
+    assert isinstance(size, int)
+    return size
+
+
+def place(have: int, start: int, size: int, from_end: bool) -> tuple[int | None, int]:
+    """The first position of a window, `None` where it is outside, and its size."""
+    if size == 0:
+        return 0, 0
+    first = have - start if from_end else start
+    inside = size > 0 and first >= 0 and first + size <= have
+    return (first if inside else None), max(size, 0)
+
+
+@window.infer
+def infer_window(
+    context: Context, x: TensorType, *, start: Size, size: Size, axis: int, from_end: bool
+) -> TensorType:
+    """The size of the window on its axis."""
+    axis = axis_index(axis, x.rank, context.type)
+    have, start, size = map(context.unifier.resolve, (x.shape[axis], start, size))
+    known = not any(isinstance(one_size, Dim) for one_size in (have, start, size))
+    if known and place(number(have), number(start), number(size), from_end)[0] is None:
+        raise IndexRangeError(
+            f"{size} elements from {start} on do not fit into an axis of {have}.",
+            fix="Slices with numbers are clipped; windows must lie within the axis.",
+        )
+    return x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :]))
+
+
+OUTSIDE = "A slice with symbolic bounds, or an index, does not lie within its axis."
+
+
+@window.checked(IndexRangeError, OUTSIDE)
+def window_outside(
+    x: Tensor, *, start: Size, size: Size, axis: Axis = 0, from_end: bool = False
+) -> bool:
+    """Whether the window does not lie within the axis."""
+    return place(x.shape[axis], number(start), number(size), from_end)[0] is None
+
+
+@window.rounded
+def window_of_rows(view: RowView, count: str) -> Op:
+    """The rows of the window, as places that are held to be real."""
+    (x,) = view.op.inputs["x"]
+    found = _rows_of_window(view, x)
+    if found is None:
+        return view.op
+    axis, size = found, view.op.attrs["size"]
+    if not isinstance(size, int):
+        raise refused(view.op, f"the window has the size {size}.")
+    inputs = {"x": (x,), "indices": (_places(view, count, size).name,)}
+    return view.op.with_(type="take", inputs=inputs, attrs={"axis": axis})
+
+
+def _rows_of_window(view: RowView, x: str) -> int | None:
+    """The axis of rows, if the window is along it.
+
+    Raises:
+        ProgramError: The window depends on how many rows there are.
+    """
+    attrs = view.op.attrs
+    axis = axis_index(int(str(attrs["axis"])), view.var(x).ndim, view.op.type)
+    if any(map(view.mentions, attrs.values())):
+        raise counts_rows(view.op, "start")
+    return axis if view.axis("x") == axis else None
+
+
+def _places(view: RowView, count: str, size: int) -> Var:
+    """The places of a window; beyond all room where one of them is not real."""
+    attrs, real = view.op.attrs, view.var(count)
+    start = one("size", value=attrs["start"], dtype=INT64)
+    first = real - start if attrs["from_end"] else start
+    inside = (first >= 0) & (first + size <= real)
+    room = one("size", value=view.rows, dtype=INT64)
+    return one("where", inside, first, room) + one("arange", stop=size)
+
+
+@window.gradient
+def window_gradient(g: Backward) -> dict[str, AddInto]:
+    """The cotangent, added to the window of zeros that was taken."""
+    kept = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
+    return {
+        "x": AddInto(g.out_grad, lambda total, grad: one("window_add", total, grad, **kept))
+    }
+
+
+def windowed(types: Types, attrs: Attrs) -> AxisMap:
+    """As along any axis; what is added has the same axes, but for the window."""
+    found, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
+    (whole,) = found.inputs["x"]
+    part = tuple("window" if i == axis else index for i, index in enumerate(whole))
+    return replace(
+        found, inputs={"x": (whole,), "update": (part,)}, mixed=found.mixed | {"window"}
+    )
+
+
+@op(
+    axes=windowed,
+    adds_to=("x",),
+    function=False,
+    operations=for_each("update"),
+    examples=(
+        "x=f32[5] update=f32[3] start=1",
+        "x=f32[t,9] update=f32[t,t] start=0 axis=1",
+        "x=f32[b,3] update=f32[b,3] start=b from_end=True",
+        "x=f64[2,6] update=f64[2,2] start=2 axis=-1 from_end=True",
+        "x=f64[b,6] update=f64[b,2] start=2 axis=1",
+        "x=f32[0,2] update=f32[0,2] start=0",
+    ),
+)
+def window_add(
+    x: Tensor, update: Tensor, *, start: Size, axis: Axis = 0, from_end: bool = False
+) -> Tensor:
+    """An array with an update added to a window of it: the adjoint of `window`.
+
+        out = x, but out[..., start + i, ...] = x[..., start + i, ...] + update[..., i, ...]
+
+    Inputs:
+        x: number[*shape].
+        update: The type of `x`, with the size of the window on `axis`.
+
+    Attributes:
+        start: The first position; may be symbolic.
+        axis: The axis of the window; negative counts from the end.
+        from_end: Whether `start` counts backwards from the end of the axis.
+
+    Outputs:
+        out: number[*shape].
+
+    Raises:
+        ShapeError: There is no such axis, or another size differs.
+        DTypeError: The update has another dtype.
+        IndexRangeError: The window does not lie within the axis, at build or in the run.
+    """
+    axis %= x.ndim
+    first, _ = place(x.shape[axis], number(start), update.shape[axis], from_end)
+    if first is None:
+        return x
+    return added(x, update, [first if i == axis else 0 for i in range(x.ndim)])
+
+
+@window_add.infer
+def infer_window_add(
+    context: Context,
+    x: TensorType,
+    update: TensorType,
+    *,
+    start: Size,
+    axis: int,
+    from_end: bool,
+) -> TensorType:
+    """The type of `x`."""
+    axis = axis_index(axis, x.rank, context.type)
+    size = update.shape[axis] if update.rank == x.rank else 0
+    part = infer_window(context, x, start=start, size=size, axis=axis, from_end=from_end)
+    check_update(context, update, part)
+    return x
+
+
+@window_add.checked(IndexRangeError, OUTSIDE)
+def window_add_outside(
+    x: Tensor, update: Tensor, *, start: Size, axis: Axis = 0, from_end: bool = False
+) -> bool:
+    """Whether the window does not lie within the axis."""
+    return place(x.shape[axis], number(start), update.shape[axis], from_end)[0] is None
+
+
+@window_add.rounded
+def window_add_to_rows(view: RowView, count: str) -> Op:
+    """One row with the update added to it, at a place that is held to be real."""
+    (x,), (update,) = view.op.inputs["x"], view.op.inputs["update"]
+    axis = _rows_of_window(view, x)
+    if axis is None:
+        return view.op
+    total, added_ = view.var(x), view.var(update)
+    if added_.shape[axis] != 1:
+        raise refused(view.op, f"the window has the size {added_.shape[axis]}.")
+    every = one("arange", stop=view.rows)
+    chosen = every == one("take", every, _places(view, count, 1), axis=0)
+    shape = tuple(view.rows if i == axis else 1 for i in range(total.ndim))
+    inputs = {
+        "condition": (one("reshape", chosen, shape=shape).name,),
+        "x": ((total + added_).name,),
+        "y": (x,),
+    }
+    return view.op.with_(type="where", inputs=inputs, attrs={})
+
+
+@window_add.gradient
+def window_add_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent, the update its window of it."""
+    grads = {"x": g.out_grad}
+    if g.wants("update"):
+        attrs = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
+        size = g["update"].shape[axis_index(int(attrs["axis"]), g["x"].ndim, "window_add")]
+        grads["update"] = one("window", g.out_grad, size=size, **attrs)
+    return grads
+
+
+linear(window, window_add)

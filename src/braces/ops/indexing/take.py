@@ -1,0 +1,428 @@
+"""Slices along one axis, by indices that are values of the program.
+
+What reads has an adjoint that adds, and the other way round, so gradients of any order stay
+here: `take` and `scatter_add`. An index out of range is an error in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Names,
+    Types,
+    axis_at,
+    first_rank,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.counting import for_each
+from braces.define.decorator import Axis, Indices, Tensor, op
+from braces.define.offence import offender_code
+from braces.dims import Size
+from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
+from braces.errors import DTypeError, IndexRangeError
+from braces.lazy import jnp, lax
+from braces.ops.common.half_precision import add_at
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.rules import AddInto, Backward
+
+OUT_OF_RANGE = "An index is out of range."
+IN_RANGE: Any = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
+"""How arrays are read and written once indices are positions within the axis."""
+
+# ---- indices ---------------------------------------------------------------------------------
+
+
+def integers(what: str, *indices: DType) -> None:
+    """Refuse indices that are no integers.
+
+    Raises:
+        DTypeError: One is not.
+    """
+    for dtype in indices:
+        if not is_integer(dtype):
+            raise DTypeError(
+                f"{what} needs integers as indices, not {dtype}.",
+                fix="Choose with br.where or a row-wise br.create_if_else."
+                if dtype.kind == "b"
+                else "Use br.cast(indices, 'int64').",
+            )
+
+
+def outside(indices: Indices, size: Any, lowest: Any = None) -> Tensor:
+    """For checks: the indices out of range of an axis; negative ones count from its end.
+
+    A size that only the run knows is an array, or a symbol where a program is exported.
+    """
+    wide = indices.astype(jnp.uint64 if indices.dtype.kind == "u" else jnp.int64)
+    wrong = wide >= _like(size, wide)
+    if indices.dtype.kind != "u":
+        wrong |= wide < _like(-size if lowest is None else lowest, wide)
+    return offender_code(wrong, indices)
+
+
+def _like(size: Any, indices: Indices) -> Any:
+    known = isinstance(size, int)
+    return np.asarray(size, indices.dtype) if known else jnp.asarray(size, indices.dtype)
+
+
+def from_front(indices: Indices, size: Any) -> Tensor:
+    """Indices as positions within an axis; what is out of range ends up anywhere in it."""
+    small = isinstance(size, int) and size < 2**31
+    narrow = indices.astype(jnp.int32 if small else jnp.int64)
+    if indices.dtype.kind != "u":
+        narrow = jnp.where(narrow < 0, narrow + _like(size, narrow), narrow)
+    last = jnp.maximum(_like(size - 1, narrow), 0)
+    return jnp.clip(narrow, 0, max(size - 1, 0) if small else last).astype(narrow.dtype)
+
+
+def of_slices(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
+    """A rule for dtypes: that of the array, whose indices are integers.
+
+    Raises:
+        DTypeError: The indices are no integers, or stand where the array belongs.
+    """
+    del attrs
+    if is_integer(x) and is_float(indices):
+        raise DTypeError(
+            f"{what} needs integers as indices, not {indices}; "
+            f"it is the first input that has {x}.",
+            fix="Mind the order: br.take(x, indices, axis).",
+        )
+    integers(what, indices)
+    return x
+
+
+def updated(what: str, x: DType, update: DType) -> DType:
+    """The dtype of an array that is updated, which is that of the update.
+
+    Raises:
+        DTypeError: The update has another one.
+    """
+    if update != x:
+        raise DTypeError(
+            f"{what} needs an update of the type of x, {x}, not {update}.",
+            fix="Use br.cast on it.",
+        )
+    return x
+
+
+def an_update(
+    types: Types, named: Mapping[str, Sequence[Names]], part: Names
+) -> Mapping[str, Callable[[], str]]:
+    """What messages say that an update of some axes of an array must be."""
+
+    def wanted() -> str:
+        sizes: dict[str, Size] = {}
+        for slot, found in named.items():
+            for indices, type_ in zip(found, types[slot], strict=True):
+                pairs = zip(indices, shape_of(type_), strict=True)
+                sizes |= {index: size for index, size in pairs if size != 1}
+        shape, x = tuple(sizes.get(index, 1) for index in part), types["x"][0]
+        assert isinstance(x, TensorType)
+        return f"an update of the type {x.with_shape(shape)}"
+
+    return {"updates": wanted}
+
+
+# ---- slices ----------------------------------------------------------------------------------
+
+
+def taking(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes of the indices in place of the one that is read out of order."""
+    x, part, indices, mixed = _taken_indices(types, attrs)
+    inputs = {"x": (x,), "indices": (indices,)}
+    return mapped(types, inputs, {"out": (part,)}, mixed)
+
+
+def scattering(types: Types, attrs: Attrs) -> AxisMap:
+    """As `taking`, for what is added up there."""
+    x, part, indices, mixed = _taken_indices(types, attrs)
+    read = {"x": (x,), "indices": (indices,)}
+    wanted, inputs = an_update(types, read, part), read | {"updates": (part,)}
+    return mapped(types, inputs, {"out": (x,)}, mixed, {"updates": 0}, wanted=wanted)
+
+
+def _taken_indices(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Names]:
+    """The axes of the whole, of the part and of the indices; those that are read."""
+    x, axis = numbered(first_rank(types, "x")), attrs["axis"]
+    indices = numbered(first_rank(types, "indices"), "index")
+    if axis is None:
+        return x, indices, indices, x
+    at = axis_at(axis, len(x))
+    return x, (*x[:at], *indices, *x[at + 1 :]), indices, (x[at],)
+
+
+@op(
+    axes=taking,
+    dtypes=of_slices,
+    operations=0,
+    picks=("x",),
+    examples=(
+        "x=f32[5,3] indices=i32[4] axis=0",
+        "x=f32[b,3] indices=i64[] axis=1",
+        "x=f32[3,b] indices=i32[t,2] axis=0",
+        "x=f64[2,3,4] indices=i64[2] axis=-2",
+        "x=f64[2,3] indices=i32[4]",
+        "x=f32[3,2] indices=u8[b] axis=0",
+        "x=f32[0,3] indices=i32[2] axis=1",
+        "x=f32[3,2] indices=i32[0] axis=0",
+    ),
+)
+def take(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
+    """Slices of an array along one axis, by their indices.
+
+        out[..., *i, ...] = x[..., indices[*i], ...]
+
+    Inputs:
+        x: any[*shape].
+        indices: int[*chosen]; negative ones count from the end.
+
+    Attributes:
+        axis: The axis that is indexed; by default `x` is taken as flat.
+
+    Outputs:
+        out: any; `chosen` in the place of the axis.
+
+    Raises:
+        ShapeError: There is no such axis.
+        DTypeError: The indices are no integers.
+        IndexRangeError: In a run, an index is out of range.
+    """
+    x, at = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)
+    size = x.shape[at]
+    if size == 0:
+        return jnp.zeros((*x.shape[:at], *indices.shape, *x.shape[at + 1 :]), x.dtype)
+    positions = from_front(indices, size)
+    if indices.ndim == 0:
+        return lax.dynamic_index_in_dim(x, positions, at, keepdims=False)
+    whole = (slice(None),) * at
+    return x.at[(*whole, positions)].get(**IN_RANGE)
+
+
+@take.checked(IndexRangeError, OUT_OF_RANGE)
+def take_outside(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
+    """Where an index is out of range."""
+    return outside(indices, x.size if axis is None else x.shape[axis])
+
+
+@take.gradient
+def take_gradient(g: Backward) -> dict[str, AddInto]:
+    """The cotangent, added to the slices of zeros that were taken."""
+    indices, axis = g["indices"], g.attrs["axis"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("scatter_add", total, indices, grad, axis=axis)
+
+    return {"x": AddInto(g.out_grad, added)}
+
+
+def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
+    """That of the array and of its updates; its indices are integers."""
+    return updated(what, of_slices(what, x, indices, **attrs), updates)
+
+
+@op(
+    axes=scattering,
+    dtypes=scattered,
+    adds_to=("x",),
+    operations=for_each("updates"),
+    examples=(
+        "x=f32[5,3] indices=i32[4] updates=f32[4,3]",
+        "x=f32[b,3] indices=i64[] updates=f32[b] axis=1",
+        "x=f32[3,b] indices=i32[t,2] updates=f32[t,2,b] axis=0",
+        "x=f64[2,3] indices=i32[4] updates=f64[4] axis=None",
+        "x=i32[3,2] indices=i32[b] updates=i32[b,2]",
+        "x=f32[3,2] indices=i32[0] updates=f32[0,2]",
+        "x=f32[0,3] indices=i32[2] updates=f32[0,2] axis=1",
+    ),
+)
+def scatter_add(
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis | None = 0
+) -> Tensor:
+    """An array with updates added to slices of it: the adjoint of `take`.
+
+        out = x; then for each i: out[..., indices[*i], ...] += updates[..., *i, ...]
+
+    16-bit floats add up in float32, and are rounded once.
+
+    Inputs:
+        x: number[*shape].
+        indices: int[*chosen]; negative ones count from the end, repeated ones add up.
+        updates: The type of `take(x, indices, axis)`.
+
+    Attributes:
+        axis: The axis that is indexed; `None` takes `x` as flat.
+
+    Outputs:
+        out: number[*shape].
+
+    Raises:
+        ShapeError: There is no such axis, or the updates have another shape.
+        DTypeError: The indices are no integers, or the updates have another dtype.
+        IndexRangeError: In a run, an index is out of range.
+    """
+    if axis is None:
+        return _scatter(jnp.ravel(x), indices, updates, 0).reshape(x.shape)
+    return _scatter(x, indices, updates, axis % x.ndim)
+
+
+def _scatter(x: Tensor, indices: Indices, updates: Tensor, axis: int) -> Tensor:
+    if x.size == 0 or updates.size == 0:
+        return x
+    positions = from_front(indices, x.shape[axis])
+    if indices.ndim == 0:
+        total = lax.dynamic_index_in_dim(x, positions, axis) + jnp.expand_dims(updates, axis)
+        return lax.dynamic_update_index_in_dim(x, total, positions, axis)
+    whole = (slice(None),) * axis
+    return add_at(x, (*whole, positions), updates, **IN_RANGE)
+
+
+@scatter_add.checked(IndexRangeError, OUT_OF_RANGE)
+def scatter_add_outside(
+    x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis | None = 0
+) -> Tensor:
+    """Where an index is out of range."""
+    del updates
+    return outside(indices, x.size if axis is None else x.shape[axis])
+
+
+@scatter_add.gradient
+def scatter_add_gradient(g: Backward) -> dict[str, Var]:
+    """`x` receives the cotangent, the updates what is taken of it."""
+    grads = {"x": g.out_grad}
+    if g.wants("updates"):
+        grads["updates"] = one("take", g.out_grad, g["indices"], axis=g.attrs["axis"])
+    return grads
+
+
+def of_rows(types: Types, attrs: Attrs) -> str:
+    """Rows are read out of order."""
+    del attrs
+    if first_rank(types, "table") != 2:
+        raise AxisError(
+            f"needs a table of rows, not {types['table'][0]}.",
+            fix="Use br.take for other arrays.",
+        )
+    return "row! i, ... -> ... i"
+
+
+@op(
+    axes=of_rows,
+    dtypes=of_slices,
+    function=False,
+    operations=0,
+    picks=("table",),
+    examples=(
+        "table=f32[5,3] ids=i32[b,t]",
+        "table=f64[5,3] ids=i64[4]",
+        "table=f32[3,2] ids=i32[]",
+        "table=f32[3,2] ids=i32[0]",
+    ),
+)
+def embedding(table: Tensor, ids: Indices) -> Tensor:
+    """Rows of a table, by their numbers.
+
+        out[*i, :] = table[ids[*i], :]
+
+    Inputs:
+        table: any[rows, width].
+        ids: int[*shape]. From 0 to `rows - 1`; negative ones are errors.
+
+    Outputs:
+        out: any[*shape, width].
+
+    Raises:
+        ShapeError: The table is no matrix.
+        DTypeError: The ids are no integers.
+        IndexRangeError: In a run, an id is out of range.
+    """
+    return take.kernel(table, ids, axis=0)
+
+
+@embedding.checked(IndexRangeError, "An id of an embedding is out of range.")
+def embedding_outside(table: Tensor, ids: Indices) -> Tensor:
+    """Where an id is no row of the table."""
+    return outside(ids, table.shape[0], lowest=0)
+
+
+@embedding.gradient
+def embedding_gradient(g: Backward) -> dict[str, AddInto]:
+    """The cotangent, added to the rows of zeros that were read."""
+    ids = g["ids"]
+
+    def added(total: Var, grad: Var) -> Var:
+        return one("scatter_add", total, ids, grad, axis=0)
+
+    return {"table": AddInto(g.out_grad, added)}
+
+
+def classes(types: Types, attrs: Attrs) -> str:
+    """One more axis, of the classes."""
+    del types
+    count = attrs["num_classes"]
+    if isinstance(count, int) and count < 0:
+        raise AxisError(f"cannot have {count} classes.")
+    return "... -> ... num_classes!"
+
+
+def code(what: str, ids: DType, *, dtype: DType, **attrs: Any) -> DType:
+    """As asked; ids are integers."""
+    del attrs
+    integers(what, ids)
+    return dtype
+
+
+@op(
+    axes=classes,
+    dtypes=code,
+    differentiable=False,
+    operations=1,
+    examples=(
+        "ids=i32[4] num_classes=5",
+        "ids=i64[b,t] num_classes=3 dtype=f64",
+        "ids=i32[] num_classes=2 dtype=bool",
+        "ids=i32[0] num_classes=4 dtype=i64",
+    ),
+)
+def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
+    """A one in the place of each id, zeros elsewhere; no gradient.
+
+        out[*i, k] = 1 if k == ids[*i] else 0
+
+    Inputs:
+        ids: int[*shape]. From 0 to `num_classes - 1`; negative ones are errors.
+
+    Attributes:
+        num_classes: The size of the new last axis; may be symbolic.
+        dtype: The dtype of the result.
+
+    Outputs:
+        out: dtype[*shape, num_classes].
+
+    Raises:
+        DTypeError: The ids are no integers.
+        IndexRangeError: In a run, an id is out of range.
+    """
+    wide = ids.astype(jnp.uint64 if ids.dtype.kind == "u" else jnp.int64)
+    return (wide[..., None] == jnp.arange(num_classes, dtype=wide.dtype)).astype(dtype)
+
+
+@one_hot.checked(IndexRangeError, "An id of a one-hot code is out of range.")
+def one_hot_outside(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
+    """Where an id is no class."""
+    del dtype
+    return outside(ids, int(num_classes), lowest=0)
+
+
+linear(take, scatter_add, embedding)

@@ -1,0 +1,116 @@
+"""Matrices as products of triangular ones, and systems of equations that are triangular.
+
+Both work on the last two axes; those before are a batch. They are `jax.lax.linalg`'s, and so
+are their derivatives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
+from braces.define.counting import for_each
+from braces.define.decorator import Tensor, op
+from braces.lazy import lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import floating, promoted, real_function
+from braces.ops.linalg.determinant import eliminated, of_squares
+
+
+def of_one_square(types: Types, attrs: Attrs) -> AxisMap:
+    """A matrix for each matrix, which is a square."""
+    found = of_squares(types, attrs)
+    return replace(found, outputs={"out": found.inputs["x"]})
+
+
+def solving(types: Types, attrs: Attrs) -> AxisMap:
+    """A column of the result for each of the right-hand sides."""
+    del attrs
+    a, b = shape_of(types["a"][0]), shape_of(types["b"][0])
+    if len(a) < 2 or len(a) != len(b):
+        raise AxisError(f"needs matrices with as many axes, and there are {len(a)}, {len(b)}.")
+    if a[-1] != a[-2]:
+        raise AxisError(f"needs squares, and matrices are {a[-2]} by {a[-1]}.")
+    batch = numbered(len(a) - 2)
+    inputs = {"a": ((*batch, "row", "i"),), "b": ((*batch, "i", "column"),)}
+    return mapped(types, inputs, {"out": ((*batch, "i", "column"),)}, ("row", "i"))
+
+
+@op(
+    axes=of_one_square,
+    dtypes=real_function,
+    costly=True,
+    operations=for_each("x", eliminated),
+    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[1,1]"),
+)
+@in_float32
+def cholesky(x: Tensor) -> Tensor:
+    """The lower triangular factor of matrices that are symmetric and positive definite.
+
+        out @ out^T = (x + x^T) / 2
+
+    It is NaN where there is none.
+
+    Inputs:
+        x: real[*shape, n, n].
+
+    Outputs:
+        out: float[*shape, n, n], zero above the diagonal; integers give float32.
+
+    Raises:
+        ShapeError: `x` holds no square matrices.
+        DTypeError: Complex numbers.
+    """
+    return lax.linalg.cholesky(floating(x))
+
+
+@op(
+    axes=solving,
+    dtypes=real_function,
+    costly=True,
+    operations=for_each("b", lambda types, attrs: shape_of(types["a"][0])[-1]),
+    examples=(
+        "a=f32[3,3] b=f32[3,2] lower=True",
+        "a=f64[b,2,2] b=f64[b,2,3]",
+        "a=f64[2,2] b=f64[2,1] lower=True transpose_a=True",
+        "a=f64[3,3] b=f64[3,2] unit_diagonal=True",
+    ),
+)
+@in_float32
+def triangular_solve(
+    a: Tensor,
+    b: Tensor,
+    *,
+    lower: bool = False,
+    transpose_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Tensor:
+    """The solution of equations whose matrix is triangular.
+
+        a @ out = b, or a^T @ out = b
+
+    Inputs:
+        a: real[*shape, n, n]. Only one triangle is read.
+        b: real[*shape, n, m].
+
+    Attributes:
+        lower: Whether the triangle is the lower one.
+        transpose_a: Whether the matrix is the transposed one.
+        unit_diagonal: Whether the diagonal is taken to be one, and not read.
+
+    Outputs:
+        out: float[*shape, n, m]; integers give float32.
+
+    Raises:
+        ShapeError: The shapes do not fit.
+        DTypeError: Complex numbers.
+    """
+    left, right = map(floating, promoted(a, b))
+    return lax.linalg.triangular_solve(
+        left,
+        right,
+        left_side=True,
+        lower=lower,
+        transpose_a=transpose_a,
+        unit_diagonal=unit_diagonal,
+    )

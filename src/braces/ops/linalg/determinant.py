@@ -1,0 +1,64 @@
+"""The determinant of matrices."""
+
+from __future__ import annotations
+
+from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
+from braces.define.counting import for_each
+from braces.define.decorator import Tensor, op
+from braces.dims import Size
+from braces.lazy import jnp
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import floating, real_valued
+
+
+def of_squares(types: Types, attrs: Attrs) -> AxisMap:
+    """One number for each matrix, which is a square."""
+    del attrs
+    shape = shape_of(types["x"][0])
+    if len(shape) < 2:
+        raise AxisError(f"needs matrices, and there are {len(shape)} axes.")
+    if shape[-1] != shape[-2]:
+        raise AxisError(f"needs squares, and matrices are {shape[-2]} by {shape[-1]}.")
+    indices = numbered(len(shape))
+    return mapped(types, {"x": (indices,)}, {"out": (indices[:-2],)}, indices[-2:])
+
+
+def eliminated(types: Types, attrs: Attrs) -> Size:
+    """Each row is taken from all below it."""
+    del attrs
+    return shape_of(types["x"][0])[-1]
+
+
+@op(
+    axes=of_squares,
+    dtypes=real_valued,
+    costly=True,
+    operations=for_each("x", eliminated),
+    examples=(
+        "x=f32[3,3]",
+        "x=f64[b,2,2]",
+        "x=f64[2,b,b]",
+        "x=c64[2,2]",
+        "x=i32[2,2]",
+        "x=f32[0,3,3]",
+    ),
+)
+@in_float32
+def det(x: Tensor) -> Tensor:
+    """The determinant of square matrices.
+
+        out = sum_p sign(p) * prod_i x[..., i, p(i)], over all permutations p
+
+    It is computed by elimination. That of a matrix without rows is 1.
+
+    Inputs:
+        x: number[*shape, n, n].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        ShapeError: `x` holds no square matrices.
+    """
+    x = floating(x)
+    return jnp.linalg.det(x) if x.size else jnp.ones(x.shape[:-2], x.dtype)

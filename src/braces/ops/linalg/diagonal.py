@@ -1,0 +1,125 @@
+"""Operators on the diagonals of matrices: triangles and the diagonal itself."""
+
+from __future__ import annotations
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import all_mixed
+from braces.define.decorator import Tensor, op
+from braces.define.inference import Context
+from braces.dims import Size, call
+from braces.dtypes import TensorType
+from braces.errors import ShapeError
+from braces.lazy import jnp
+from braces.ops.common.linear_jvp import linear
+from braces.ops.common.rules import Backward, same
+
+MATRICES = (
+    "x=f32[3,4]",
+    "x=f32[b,3,3] k=1",
+    "x=f64[b,t] k=-1",
+    "x=i32[2,2]",
+    "x=f32[0,2] k=0",
+)
+
+
+@op(axes="... i! j! -> ... i! j!", dtypes=same, operations=1, examples=MATRICES)
+def tril(x: Tensor, *, k: int = 0) -> Tensor:
+    """The lower triangle of matrices, zeros above it.
+
+        out[..., i, j] = x[..., i, j] if j <= i + k else 0
+
+    Inputs:
+        x: any[*shape, n, m].
+
+    Attributes:
+        k: The last diagonal that is kept; positive ones lie above the main one.
+
+    Outputs:
+        out: any[*shape, n, m].
+
+    Raises:
+        ShapeError: `x` has fewer than two axes.
+    """
+    return jnp.tril(x, k)
+
+
+@op(axes="... i! j! -> ... i! j!", dtypes=same, operations=1, examples=MATRICES)
+def triu(x: Tensor, *, k: int = 0) -> Tensor:
+    """The upper triangle of matrices, zeros below it.
+
+        out[..., i, j] = x[..., i, j] if j >= i + k else 0
+
+    Inputs:
+        x: any[*shape, n, m].
+
+    Attributes:
+        k: The first diagonal that is kept; positive ones lie above the main one.
+
+    Outputs:
+        out: any[*shape, n, m].
+
+    Raises:
+        ShapeError: `x` has fewer than two axes.
+    """
+    return jnp.triu(x, k)
+
+
+@tril.gradient
+def tril_gradient(g: Backward) -> dict[str, Var]:
+    """The lower triangle of the cotangent."""
+    return {"x": one("tril", g.out_grad, k=g.attrs["k"])}
+
+
+@triu.gradient
+def triu_gradient(g: Backward) -> dict[str, Var]:
+    """The upper triangle of the cotangent."""
+    return {"x": one("triu", g.out_grad, k=g.attrs["k"])}
+
+
+@op(
+    axes=all_mixed,
+    operations=0,
+    examples=(
+        "x=f32[3]",
+        "x=f32[b] k=1",
+        "x=f64[3,4] k=-1",
+        "x=f64[b,b]",
+        "x=f32[3,t] k=1",
+        "x=f32[0]",
+        "x=f32[2,2] k=5",
+    ),
+)
+def diag(x: Tensor, *, k: int = 0) -> Tensor:
+    """The diagonal of a matrix, or the matrix with this diagonal and zeros elsewhere.
+
+        out[i] = x[i, i + k], or out[i, i + k] = x[i]
+
+    Inputs:
+        x: any[n, m] or any[n].
+
+    Attributes:
+        k: Which diagonal; positive ones lie above the main one.
+
+    Outputs:
+        out: any[min(n, m)] for a matrix and k = 0; any[n + |k|, n + |k|] for a vector.
+
+    Raises:
+        ShapeError: `x` is neither a vector nor a matrix.
+    """
+    return jnp.diag(x, k)
+
+
+@diag.infer
+def infer_diag(context: Context, x: TensorType, *, k: int) -> TensorType:
+    """The length of the diagonal, or the sizes of the matrix."""
+    if x.rank == 1:
+        return x.with_shape((x.shape[0] + abs(k),) * 2)
+    if x.rank != 2:
+        raise ShapeError(f"{context.type} needs a vector or a matrix, not {x}.")
+    rows: Size = x.shape[0] + min(k, 0)
+    columns: Size = x.shape[1] - max(k, 0)
+    return x.with_shape((call("max", call("min", rows, columns), 0),))
+
+
+linear(tril, triu, diag)

@@ -1,0 +1,389 @@
+"""Products of matrices, tensors and vectors; transposes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var, tensor_type
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    axis_at,
+    first_rank,
+    mapped,
+    numbered,
+)
+from braces.define.decorator import Order, Tensor, op
+from braces.dims import Shape
+from braces.lazy import jnp
+from braces.ops.common.rules import Backward, numeric, promoted, same, sum_to
+from braces.ops.elementwise.arithmetic import in_dtype
+
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+# ---- transposes ------------------------------------------------------------------------------
+
+
+def transposed(types: Types, attrs: Attrs) -> AxisMap:
+    """The axes in their new order."""
+    indices = numbered(first_rank(types))
+    out = tuple([indices[a] for a in order(attrs["axes"], len(indices))])
+    return mapped(types, {"x": (indices,)}, {"out": (out,)})
+
+
+@op(
+    axes=transposed,
+    dtypes=same,
+    cheap=True,
+    changes_only="axes",
+    examples=(
+        "x=f32[2,3]",
+        "x=f32[b,3,4] axes=(0,2,1)",
+        "x=f64[b,t,2] axes=(-1,0,1)",
+        "x=f32[]",
+    ),
+)
+def transpose(x: Tensor, *, axes: Order = None) -> Tensor:
+    """The same numbers with the axes in another order.
+
+        out[i_axes[0], i_axes[1], ...] = x[i_0, i_1, ...]
+
+    Inputs:
+        x: any[*shape].
+
+    Attributes:
+        axes: Which axis of `x` each axis of the result is; `None` reverses their order.
+
+    Outputs:
+        out: any[shape[axes[0]], shape[axes[1]], ...].
+
+    Raises:
+        ShapeError: `axes` does not name each axis once.
+    """
+    return jnp.transpose(x, axes)
+
+
+def order(axes: Any, rank: int) -> tuple[int, ...]:
+    """The axes of a transpose as non-negative numbers, each one once."""
+    if axes is None:
+        return tuple(reversed(range(rank)))
+    found = tuple([axis_at(axis, rank) for axis in axes])
+    if sorted(found) != list(range(rank)):
+        raise AxisError(f"needs each of {rank} axes once.", given=f"axes={axes}")
+    return found
+
+
+@transpose.gradient
+def transpose_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent with the axes put back."""
+    axes = order(g.attrs["axes"], g.out_grad.ndim)
+    back = tuple(axes.index(i) for i in range(len(axes)))
+    return {"x": one("transpose", g.out_grad, axes=back)}
+
+
+@op(
+    axes="... i j -> ... j i",
+    dtypes=same,
+    cheap=True,
+    changes_only="axes",
+    examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]"),
+)
+def matrix_transpose(x: Tensor) -> Tensor:
+    """Matrices with rows and columns exchanged.
+
+        out[..., j, i] = x[..., i, j]
+
+    Inputs:
+        x: any[..., m, n].
+
+    Outputs:
+        out: any[..., n, m].
+
+    Raises:
+        ShapeError: `x` has fewer than two axes.
+    """
+    return jnp.matrix_transpose(x)
+
+
+@matrix_transpose.gradient
+def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
+    """The cotangent, transposed back."""
+    return {"x": one("matrix_transpose", g.out_grad)}
+
+
+# ---- matrix products -------------------------------------------------------------------------
+
+
+def matrices(types: Types, attrs: Attrs) -> str:
+    """Products are added along the last axis of one and the second last of the other."""
+    del attrs
+    ranks = [first_rank(types, slot) for slot in ("x", "y")]
+    if 0 in ranks:
+        raise AxisError("takes no scalars.", fix="Use `*`.")
+    row, column = (rank == 1 for rank in ranks)
+    if row and column:
+        return "k, k ->"
+    if row:
+        return "k, ... k j -> ... j"
+    return "... i k, k -> ... i" if column else "... i k, ... k j -> ... i j"
+
+
+@op(
+    axes=matrices,
+    dtypes=numeric,
+    costly=True,
+    product=True,
+    examples=(
+        "x=f32[2,3] y=f32[3,4]",
+        "x=f32[b,3] y=f32[3,4]",
+        "x=f64[b,t,3] y=f64[3,2]",
+        "x=f32[b,2,3] y=f32[b,3,2]",
+        "x=f32[5,1,2,3] y=f32[2,3,2]",
+        "x=f32[3] y=f32[3]",
+        "x=f64[3] y=f64[b,3,2]",
+        "x=f64[b,2,3] y=f64[3]",
+        "x=f32[0,3] y=f32[3,2]",
+        "x=f32[2,0] y=f32[0,2]",
+        "x=i64[2,3] y=i64[3,2]",
+    ),
+)
+def matmul(x: Tensor, y: Tensor) -> Tensor:
+    """The matrix product; axes before the last two are a batch and broadcast.
+
+        out[..., i, j] = sum_k x[..., i, k] * y[..., k, j]
+
+    An input with one axis is a row (`x`) or a column (`y`), and that axis leaves the result.
+
+    Inputs:
+        x: number[..., m, k] or number[k].
+        y: number[..., k, n] or number[k].
+
+    Outputs:
+        out: number[..., m, n] in the promoted dtype, less the axes of vectors.
+
+    Raises:
+        ShapeError: The contracted sizes differ, the batches do not broadcast, or an input is
+            a scalar.
+        DTypeError: Both are bools.
+    """
+    return jnp.matmul(*promoted(x, y))
+
+
+@matmul.gradient
+def matmul_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad @ y^T; y_grad = x^T @ out_grad, summed over what was broadcast."""
+    x, y = tensor_type(g["x"]), tensor_type(g["y"])
+    rows = in_shape(in_dtype(g["x"], g["out"]), (1, *x.shape) if x.rank == 1 else x.shape)
+    columns = in_shape(in_dtype(g["y"], g["out"]), (*y.shape, 1) if y.rank == 1 else y.shape)
+    out_grad = in_shape(g.out_grad, with_vectors(g.out_grad.shape, x.rank, y.rank))
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grad = one("matmul", out_grad, one("matrix_transpose", columns))
+        grads["x"] = in_shape(sum_to(grad, rows), x.shape)
+    if g.wants("y"):
+        if y.rank <= 2 < rows.ndim:
+            *left, i, j = LETTERS[: rows.ndim + 1]
+            batch = "".join(left)
+            grad = one("einsum", rows, out_grad, equation=f"{batch}{i},{batch}{j}->{i}{j}")
+        else:
+            grad = one("matmul", one("matrix_transpose", rows), out_grad)
+        grads["y"] = in_shape(sum_to(grad, columns), y.shape)
+    return {slot: in_dtype(grad, g[slot]) for slot, grad in grads.items()}
+
+
+def with_vectors(shape: Shape, x_rank: int, y_rank: int) -> Shape:
+    """The shape of a product with the axes that vectors took away put back."""
+    if y_rank == 1:
+        shape = (*shape, 1)
+    return (*shape[:-1], 1, shape[-1]) if x_rank == 1 else shape
+
+
+def in_shape(x: Var, shape: Shape) -> Var:
+    """`x` reshaped, where it has another shape."""
+    return x if x.shape == shape else one("reshape", x, shape=shape)
+
+
+# ---- products of tensors ---------------------------------------------------------------------
+
+
+def dotted(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes of both, but for one of each along which products are added."""
+    del attrs
+    x, y = (first_rank(types, slot) for slot in ("x", "y"))
+    at = max(y - 2, 0)
+    return product_along(types, (x - 1,) if x and y else (), (at,) if x and y else ())
+
+
+def product_along(types: Types, left: tuple[int, ...], right: tuple[int, ...]) -> AxisMap:
+    """The axes of a product of two tensors that contracts axes of one with the other's."""
+    x, y = (list(numbered(first_rank(types, slot), slot)) for slot in ("x", "y"))
+    for i, j in zip(left, right, strict=True):
+        y[j] = x[i]
+    shared = {x[i] for i in left}
+    out = tuple(index for index in (*x, *y) if index not in shared)
+    return mapped(types, {"x": (tuple(x),), "y": (tuple(y),)}, {"out": (out,)})
+
+
+@op(
+    axes=dotted,
+    dtypes=numeric,
+    product=True,
+    examples=(
+        "x=f32[3] y=f32[3]",
+        "x=f32[b,3] y=f32[3,4]",
+        "x=f64[2,3] y=f64[t,3,2]",
+        "x=f32[] y=f32[b,2]",
+        "x=f32[2,3] y=f32[3]",
+        "x=f32[0] y=f32[0]",
+    ),
+)
+def dot(x: Tensor, y: Tensor) -> Tensor:
+    """The product over the last axis of one and the second last of the other, as `numpy.dot`.
+
+        out[..., ...] = sum_k x[..., k] * y[..., k, n]
+
+    For matrices it is their product, for vectors their inner product; with more axes there is
+    no batch: the result has all axes of both. A scalar multiplies.
+
+    Inputs:
+        x: number[*left, k] or number[].
+        y: number[*right, k, n], number[k] or number[].
+
+    Outputs:
+        out: number[*left, *right, n] in the promoted dtype.
+
+    Raises:
+        ShapeError: The contracted sizes differ.
+        DTypeError: Both are bools.
+    """
+    return jnp.dot(*promoted(x, y))
+
+
+@dot.gradient
+def dot_gradient(g: Backward) -> dict[str, Var]:
+    """As that of an einsum over the same axes."""
+    x, y = tensor_type(g["x"]).rank, tensor_type(g["y"]).rank
+    at = max(y - 2, 0)
+    return pairwise(g, (x - 1,) if x and y else (), (at,) if x and y else ())
+
+
+def pairwise(g: Backward, left: tuple[int, ...], right: tuple[int, ...]) -> dict[str, Var]:
+    """The gradient of a product of two tensors that contracts axes of one with the other's."""
+    x = list(LETTERS[: tensor_type(g["x"]).rank])
+    y = list(LETTERS[len(x) : len(x) + tensor_type(g["y"]).rank])
+    for i, j in zip(left, right, strict=True):
+        y[j] = x[i]
+    contracted = {x[i] for i in left}
+    out = [letter for letter in (*x, *y) if letter not in contracted]
+    labels = {"x": "".join(x), "y": "".join(y)}
+    grads: dict[str, Var] = {}
+    for mine, other in (("x", "y"), ("y", "x")):
+        if g.wants(mine):
+            equation = f"{''.join(out)},{labels[other]}->{labels[mine]}"
+            grads[mine] = in_dtype(
+                one("einsum", g.out_grad, g[other], equation=equation), g[mine]
+            )
+    return grads
+
+
+def vectors(types: Types, attrs: Attrs) -> str:
+    """A row for each element of one, a column for each of the other."""
+    del attrs
+    if any(first_rank(types, slot) != 1 for slot in ("x", "y")):
+        raise AxisError("takes two vectors.", fix="Use reshape, or `*` with broadcasting.")
+    return "i, j -> i j"
+
+
+@op(
+    axes=vectors,
+    dtypes=numeric,
+    product=True,
+    examples=(
+        "x=f32[2] y=f32[3]",
+        "x=f32[b] y=f32[4]",
+        "x=f64[2] y=f64[0]",
+        "x=i64[2] y=i64[2]",
+    ),
+)
+def outer(x: Tensor, y: Tensor) -> Tensor:
+    """The outer product of two vectors.
+
+        out[i, j] = x[i] * y[j]
+
+    Inputs:
+        x: number[m].
+        y: number[n].
+
+    Outputs:
+        out: number[m, n] in the promoted dtype.
+
+    Raises:
+        ShapeError: An input is not a vector.
+        DTypeError: Both are bools.
+    """
+    return jnp.outer(*promoted(x, y))
+
+
+@outer.gradient
+def outer_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad @ y; y_grad = x @ out_grad."""
+    grads: dict[str, Var] = {}
+    if g.wants("x"):
+        grads["x"] = in_dtype(one("matmul", g.out_grad, g["y"]), g["x"])
+    if g.wants("y"):
+        grads["y"] = in_dtype(one("matmul", g["x"], g.out_grad), g["y"])
+    return grads
+
+
+def contracted(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes of both, but for the last of one and the first of the other."""
+    rank, axes = first_rank(types, "x"), int(str(attrs["axes"]))
+    if not 0 <= axes <= min(rank, first_rank(types, "y")):
+        raise AxisError(f"cannot contract {axes} axes.", fix="Say fewer: axes=1.")
+    return product_along(types, tuple(range(rank - axes, rank)), tuple(range(axes)))
+
+
+@op(
+    axes=contracted,
+    dtypes=numeric,
+    costly=True,
+    function=False,
+    product=True,
+    examples=(
+        "x=f32[2,3] y=f32[3,4] axes=1",
+        "x=f32[b,2,3] y=f32[2,3,4]",
+        "x=f64[b] y=f64[2] axes=0",
+        "x=f32[0,2] y=f32[0,2]",
+    ),
+)
+def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
+    """The product over the last axes of one tensor and the first of the other.
+
+        out[i, j] = sum_k x[i, k] * y[k, j], where i, j and k stand for several axes
+
+    Inputs:
+        x: number[*left, *inner].
+        y: number[*inner, *right].
+
+    Attributes:
+        axes: How many axes are contracted.
+
+    Outputs:
+        out: number[*left, *right] in the promoted dtype.
+
+    Raises:
+        ShapeError: The contracted sizes differ, or there are not as many axes.
+        DTypeError: Both are bools.
+    """
+    x, y = promoted(x, y)
+    return jnp.tensordot(x, y, axes)
+
+
+@tensordot.gradient
+def tensordot_gradient(g: Backward) -> dict[str, Var]:
+    """As that of an einsum over the same axes."""
+    rank, axes = tensor_type(g["x"]).rank, g.attrs["axes"]
+    return pairwise(g, tuple(range(rank - axes, rank)), tuple(range(axes)))

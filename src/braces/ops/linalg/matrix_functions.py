@@ -1,0 +1,134 @@
+"""What matrices have as numbers do: exponentials, and inverses where there are none.
+
+Both work on the last two axes; those before are a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import Attrs, AxisMap, Types
+from braces.define.counting import for_each
+from braces.define.decorator import Tensor, op
+from braces.dims import Size
+from braces.dtypes import FLOAT32
+from braces.lazy import jax, jnp
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import Backward, floating, real_function, sum_to
+from braces.ops.linalg.cholesky import of_one_square
+from braces.ops.linalg.determinant import eliminated
+from braces.ops.linalg.eigh_svd import TALL_AND_WIDE, matrices, split_into, sweeps
+
+# ---- exponentials ----------------------------------------------------------------------------
+
+
+def multiplied(types: Types, attrs: Attrs) -> Size:
+    """Some thirteen products of matrices, of two operations each."""
+    return 26 * eliminated(types, attrs)
+
+
+@op(
+    axes=of_one_square,
+    dtypes=real_function,
+    costly=True,
+    operations=for_each("x", multiplied),
+    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=i32[2,2]", "x=f64[0,2,2]"),
+)
+@in_float32
+def expm(x: Tensor) -> Tensor:
+    """The exponential of square matrices.
+
+        out = sum_k x^k / k!
+
+    It is computed by squaring Padé's approximation of that of a part (Al-Mohy and Higham, A New
+    Scaling and Squaring Algorithm for the Matrix Exponential, 2009).
+
+    Inputs:
+        x: real[*shape, n, n].
+
+    Outputs:
+        out: float[*shape, n, n]; integers give float32. NaN where 2^16 is not enough to divide
+            the matrix by.
+
+    Raises:
+        ShapeError: `x` holds no square matrices.
+        DTypeError: Complex numbers.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     turn = br.expm(br.constant([[0.0, 1.0], [0.0, 0.0]]))
+        >>> br.Executor().run(prog, br.Scope(), fetch=turn).tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+    """
+    x = floating(x)
+    return jax.scipy.linalg.expm(x) if x.size else x
+
+
+@expm.gradient
+def expm_gradient(g: Backward) -> dict[str, Var]:
+    """What is above the diagonal in the exponential of [[x^T, out_grad], [0, x^T]]."""
+    x, grad = one("matrix_transpose", one("cast", g["x"], dtype=g.out_grad.dtype)), g.out_grad
+    rows = one("concat", x, grad, axis=-1), one("concat", one("zeros_like", x), x, axis=-1)
+    n = x.shape[-1]
+    found = one("expm", one("concat", *rows, axis=-2))[..., :n, n : n + n]
+    return {"x": sum_to(found, g["x"])}
+
+
+# ---- inverses --------------------------------------------------------------------------------
+
+
+def of_inverses(types: Types, attrs: Attrs) -> AxisMap:
+    """Rows and columns are exchanged."""
+    del attrs
+    batch, rows, columns = matrices(types)
+    found = split_into(types, {"r": columns, "c": rows}, out=("r", "c"))
+    return replace(found, inputs={"x": ((*batch, "row", "column"),)})
+
+
+@op(
+    axes=of_inverses,
+    dtypes=real_function,
+    costly=True,
+    operations=for_each("x", sweeps),
+    examples=("x=f32[2,3]", *TALL_AND_WIDE, "x=f64[2,2] rtol=0.1"),
+)
+@in_float32
+def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
+    """The pseudoinverses of matrices (Moore and Penrose), by singular values.
+
+        x @ out @ x = x and out @ x @ out = out, where both products are symmetric
+
+    Inputs:
+        x: real[*shape, m, n].
+
+    Attributes:
+        rtol: Singular values that are at most so much of the largest count as zero; by default
+            ten times the larger size times the distance from 1 to the next number.
+
+    Outputs:
+        out: float[*shape, n, m]; integers give float32. Its gradient is that of matrices of
+            the same rank (Golub and Pereyra, 1973): where numbers that count as zero would
+            move, it is not continuous.
+
+    Raises:
+        ShapeError: `x` holds no matrices.
+        DTypeError: Complex numbers.
+    """
+    x = floating(x)
+    return jnp.linalg.pinv(x, rtol=rtol) if x.size else jnp.matrix_transpose(x)
+
+
+@pinv.gradient
+def pinv_gradient(g: Backward) -> dict[str, Var]:
+    """-p^T g p^T + (1 - x p) g^T p p^T + p^T p g^T (1 - p x), where p is the pseudoinverse."""
+    p = g["out"]
+    wide = FLOAT32 if p.dtype.itemsize < 4 else p.dtype
+    x, out_grad = (one("cast", given, dtype=wide) for given in (g["x"], g.out_grad))
+    p = p if p.dtype == wide else one("pinv", x, rtol=g.attrs["rtol"])
+    turned, grad = (one("matrix_transpose", given) for given in (p, out_grad))
+    right, left = grad @ p @ turned, turned @ p @ grad
+    found = right - x @ (p @ right) + left - (left @ p) @ x - turned @ out_grad @ turned
+    return {"x": sum_to(found, g["x"])}

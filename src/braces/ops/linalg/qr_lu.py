@@ -1,0 +1,137 @@
+"""Matrices as products of triangles and others: QR and LU.
+
+Both work on the last two axes; those before are a batch. They are `jax.lax.linalg`'s, and so
+are their derivatives.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from braces.define.axes import Attrs, AxisError, AxisMap, Types
+from braces.define.counting import for_each
+from braces.define.decorator import Tensor, op
+from braces.dims import call
+from braces.dtypes import INT32, DType
+from braces.lazy import jnp, lax
+from braces.ops.common.half_precision import widened
+from braces.ops.common.linear_jvp import VarSlots
+from braces.ops.common.nondifferentiable import unless
+from braces.ops.common.rules import floating, real_function
+from braces.ops.linalg.eigh_svd import (
+    MORE_VECTORS,
+    TALL_AND_WIDE,
+    factored,
+    factors,
+    matrices,
+    split_into,
+    sweeps,
+)
+
+
+def of_triangles(types: Types, attrs: Attrs) -> AxisMap:
+    """An orthogonal matrix and a triangle."""
+    if attrs["mode"] not in ("reduced", "complete"):
+        raise AxisError(f"has no mode {attrs['mode']!r:.40}.", fix="Say reduced or complete.")
+    _, rows, columns = matrices(types)
+    inner = rows if attrs["mode"] == "complete" else call("min", rows, columns)
+    sizes = {"r": rows, "inner": inner, "c": columns}
+    return split_into(types, sizes, q=("r", "inner"), r=("inner", "c"))
+
+
+def of_pivots(types: Types, attrs: Attrs) -> AxisMap:
+    """Both triangles in one matrix, and where each row came from."""
+    del attrs
+    _, rows, columns = matrices(types)
+    sizes = {"r": rows, "c": columns, "pivot": call("min", rows, columns)}
+    return split_into(types, sizes, lu=("r", "c"), pivots=("pivot",), permutation=("r",))
+
+
+def with_places(what: str, x: DType) -> tuple[DType, DType, DType]:
+    """Real numbers, and two arrays of places."""
+    return real_function(what, x), INT32, INT32
+
+
+@op(
+    outputs=("q", "r"),
+    axes=of_triangles,
+    dtypes=factors(2),
+    costly=True,
+    operations=for_each("x", sweeps),
+    examples=(*TALL_AND_WIDE, "x=f32[2,3]", "x=f64[2,2] mode=complete"),
+)
+def qr(x: Tensor, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """Matrices as products of orthogonal ones and upper triangles.
+
+        x = q @ r,  q^T @ q = eye(k)
+
+    Computed by reflections (Golub and Van Loan, Matrix Computations, 5.2). The columns of `q`
+    may have either sign.
+
+    Inputs:
+        x: real[*shape, m, n].
+
+    Attributes:
+        mode: `"reduced"`: `q` has k = min(m, n) columns. `"complete"`: it has k = m; there is
+            no derivative then where m > n.
+
+    Outputs:
+        q: float[*shape, m, k]; integers give float32.
+        r: float[*shape, k, n], zero below the diagonal.
+
+    Raises:
+        ShapeError: `x` holds no matrices, or there is no such mode.
+        DTypeError: Complex numbers.
+        GradientError: A derivative is wanted of what has none.
+    """
+    return cast("tuple[Tensor, Tensor]", factored(lambda x: _triangular(x, mode), x))
+
+
+def _triangular(x: Any, mode: str) -> tuple[Any, ...]:
+    """Of a wide matrix the square that leads decides, so that there is a derivative."""
+    rows = x.shape[-2]
+    if rows >= x.shape[-1]:
+        return cast("tuple[Any, ...]", jnp.linalg.qr(x, mode=mode))
+    q, r = jnp.linalg.qr(x[..., :rows])
+    rest = jnp.matmul(jnp.matrix_transpose(q), x[..., rows:])
+    return q, jnp.concatenate([r, rest], axis=-1)
+
+
+@op(
+    outputs=("lu", "pivots", "permutation"),
+    axes=of_pivots,
+    dtypes=with_places,
+    function=False,
+    costly=True,
+    operations=for_each("x", sweeps),
+    examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[3,2]", "x=f64[0,2,2]"),
+)
+def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Both triangles of matrices whose rows are exchanged, in one matrix.
+
+        x[permutation] = (tril(lu, -1) + eye) @ triu(lu)
+
+    Inputs:
+        x: real[*shape, m, n].
+
+    Outputs:
+        lu: float[*shape, m, n]; integers give float32.
+        pivots: i32[*shape, min(m, n)]. The row that each one was exchanged with, in order.
+        permutation: i32[*shape, m]. The row of `x` that each row came from.
+
+    Raises:
+        ShapeError: `x` holds no matrices.
+        DTypeError: Complex numbers.
+    """
+    given = floating(x)
+    made, pivots, permutation = lax.linalg.lu(widened(given))
+    return made.astype(given.dtype), pivots.astype(INT32), permutation.astype(INT32)
+
+
+def _complete(values: VarSlots, attrs: Attrs) -> str | None:
+    (x,) = values["x"]
+    tall = x.shape[-1] != call("max", x.shape[-1], x.shape[-2])
+    return "Say br.qr(x)." if attrs["mode"] == "complete" and tall else None
+
+
+unless(qr, _complete, MORE_VECTORS)

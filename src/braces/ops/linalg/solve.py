@@ -1,0 +1,211 @@
+"""Systems of linear equations, inverses of matrices, and logarithms of determinants.
+
+All work on the last two axes; those before are a batch. Matrices that are singular are no
+error: what is divided by zero then is infinite or NaN, as in JAX and torch. A matrix without
+rows has the determinant 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Names,
+    Types,
+    broadcasting,
+    mapped,
+    shape_of,
+)
+from braces.define.counting import for_each
+from braces.define.decorator import Tensor, op
+from braces.dims import Size
+from braces.dtypes import DType
+from braces.lazy import jnp
+from braces.ops.common.half_precision import in_float32, widened
+from braces.ops.common.rules import Backward, floating, promoted, real_function, sum_to
+from braces.ops.linalg.cholesky import of_one_square
+from braces.ops.linalg.determinant import eliminated, of_squares
+
+SQUARES = ("x=f32[3,3]", "x=f64[b,2,2]", "x=i32[2,2]", "x=f64[0,3,3]", "x=f64[2,0,0]")
+
+
+def equated(types: Types, attrs: Attrs) -> AxisMap:
+    """A solution for each right-hand side; what is before matrices broadcasts."""
+    del attrs
+    a, b = shape_of(types["a"][0]), shape_of(types["b"][0])
+    if len(a) < 2 or not b:
+        raise AxisError(f"needs matrices and vectors, and there are {len(a)}, {len(b)} axes.")
+    if a[-1] != a[-2]:
+        raise AxisError(f"needs squares, and matrices are {a[-2]} by {a[-1]}.")
+    ends: Names = ("i",) if len(b) == 1 else ("i", "column")
+    first, second = broadcasting(len(a) - 2), broadcasting(len(b) - len(ends))
+    inputs = {"a": ((*first, "row", "i"),), "b": ((*second, *ends),)}
+    longer = max(first, second, key=len)
+    return mapped(types, inputs, {"out": ((*longer, *ends),)}, ("row", "i"))
+
+
+def substituted(types: Types, attrs: Attrs) -> Size:
+    """Each number of a solution takes all others; the matrix is factored before."""
+    del attrs
+    return 2 * shape_of(types["a"][0])[-1]
+
+
+@op(
+    axes=equated,
+    dtypes=real_function,
+    costly=True,
+    operations=for_each("b", substituted),
+    examples=(
+        "a=f32[3,3] b=f32[3,2]",
+        "a=f64[b,2,2] b=f64[b,2,1]",
+        "a=f64[b,2,2] b=f64[2]",
+        "a=f64[2,2] b=f64[b,2,3]",
+        "a=i32[2,2] b=f32[2]",
+        "a=f64[0,0] b=f64[0,2]",
+    ),
+)
+@in_float32
+def solve(a: Tensor, b: Tensor) -> Tensor:
+    """The solution of systems of linear equations.
+
+        a @ out = b
+
+    It is computed by elimination with pivots (Golub and Van Loan, Matrix Computations, 3.4),
+    once for all right-hand sides. Where `a` is singular it is infinite or NaN.
+
+    Inputs:
+        a: real[*shape, n, n].
+        b: real[n], or real[*shape, n, m]: a vector, or matrices; what is before them
+            broadcasts.
+
+    Outputs:
+        out: float[*shape, n] or float[*shape, n, m]; integers give float32.
+
+    Raises:
+        ShapeError: `a` holds no square matrices, or the sizes do not fit.
+        DTypeError: Complex numbers.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.solve(br.constant([[2.0, 0.0], [1.0, 1.0]]), br.constant([2.0, 3.0]))
+        >>> br.Executor().run(prog, br.Scope(), fetch=x).tolist()
+        [1.0, 2.0]
+    """
+    return jnp.linalg.solve(*map(floating, promoted(a, b)))
+
+
+@solve.gradient
+def solve_gradient(g: Backward) -> dict[str, Var]:
+    """b_grad = solve(a^T, out_grad), a_grad = -b_grad @ out^T."""
+    grad, out = g.out_grad, g["out"]
+    vector = g["b"].ndim == 1
+    columns = _as_column(grad) if vector else grad
+    solved = one("solve", one("matrix_transpose", g["a"]), columns)
+    grads = dict[str, Var]()
+    if g.wants("b"):
+        whole = one("squeeze", solved, axis=-1) if vector else solved
+        grads["b"] = sum_to(whole, g["b"])
+    if g.wants("a"):
+        found = _as_column(out) if vector else out
+        grads["a"] = sum_to(-(solved @ one("matrix_transpose", found)), g["a"])
+    return grads
+
+
+def _as_column(x: Var) -> Var:
+    return one("expand_dims", x, axis=-1)
+
+
+@op(
+    axes=of_one_square,
+    dtypes=real_function,
+    costly=True,
+    operations=for_each("x", eliminated),
+    examples=SQUARES,
+)
+@in_float32
+def inv(x: Tensor) -> Tensor:
+    """The inverse of square matrices.
+
+        out @ x = x @ out = eye(n)
+
+    To solve equations, `solve` is faster and more exact. Where `x` is singular it is infinite
+    or NaN.
+
+    Inputs:
+        x: real[*shape, n, n].
+
+    Outputs:
+        out: float[*shape, n, n]; integers give float32.
+
+    Raises:
+        ShapeError: `x` holds no square matrices.
+        DTypeError: Complex numbers.
+    """
+    return jnp.linalg.inv(floating(x))
+
+
+@inv.gradient
+def inv_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = -out^T @ out_grad @ out^T."""
+    turned = one("matrix_transpose", g["out"])
+    return {"x": sum_to(-(turned @ g.out_grad @ turned), g["x"])}
+
+
+def of_logarithms(types: Types, attrs: Attrs) -> AxisMap:
+    """Two numbers for each matrix."""
+    found = of_squares(types, attrs)
+    out = found.outputs["out"]
+    return replace(found, outputs={"sign": out, "logabsdet": out})
+
+
+def twice_real(what: str, x: DType) -> tuple[DType, DType]:
+    """Two results of real numbers."""
+    dtype = real_function(what, x)
+    return dtype, dtype
+
+
+@op(
+    outputs=("sign", "logabsdet"),
+    axes=of_logarithms,
+    dtypes=twice_real,
+    costly=True,
+    operations=for_each("x", eliminated),
+    examples=SQUARES,
+)
+def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The sign of the determinant of square matrices, and the logarithm of its size.
+
+        det(x) = sign * exp(logabsdet)
+
+    It does not overflow where the determinant would. Where `x` is singular it is 0 and -inf.
+
+    Inputs:
+        x: real[*shape, n, n].
+
+    Outputs:
+        sign: float[*shape]: 1, -1 or 0; integers give float32.
+        logabsdet: float[*shape].
+
+    Raises:
+        ShapeError: `x` holds no square matrices.
+        DTypeError: Complex numbers.
+    """
+    x = floating(x)
+    sign, logabsdet = jnp.linalg.slogdet(widened(x))
+    return sign.astype(x.dtype), logabsdet.astype(x.dtype)
+
+
+@slogdet.gradient
+def slogdet_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = logabsdet_grad * inv(x)^T; the sign does not move."""
+    (grad,) = g.grads["logabsdet"]
+    if grad is None:
+        return {}
+    turned = one("matrix_transpose", one("inv", g["x"]))
+    return {"x": sum_to(turned * _as_column(_as_column(grad)), g["x"])}

@@ -1,0 +1,1 @@
+"""Lists (histories) and their cotangents."""

@@ -1,0 +1,65 @@
+"""What gradients and directional derivatives of blocks do with cotangents and tangents."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+from braces.builder.append import one
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, tensor_type, visible_var
+from braces.dtypes import FLOAT32, ListType, TensorType, Type, is_float
+from braces.ops.common.rules import zeros_of
+from braces.ops.control.core.residuals import history_of
+from braces.ops.lists.list_to_array import filled_list, length_of
+from braces.ops.lists.stack import add_lists, zero_list
+
+
+def differentiable(type_: Type) -> bool:
+    """Whether cotangents of this type exist."""
+    element = type_.element if isinstance(type_, ListType) else type_
+    return is_float(element.dtype)
+
+
+def add(left: Var, right: Var) -> Var:
+    """The sum of two cotangents, arrays or lists."""
+    if isinstance(left.type, ListType):
+        return add_lists(left, right)
+    return one("add", left, right)
+
+
+def zeros_like(var: Var) -> Var:
+    """The cotangent of what is not used, and the tangent of what does not move."""
+    return zero_list(var) if isinstance(var.type, ListType) else zeros_of(tensor_type(var))
+
+
+def zeros_from(program: Builder, table: SymbolTable, name: str) -> Var:
+    """The same for a variable of a block: of a list, no more is kept than its length."""
+    var = visible_var(program, table, name)
+    if not isinstance(var.type, ListType):
+        return zeros_of(var.type)
+    history = history_of(table, name)
+    if history is None and table.parent is None:
+        return zero_list(var)
+    with program.building(table):
+        length = length_of(var)
+    return filled_list(length, var, history or table.names.unique("history"))
+
+
+def wide(type_: Type) -> Type:
+    """The type to add up many cotangents in: float32 for 16 bits, where small ones vanish."""
+    if isinstance(type_, TensorType) and is_float(type_.dtype) and type_.dtype.itemsize == 2:
+        return TensorType(FLOAT32, type_.shape)
+    return type_
+
+
+def in_type(grad: Var, type_: Type) -> Var:
+    """A cotangent in the dtype of a type of its shape; lists stay as they are."""
+    if isinstance(type_, ListType) or grad.dtype == type_.dtype:
+        return grad
+    return one("cast", grad, dtype=type_.dtype)
+
+
+def collect(grads: MutableMapping[str, Var], name: str, grad: Var) -> None:
+    """Add to the cotangent of a variable."""
+    grads[name] = add(grads[name], grad) if name in grads else grad

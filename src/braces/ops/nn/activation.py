@@ -1,0 +1,414 @@
+"""Activations: what follows a linear layer. All are those of `jax.nn` where it has them."""
+
+from __future__ import annotations
+
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    resized,
+    shape_of,
+)
+from braces.define.counting import for_each
+from braces.define.decorator import Axis, Tensor, op
+from braces.dims import divide_exactly
+from braces.lazy import jax, jnp
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import floating, real, real_function
+from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
+from braces.ops.elementwise.unary import UNARY, WITH_INTEGERS
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "x=f32[0,3]")
+
+
+# ---- piecewise linear ------------------------------------------------------------------------
+
+
+@op(axes="... -> ...", dtypes=real, examples=WITH_INTEGERS)
+def relu(x: Tensor) -> Tensor:
+    """The positive part; its gradient at zero is zero.
+
+        out[i] = max(x[i], 0)
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        DTypeError: Bools or complex numbers.
+    """
+    return jax.nn.relu(x)
+
+
+@relu.vjp
+def relu_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """The cotangent where the output is positive; `x` need not be kept."""
+    return jnp.where(out > 0, out_grad, jnp.zeros_like(out_grad))
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=2, examples=WITH_INTEGERS)
+def relu6(x: Tensor) -> Tensor:
+    """The positive part, capped at 6.
+
+        out[i] = min(max(x[i], 0), 6)
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.relu6(floating(x))
+
+
+@relu6.vjp
+@in_float32
+def relu6_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """The cotangent where the output is between its bounds."""
+    return jnp.where((out > 0) & (out < 6), out_grad, jnp.zeros_like(out_grad))
+
+
+@op(
+    axes="... -> ...",
+    dtypes=real_function,
+    operations=2,
+    examples=(*UNARY, "x=f32[5] negative_slope=0.2"),
+)
+def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
+    """The identity, flattened for negative numbers.
+
+        out[i] = x[i] if x[i] >= 0 else negative_slope * x[i]
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        negative_slope: The slope below zero.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.leaky_relu(floating(x), negative_slope)
+
+
+@leaky_relu.vjp
+def leaky_relu_vjp(x: Tensor, out_grad: Tensor, *, negative_slope: float = 0.01) -> Tensor:
+    """The cotangent, times the slope where x is negative."""
+    return jnp.where(x >= 0, out_grad, negative_slope * out_grad)
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
+def hard_sigmoid(x: Tensor) -> Tensor:
+    """The sigmoid made of three straight lines.
+
+        out[i] = min(max(x[i] + 3, 0), 6) / 6
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape], between 0 and 1.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.hard_sigmoid(floating(x))
+
+
+@hard_sigmoid.vjp
+@in_float32
+def hard_sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """A sixth of the cotangent where the output is between its bounds."""
+    return jnp.where((out > 0) & (out < 1), out_grad / 6, jnp.zeros_like(out_grad))
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=3, examples=UNARY)
+def hard_tanh(x: Tensor) -> Tensor:
+    """The identity, cut off at -1 and 1.
+
+        out[i] = min(max(x[i], -1), 1)
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape], between -1 and 1.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.hard_tanh(floating(x))
+
+
+@hard_tanh.vjp
+def hard_tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
+    """The cotangent where the output is between its bounds."""
+    return jnp.where(jnp.abs(out) < 1, out_grad, jnp.zeros_like(out_grad))
+
+
+# ---- exponential -----------------------------------------------------------------------------
+
+
+@op(
+    axes="... -> ...",
+    dtypes=real_function,
+    operations=4,
+    examples=(*UNARY, "x=f32[5] alpha=0.5"),
+)
+@in_float32
+def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """The identity, bent smoothly towards -alpha for negative numbers.
+
+        out[i] = x[i] if x[i] > 0 else alpha * (e^x[i] - 1)
+
+    The slope at zero is alpha, that of the bent side.
+
+    Clevert, Unterthiner, Hochreiter: Fast and Accurate Deep Network Learning by Exponential
+    Linear Units, 2015.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        alpha: What it tends to below zero, negated.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.elu(floating(x), alpha)
+
+
+@elu.vjp
+@in_float32
+def elu_vjp(x: Tensor, out_grad: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """The cotangent, times `alpha * e^x` below zero; `out + alpha` would cancel there."""
+    return jnp.where(x > 0, out_grad, out_grad * (alpha * negative_exp(x)))
+
+
+def negative_exp(x: Tensor) -> Tensor:
+    """`e^x` where that is at most 1, else 1."""
+    return jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x))
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
+@in_float32
+def selu(x: Tensor) -> Tensor:
+    """The scaled exponential linear unit: it keeps mean 0 and variance 1 over layers.
+
+        out[i] = 1.0507 * (x[i] if x[i] > 0 else 1.6733 * (e^x[i] - 1))
+
+    Klambauer, Unterthiner, Mayr, Hochreiter: Self-Normalizing Neural Networks, 2017.
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.selu(floating(x))
+
+
+@selu.vjp
+@in_float32
+def selu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """As that of `elu`, scaled."""
+    return SELU_SCALE * jnp.where(x > 0, out_grad, out_grad * (SELU_ALPHA * negative_exp(x)))
+
+
+forward_as_backward(relu, relu6, leaky_relu, hard_sigmoid, hard_tanh, elu, selu)
+
+
+@op(
+    axes="... -> ...",
+    dtypes=real_function,
+    operations=5,
+    examples=(*UNARY, "x=f32[5] approximate=True"),
+)
+@in_float32
+def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
+    """The Gaussian error linear unit: a number times the probability that a normal one is less.
+
+        out[i] = x[i] * (1 + erf(x[i] / sqrt(2))) / 2
+
+    Hendrycks, Gimpel: Gaussian Error Linear Units, 2016.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        approximate: Use `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))` instead.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.gelu(floating(x), approximate)
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
+@in_float32
+def silu(x: Tensor) -> Tensor:
+    """A number times its sigmoid; also called swish.
+
+        out[i] = x[i] / (1 + e^-x[i])
+
+    Elfwing, Uchibe, Doya: Sigmoid-Weighted Linear Units, 2017.
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.silu(floating(x))
+
+
+@silu.vjp
+@in_float32
+def silu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * s * (1 + x * (1 - s)), s = sigmoid(x)."""
+    s = jax.nn.sigmoid(x)
+    return out_grad * (s * (1 + x * (1 - s)))
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=8, examples=UNARY)
+@in_float32
+def mish(x: Tensor) -> Tensor:
+    """A number times the tanh of its softplus.
+
+        out[i] = x[i] * tanh(log(1 + e^x[i]))
+
+    Misra: Mish, a Self Regularized Non-Monotonic Activation Function, 2019.
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.mish(floating(x))
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
+@in_float32
+def softplus(x: Tensor) -> Tensor:
+    """A smooth positive part, without overflow.
+
+        out[i] = log(1 + e^x[i])
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape], positive.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.softplus(floating(x))
+
+
+@softplus.vjp
+@in_float32
+def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad * sigmoid(x)."""
+    return out_grad * jax.nn.sigmoid(x)
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=3, examples=UNARY)
+@in_float32
+def softsign(x: Tensor) -> Tensor:
+    """A number divided by one plus its size, between -1 and 1.
+
+        out[i] = x[i] / (1 + abs(x[i]))
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.soft_sign(floating(x))
+
+
+@softsign.vjp
+@in_float32
+def softsign_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """x_grad = out_grad / (1 + abs(x))^2."""
+    return out_grad / jnp.square(1 + jnp.abs(x))
+
+
+# ---- gated -----------------------------------------------------------------------------------
+
+
+def halved(types: Types, attrs: Attrs) -> AxisMap:
+    """Both halves of the axis are read for each entry of the result."""
+    shape = shape_of(types["x"][0])
+    at = axis_at(attrs["axis"], len(shape))
+    half = divide_exactly(shape[at], 2)
+    if half is None:
+        raise AxisError(
+            f"cannot halve axis {attrs['axis']} of size {shape[at]}.",
+            fix="Its size must be even.",
+        )
+    found = along_axis(types, attrs)
+    return resized(found, at, "half", half)
+
+
+@op(
+    axes=halved,
+    dtypes=real_function,
+    operations=for_each("out", 5),
+    examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"),
+)
+@in_float32
+def glu(x: Tensor, *, axis: Axis = -1) -> Tensor:
+    """The gated linear unit: one half of an axis times the sigmoid of the other half.
+
+        out = a * sigmoid(b), where [a, b] = x along `axis`
+
+    Dauphin, Fan, Auli, Grangier: Language Modeling with Gated Convolutional Networks, 2016.
+
+    Inputs:
+        x: real[..., 2 * n, ...].
+
+    Attributes:
+        axis: The axis that is halved; negative counts from the end.
+
+    Outputs:
+        out: float[..., n, ...].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or has an odd size.
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.glu(floating(x), axis=axis)

@@ -1,0 +1,78 @@
+"""Local response normalisation: each channel by those beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from braces.define.axes import Attrs, AxisError, AxisMap, Types, first_rank, mapped, numbered
+from braces.define.counting import for_each
+from braces.define.decorator import Tensor, op
+from braces.lazy import lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import floating, real_numbers
+from braces.ops.conv_pool.argmax_windows import Windows
+
+
+def beside_channels(types: Types, attrs: Attrs) -> AxisMap:
+    """Channels are mixed, the second axis."""
+    indices = numbered(first_rank(types))
+    if len(indices) < 2:
+        raise AxisError("needs a channel axis, the second one.", fix="x is [n, c, *space].")
+    if not isinstance(attrs["size"], int) or attrs["size"] < 1:
+        raise AxisError("needs at least one channel.", given=f"size={attrs['size']}")
+    return mapped(types, {"x": (indices,)}, {"out": (indices,)}, [indices[1]])
+
+
+def squares_beside(types: Types, attrs: Attrs) -> int:
+    """The sum of squares, and a power of it."""
+    del types
+    size = attrs["size"]
+    assert isinstance(size, int)
+    return size + 6
+
+
+@op(
+    axes=beside_channels,
+    dtypes=real_numbers,
+    operations=for_each("x", squares_beside),
+    examples=(
+        "x=f32[2,5,4] size=3",
+        "x=f64[b,6,h] size=4 alpha=0.5 beta=0.5 k=2.0",
+        "x=f64[2,3] size=7 alpha=1.0",
+        "x=f32[0,3,2,2] size=2",
+    ),
+)
+@in_float32
+def local_response_norm(
+    x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Each number by the squares of those beside it, in channels around its own.
+
+        out[n, c] = x[n, c] / (k + alpha / size * sum_j x[n, j] ** 2) ** beta
+
+    with `j` from `c - size // 2` to `c + (size - 1) // 2`, as far as there are channels.
+
+    Inputs:
+        x: float[n, c, *space]. Integers give float32.
+
+    Attributes:
+        size: How many channels are summed.
+        alpha: What the mean of the squares is multiplied by.
+        beta: The exponent.
+        k: What is added, so that nothing is divided by zero.
+
+    Outputs:
+        out: float[n, c, *space].
+
+    Raises:
+        ShapeError: There is no channel axis, or `size` is less than 1.
+        DTypeError: `x` is complex.
+    """
+    x = floating(x)
+    ones, none = (1,) * x.ndim, ((0, 0),) * x.ndim
+    sizes = (1, size, *ones[2:])
+    pads = (*none[:1], (size // 2, (size - 1) // 2), *none[2:])
+    squares = Windows(sizes, ones, pads, ones).reduced(
+        lax.square(x), np.zeros((), x.dtype), lax.add
+    )
+    return x / (k + alpha / size * squares) ** beta

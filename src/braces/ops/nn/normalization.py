@@ -1,0 +1,370 @@
+"""Normalisation: bring numbers to mean 0 and variance 1 along some axes, then scale and shift.
+
+Statistics are computed in float32 at least, so that 16-bit inputs lose nothing; the variance is
+that of the numbers themselves (no correction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    first_rank,
+    mapped,
+    numbered,
+    operated_axes,
+    shape_of,
+)
+from braces.define.counting import for_each
+from braces.define.decorator import Axes, Axis, Tensor, Training, op
+from braces.dtypes import DType, is_float
+from braces.errors import DTypeError
+from braces.lazy import jnp, lax
+from braces.ops.common.half_precision import result_dtype, wide
+from braces.ops.common.rules import axis_index, axis_indices, real_numbers
+
+# ---- shared by kernels -----------------------------------------------------------------------
+
+
+def moments(x: Any, axes: Sequence[int]) -> tuple[Any, Any]:
+    """Mean and variance along axes, which stay as axes of size 1."""
+    mean = jnp.mean(x, axes, keepdims=True)
+    return mean, jnp.mean(jnp.square(x - mean), axes, keepdims=True)
+
+
+def spread(parameter: Any, axes: Sequence[int], rank: int) -> Any:
+    """A parameter whose axes are `axes` of an array of this rank, ready to broadcast."""
+    return jnp.expand_dims(wide(parameter), [a for a in range(rank) if a not in axes])
+
+
+def scaled(x: Any, scale: Any, bias: Any, axes: Sequence[int]) -> Any:
+    """`x * scale + bias`, both along `axes`, where they are given."""
+    if scale is not None:
+        x = x * spread(scale, axes, x.ndim)
+    return x if bias is None else x + spread(bias, axes, x.ndim)
+
+
+# ---- along the axes of each example ----------------------------------------------------------
+
+
+def normalised(types: Types, attrs: Attrs) -> AxisMap:
+    """What is normalised is mixed; parameters have these axes."""
+    indices = numbered(first_rank(types, "x"))
+    mixed = tuple(indices[a] for a in operated_axes(attrs["axis"], len(indices)))
+    inputs = {slot: (indices if slot == "x" else mixed,) for slot in types if slot != "out"}
+    return mapped(types, inputs, {"out": (indices,)}, mixed)
+
+
+@op(
+    axes=normalised,
+    dtypes=real_numbers,
+    function=False,
+    operations=8,
+    examples=(
+        "x=f32[2,3] scale=f32[3] bias=f32[3]",
+        "x=f64[b,t,4] scale=f64[4] bias=f64[4] epsilon=0.001",
+        "x=f32[b,3,4] scale=f32[3,4] axis=(1,2)",
+        "x=f64[2,3,4] bias=f64[3] axis=1",
+        "x=f32[2,3] axis=None",
+        "x=f32[0,3] scale=f32[3]",
+    ),
+)
+def layer_norm(
+    x: Tensor,
+    scale: Tensor | None,
+    bias: Tensor | None,
+    *,
+    axis: Axes = -1,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 along some axes of each example, then scaled and shifted.
+
+        out = (x - mean(x, axis)) / sqrt(var(x, axis) + epsilon) * scale + bias
+
+    Source: Ba, Kiros, Hinton, Layer Normalization, 2016.
+
+    Inputs:
+        x: number[*shape].
+        scale: float[sizes of `axis`]; absent, it is 1.
+        bias: float[sizes of `axis`]; absent, it is 0.
+
+    Attributes:
+        axis: The axes that are normalised together; `None` is all of them. `scale` and `bias`
+            have these axes in the order that they have in `x`.
+        epsilon: Keeps the quotient finite where all numbers are equal.
+
+    Outputs:
+        out: The promoted dtype (float32 for integers), the shape of `x`.
+
+    Raises:
+        ShapeError: There is no such axis, or `scale` or `bias` has another shape.
+    """
+    axes = axis_indices(axis, x.ndim, "layer_norm")
+    wider = wide(x)
+    mean, variance = moments(wider, axes)
+    normal = (wider - mean) * lax.rsqrt(variance + epsilon)
+    return scaled(normal, scale, bias, axes).astype(result_dtype(x, scale, bias))
+
+
+@op(
+    axes=normalised,
+    dtypes=real_numbers,
+    function=False,
+    operations=4,
+    examples=(
+        "x=f32[2,3] scale=f32[3]",
+        "x=f64[b,t,4] scale=f64[4] epsilon=0.001",
+        "x=f32[b,3,4] axis=(1,2)",
+        "x=f32[0,3]",
+    ),
+)
+def rms_norm(
+    x: Tensor, scale: Tensor | None, *, axis: Axes = -1, epsilon: float = 1e-6
+) -> Tensor:
+    """Mean square 1 along some axes of each example, then scaled.
+
+        out = x / sqrt(mean(x^2, axis) + epsilon) * scale
+
+    Source: Zhang, Sennrich, Root Mean Square Layer Normalization, 2019.
+
+    Inputs:
+        x: number[*shape].
+        scale: float[sizes of `axis`]; absent, it is 1.
+
+    Attributes:
+        axis: The axes that are normalised together; `None` is all of them.
+        epsilon: Keeps the quotient finite where all numbers are 0.
+
+    Outputs:
+        out: The promoted dtype (float32 for integers), the shape of `x`.
+
+    Raises:
+        ShapeError: There is no such axis, or `scale` has another shape.
+    """
+    axes = axis_indices(axis, x.ndim, "rms_norm")
+    wider = wide(x)
+    square = jnp.mean(jnp.square(wider), axes, keepdims=True)
+    normal = wider * lax.rsqrt(square + epsilon)
+    return scaled(normal, scale, None, axes).astype(result_dtype(x, scale))
+
+
+def in_groups(types: Types, attrs: Attrs) -> AxisMap:
+    """All but the batch is mixed; parameters have the channels."""
+    shape, groups = shape_of(types["x"][0]), int(str(attrs["groups"]))
+    indices, at = numbered(len(shape)), axis_at(attrs["axis"], len(shape))
+    if at == 0:
+        raise AxisError("cannot take axis 0, the batch, as channels.")
+    if groups < 1 or (shape[at] % groups) != 0:
+        raise AxisError(
+            f"cannot divide {shape[at]} channels into {groups} groups.",
+            fix="Channels must be a multiple of groups.",
+        )
+    channel = (indices[at],)
+    inputs = {slot: (indices if slot == "x" else channel,) for slot in types if slot != "out"}
+    return mapped(types, inputs, {"out": (indices,)}, indices[1:])
+
+
+@op(
+    axes=in_groups,
+    dtypes=real_numbers,
+    function=False,
+    operations=8,
+    examples=(
+        "x=f32[2,4,3] scale=f32[4] bias=f32[4] groups=2",
+        "x=f64[b,6,h,w] scale=f64[6] bias=f64[6] groups=3",
+        "x=f32[b,h,4] groups=4 axis=-1",
+        "x=f32[0,4] groups=1",
+    ),
+)
+def group_norm(
+    x: Tensor,
+    scale: Tensor | None,
+    bias: Tensor | None,
+    *,
+    groups: int,
+    axis: Axis = 1,
+    epsilon: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over groups of channels of each example, then scaled and shifted.
+
+        out = (x - mean(x)) / sqrt(var(x) + epsilon) * scale + bias
+
+    with mean and variance over a group's channels and all axes but the first. As many groups as
+    channels make an instance norm. Source: Wu, He, Group Normalization, 2018.
+
+    Inputs:
+        x: number[n, ...]; the first axis is the batch.
+        scale: float[channels]; absent, it is 1.
+        bias: float[channels]; absent, it is 0.
+
+    Attributes:
+        groups: Into how many groups the channels are cut, in order.
+        axis: The axis of the channels; not 0.
+        epsilon: Keeps the quotient finite where all numbers are equal.
+
+    Outputs:
+        out: The promoted dtype (float32 for integers), the shape of `x`.
+
+    Raises:
+        ShapeError: The channels do not divide into groups, or a parameter has another size.
+    """
+    channel = axis_index(axis, x.ndim, "group_norm")
+    wider = jnp.moveaxis(wide(x), channel, 1)
+    batch, channels, *rest = wider.shape
+    grouped = wider.reshape(batch, groups, channels // groups, *rest)
+    mean, variance = moments(grouped, tuple(range(2, grouped.ndim)))
+    normal = ((grouped - mean) * lax.rsqrt(variance + epsilon)).reshape(wider.shape)
+    normal = jnp.moveaxis(normal, 1, channel)
+    return scaled(normal, scale, bias, (channel,)).astype(result_dtype(x, scale, bias))
+
+
+@op(
+    axes=along_axis,
+    dtypes=real_numbers,
+    operations=3,
+    examples=(
+        "x=f32[2,3]",
+        "x=f64[b,4] epsilon=0.001",
+        "x=f32[b,3,4] axis=(1,2)",
+        "x=f32[0,3]",
+    ),
+)
+def l2_normalize(x: Tensor, *, axis: Axes = -1, epsilon: float = 1e-12) -> Tensor:
+    """Length 1 along some axes.
+
+        out = x / sqrt(max(sum(x^2, axis), epsilon))
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: The axes along which the length is taken; `None` is all of them.
+        epsilon: The smallest squared length that is brought to 1; zeros stay zeros.
+
+    Outputs:
+        out: The dtype of `x` (float32 for integers), its shape.
+
+    Raises:
+        ShapeError: There is no such axis.
+    """
+    axes = axis_indices(axis, x.ndim, "l2_normalize")
+    wider = wide(x)
+    square = jnp.sum(jnp.square(wider), axes, keepdims=True)
+    return (wider * lax.rsqrt(jnp.maximum(square, epsilon))).astype(result_dtype(x))
+
+
+# ---- along the batch -------------------------------------------------------------------------
+
+
+def over_batch(types: Types, attrs: Attrs) -> AxisMap:
+    """In training all but the channels is mixed; else each entry is on its own.
+
+    Running moments have no other axes; without training they see nothing of them.
+    """
+    indices = numbered(first_rank(types, "x"))
+    channel = indices[axis_at(attrs["axis"], len(indices))]
+    mixed = [index for index in indices if index != channel] if attrs["training"] else []
+    slots = ("scale", "bias", "running_mean", "running_var")
+    inputs = {"x": (indices,)} | {slot: ((channel,),) for slot in slots if slot in types}
+    outputs = {"out": (indices,), "next_mean": ((channel,),), "next_var": ((channel,),)}
+    return mapped(types, inputs, outputs, mixed, {})
+
+
+def moving(
+    what: str, x: DType, mean: DType, variance: DType, *parameters: DType | None, **attrs: Any
+) -> tuple[DType, DType, DType]:
+    """The statistics keep their dtypes, which are floating point."""
+    for name, dtype in (("running_mean", mean), ("running_var", variance)):
+        if not is_float(dtype):
+            raise DTypeError(f"{name} of {what} must be floating point, not {dtype}.")
+    return real_numbers(what, x, *parameters, **attrs), mean, variance
+
+
+def normalised_or_scaled(types: Types, attrs: Attrs) -> int:
+    """In training there are statistics to compute."""
+    del types
+    return 8 if attrs["training"] else 3
+
+
+@op(
+    axes=over_batch,
+    dtypes=moving,
+    outputs=("out", "next_mean", "next_var"),
+    function=False,
+    operations=for_each("x", normalised_or_scaled),
+    examples=(
+        "x=f32[4,3] scale=f32[3] bias=f32[3] running_mean=f32[3] running_var=f32[3]",
+        "x=f64[b,2,h,w] scale=f64[2] bias=f64[2] running_mean=f64[2] running_var=f64[2]",
+        "x=f32[b,h,3] running_mean=f32[3] running_var=f32[3] axis=-1 momentum=0.5",
+        "x=f64[b,3] scale=f64[3] running_mean=f64[3] running_var=f64[3] training=False",
+        "x=f32[0,3] scale=f32[3] bias=f32[3] running_mean=f32[3] running_var=f32[3]",
+    ),
+)
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    scale: Tensor | None,
+    bias: Tensor | None,
+    *,
+    training: Training = True,
+    axis: Axis = 1,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean 0 and variance 1 of each channel, then scaled and shifted.
+
+        out = (x - mean) / sqrt(var + epsilon) * scale + bias
+        next_mean = momentum * running_mean + (1 - momentum) * mean
+        next_var = momentum * running_var + (1 - momentum) * var
+
+    In training, `mean` and `var` are those of `x` over all axes but the channels. Otherwise
+    they are the running ones, and those are passed on as they are; so it is with an `x` of no
+    elements, too. Source: Ioffe, Szegedy, Batch Normalization, 2015.
+
+    Inputs:
+        x: number[...], with an axis of channels.
+        running_mean: float[channels].
+        running_var: float[channels].
+        scale: float[channels]; absent, it is 1.
+        bias: float[channels]; absent, it is 0.
+
+    Attributes:
+        training: Whether the statistics are those of `x`; test programs set it to false.
+        axis: The axis of the channels.
+        momentum: How much of the running statistics is kept.
+        epsilon: Keeps the quotient finite where all numbers are equal.
+
+    Outputs:
+        out: The promoted dtype of `x`, `scale` and `bias` (float32 for integers), the shape
+            of `x`.
+        next_mean: The type of `running_mean`.
+        next_var: The type of `running_var`.
+
+    Raises:
+        ShapeError: There is no such axis, or a parameter has another size.
+        DTypeError: The running statistics are not floating point.
+    """
+    channel = axis_index(axis, x.ndim, "batch_norm")
+    wider = wide(x)
+    mean, variance = (spread(s, (channel,), x.ndim) for s in (running_mean, running_var))
+    next_mean, next_var = running_mean, running_var
+    if training and 0 not in x.shape:
+        mean, variance = moments(wider, [a for a in range(x.ndim) if a != channel])
+        next_mean = _moved(running_mean, mean, momentum)
+        next_var = _moved(running_var, variance, momentum)
+    normal = (wider - mean) * lax.rsqrt(variance + epsilon)
+    out = scaled(normal, scale, bias, (channel,))
+    return out.astype(result_dtype(x, scale, bias)), next_mean, next_var
+
+
+def _moved(running: Any, batch: Any, momentum: float) -> Any:
+    moved = momentum * wide(running) + (1 - momentum) * batch.reshape(running.shape)
+    return moved.astype(running.dtype)

@@ -1,0 +1,277 @@
+"""Numbers as small integers: with a scale, and a zero point that stands for 0.
+
+    x  ≈  (q - zero_point) * scale
+
+One scale for all (`axis=None`), one for each entry of an axis, or one for each block of as many
+entries of an axis as `block` says: the scale then has as many axes as what it scales, and the
+last block may be shorter. A zero point has the shape of its scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    axis_at,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.decorator import Tensor, op
+from braces.dtypes import (
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    NARROW,
+    ONE_BYTE,
+    SHORT_NAMES,
+    DType,
+    carrier_of,
+    is_float,
+    is_integer,
+    is_narrow,
+)
+from braces.errors import DTypeError
+from braces.lazy import jnp
+from braces.ops.common.narrow_integers import saturated
+from braces.ops.common.rules import promote
+
+UINT8 = SHORT_NAMES["u8"]
+FLOATS = frozenset(dtype for name, dtype in ONE_BYTE.items() if name != "f8e8m0fnu") | {
+    NARROW["f4e2m1fn"]
+}
+"""Floats of one byte or less that numbers are rounded to."""
+MOST_BYTES = 2
+"""Of an integer that stands for a float."""
+LIMITS: Callable[[DType], Any] = ml_dtypes.iinfo
+
+SCALED = (
+    "x=$x[2,3] scale=f32[] zero_point=$q[]",
+    "x=$x[b,3] scale=f32[3] zero_point=$q[3] axis=-1",
+    "x=$x[b,3,4] scale=f32[3] axis=1",
+    "x=$x[2,5] scale=f32[2,3] zero_point=$q[2,3] axis=1 block=2",
+    "x=$x[4,b] scale=f32[2,b] axis=0 block=2",
+)
+
+
+def examples(x: str, q: str, more: str = "") -> tuple[str, ...]:
+    """Examples of all ways to scale, for numbers of these dtypes."""
+    return tuple(one.replace("$x", x).replace("$q", q) + more for one in SCALED)
+
+
+def scaled(types: Types, attrs: Attrs) -> AxisMap:
+    """Each number is on its own, but for blocks, which have a scale together."""
+    shape, axis, block = shape_of(types["x"][0]), attrs["axis"], int(str(attrs["block"]))
+    indices = numbered(len(shape))
+    if axis is None:
+        if block:
+            raise AxisError("has a block and no axis.", fix="Say along which: axis=0.")
+        return _shared(types, indices, ())
+    at = axis_at(axis, len(shape))
+    if block < 0:
+        raise AxisError(f"has the block {block}.", fix="Use 1 or more; 0 for none.")
+    if not block:
+        return _shared(types, indices, (indices[at],))
+    scales = shape_of(types["scale"][0])
+    blocks = -(-shape[at] // block)
+    if len(scales) != len(shape) or scales[at] != blocks:
+        raise AxisError(
+            f"has scales of shape {scales} for blocks of {block} along axis {at} of {shape}.",
+            fix=f"They have the shape of x, but for that axis, which has {blocks}.",
+        )
+    return _shared(
+        types, indices, (*indices[:at], "blocks", *indices[at + 1 :]), {indices[at], "blocks"}
+    )
+
+
+def _shared(
+    types: Types, x: tuple[str, ...], scale: tuple[str, ...], mixed: set[str] | None = None
+) -> AxisMap:
+    inputs = {slot: (x if slot == "x" else scale,) for slot in types if slot != "out"}
+    return mapped(types, inputs, {"out": (x,)}, mixed or ())
+
+
+def spread(parameter: Tensor, x: Tensor, axis: int | None, block: int) -> Tensor:
+    """For kernels: a scale or zero point, ready to broadcast."""
+    if axis is None:
+        return parameter
+    at = axis % x.ndim
+    if block:
+        return jnp.repeat(parameter, block, at)[(slice(None),) * at + (slice(x.shape[at]),)]
+    return jnp.expand_dims(parameter, [other for other in range(x.ndim) if other != at])
+
+
+def quotient(x: Tensor, scale: Tensor) -> Tensor:
+    """For kernels: a quotient whose float32 is rounded once.
+
+    XLA multiplies by the reciprocal of what is broadcast, and so halves would be none.
+    """
+    return x.astype(FLOAT64) / scale.astype(FLOAT64)
+
+
+def check_scale(what: str, scale: DType) -> None:
+    """Refuse scales that are not real floats."""
+    if not is_float(scale) or scale.kind == "c":
+        raise DTypeError(f"scale of {what} must be a real float, not {scale}.")
+
+
+def check_zero_point(what: str, zero_point: DType | None, dtype: DType) -> None:
+    """Refuse zero points of another dtype than what they are beside."""
+    if zero_point not in (None, dtype):
+        raise DTypeError(
+            f"zero_point of {what} is {zero_point}, beside {dtype}.",
+            fix=f"Use br.cast(zero_point, {dtype.name!r}).",
+        )
+
+
+def quantizing(
+    what: str, x: DType, scale: DType, zero_point: DType | None, *, dtype: DType, **attrs: Any
+) -> DType:
+    """A rule for dtypes: that of the attribute, an integer of few bits."""
+    del attrs
+    if x.kind in "bc":
+        raise DTypeError(f"{what} takes real numbers, not {x}.")
+    check_scale(what, scale)
+    few = is_narrow(dtype) or (is_integer(dtype) and dtype.itemsize <= MOST_BYTES)
+    if not few and dtype not in FLOATS:
+        raise DTypeError(
+            f"{what} makes no {dtype}.",
+            fix="Use an integer of 16 bits or less, or a float of 8 or less with a sign.",
+        )
+    check_zero_point(what, zero_point, dtype)
+    return dtype
+
+
+@op(
+    axes=scaled,
+    dtypes=quantizing,
+    stored=True,
+    rounds=True,
+    differentiable=False,
+    operations=4,
+    examples=(
+        *examples("f32", "i8", " dtype=i8"),
+        "x=f64[b] scale=f64[] zero_point=u8[]",
+        "x=i32[3] scale=f32[] dtype=i16",
+        "x=f16[2,b] scale=f16[] dtype=u16",
+        "x=f32[b,3] scale=f32[] dtype=f8e4m3fn",
+        "x=f32[3,4] scale=f32[3,2] zero_point=int4[3,2] dtype=int4 axis=1 block=2",
+    ),
+)
+def quantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    *,
+    dtype: DType = UINT8,
+    axis: int | None = None,
+    block: int = 0,
+) -> Tensor:
+    """Real numbers as small integers: divided by a scale, rounded, and cut off at both ends.
+
+        out[i] = clip(round(x[i] / scale[j]) + zero_point[j], lowest, highest)
+
+    Halves are rounded to even numbers. Integers have no gradient; what trains through them, as
+    if they were not rounded, is `x + br.stop_gradient(br.dequantize(q, scale) - x)`.
+
+    Inputs:
+        x: real[*shape].
+        scale: float. One number; float[n] for an axis of size n; or the shape of `x` with one
+            entry for each block along `axis`.
+        zero_point: dtype, as `scale`. What stands for 0; may be absent, and is 0 then.
+
+    Attributes:
+        dtype: An integer of 2, 4, 8 or 16 bits, or a float of 4 or 8 bits with a sign: then
+            nothing is rounded but to such floats, and zero points are 0.
+        axis: The axis along which scales differ; `None` where there is one for all.
+        block: How many entries of the axis share a scale; 0 where each has its own.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        ShapeError: The scale does not fit `x`.
+        DTypeError: `x` is not real, or a zero point has another dtype.
+    """
+    wide = promote(scale.dtype, FLOAT32)
+    out = quotient(x, spread(scale, x, axis, block)).astype(wide)
+    if dtype in FLOATS:
+        return saturated(out, dtype)
+    out = jnp.round(out)
+    if zero_point is not None:
+        out = out + spread(zero_point, x, axis, block).astype(wide)
+    limits = LIMITS(dtype)
+    return jnp.clip(out, limits.min, limits.max).astype(carrier_of(dtype))
+
+
+def dequantizing(
+    what: str, x: DType, scale: DType, zero_point: DType | None, **attrs: Any
+) -> DType:
+    """A rule for dtypes: that of the scale."""
+    del attrs
+    check_scale(what, scale)
+    few = is_narrow(x) or (is_integer(x) and x.itemsize <= INT32.itemsize)
+    if not few and x not in FLOATS:
+        raise DTypeError(f"{what} takes integers of 32 bits at most, or floats of 8, not {x}.")
+    check_zero_point(what, zero_point, x)
+    return scale
+
+
+@op(
+    axes=scaled,
+    dtypes=dequantizing,
+    stored=True,
+    operations=2,
+    examples=(
+        *examples("i8", "i8"),
+        "x=u8[b] scale=f64[] zero_point=u8[]",
+        "x=i32[3] scale=f64[3] axis=0",
+        "x=u16[b,2] scale=f64[2] axis=1",
+        "x=f8e4m3fn[3] scale=f32[]",
+        "x=uint2[3,4] scale=f32[3,2] zero_point=uint2[3,2] axis=1 block=2",
+        "x=f4e2m1fn[b] scale=f32[]",
+    ),
+)
+def dequantize(
+    x: Tensor,
+    scale: Tensor,
+    zero_point: Tensor | None,
+    *,
+    axis: int | None = None,
+    block: int = 0,
+) -> Tensor:
+    """The real numbers that small integers stand for.
+
+        out[i] = (x[i] - zero_point[j]) * scale[j]
+
+    Inputs:
+        x: int[*shape], of 32 bits at most, or floats of 4 or 8 bits, whose zero points are 0.
+        scale: float. One number; float[n] for an axis of size n; or the shape of `x` with one
+            entry for each block along `axis`.
+        zero_point: The dtype of `x`, as `scale`. What stands for 0; may be absent, and is 0
+            then.
+
+    Attributes:
+        axis: The axis along which scales differ; `None` where there is one for all.
+        block: How many entries of the axis share a scale; 0 where each has its own.
+
+    Outputs:
+        out: The dtype of `scale`, the shape of `x`.
+
+    Raises:
+        ShapeError: The scale does not fit `x`.
+        DTypeError: `x` has no integers, or a zero point has another dtype.
+    """
+    wide = promote(scale.dtype, FLOAT32)
+    out = x.astype(wide if x.dtype in FLOATS else "int32")
+    if zero_point is not None and out.dtype == INT32:
+        out = out - spread(zero_point, x, axis, block).astype("int32")
+    factor = spread(scale, x, axis, block).astype(wide)
+    return (out.astype(wide) * factor).astype(scale.dtype)

@@ -1,0 +1,184 @@
+"""Activations that shrink numbers, or let them through where they are large."""
+
+from __future__ import annotations
+
+from braces.define.decorator import Tensor, op
+from braces.dtypes import DType
+from braces.errors import ProgramError
+from braces.lazy import jax, jnp
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import floating, real_function
+from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
+from braces.ops.elementwise.unary import UNARY
+
+WITH_THRESHOLD = (*UNARY, "x=f32[5] threshold=1.0")
+
+
+def _shrinking(what: str, x: DType, *, threshold: float) -> DType:
+    """That of a function of reals; the threshold must be one."""
+    if not threshold >= 0:
+        raise ProgramError(f"{what} is given threshold={threshold}, which is below 0.")
+    return real_function(what, x)
+
+
+def _bending(what: str, x: DType, *, alpha: float) -> DType:
+    """That of a function of reals; one divides by alpha."""
+    if alpha == 0:
+        raise ProgramError(f"{what} divides by alpha, which is 0 here.", fix="Use br.relu.")
+    return real_function(what, x)
+
+
+@op(axes="... -> ...", dtypes=_shrinking, operations=2, examples=WITH_THRESHOLD)
+def hard_shrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
+    """Numbers beyond a threshold; 0 in place of the others, which have no slope.
+
+        out[i] = x[i] if |x[i]| > threshold else 0
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        threshold: Up to which numbers count as 0.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ProgramError: The threshold is below 0.
+        DTypeError: Complex numbers.
+    """
+    x = floating(x)
+    return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), x)
+
+
+@op(axes="... -> ...", dtypes=_shrinking, operations=4, examples=WITH_THRESHOLD)
+def softshrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
+    """Numbers a threshold nearer to 0, at which they stop; there they have no slope.
+
+        out[i] = sign(x[i]) * max(|x[i]| - threshold, 0)
+
+    The proximal operator of `threshold * |x|`.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        threshold: By how much numbers shrink.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ProgramError: The threshold is below 0.
+        DTypeError: Complex numbers.
+    """
+    x = floating(x)
+    return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), x - jnp.sign(x) * threshold)
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=2, examples=UNARY)
+@in_float32
+def tanhshrink(x: Tensor) -> Tensor:
+    """What the hyperbolic tangent takes away.
+
+        out[i] = x[i] - tanh(x[i])
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    x = floating(x)
+    return x - jnp.tanh(x)
+
+
+@tanhshrink.vjp
+@in_float32
+def tanhshrink_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
+    """The cotangent, times the square of the tangent, which `1 - slope of it` would lose."""
+    return out_grad * jnp.square(jnp.tanh(x))
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
+@in_float32
+def hard_swish(x: Tensor) -> Tensor:
+    """A number times its hard sigmoid.
+
+        out[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6
+
+    Howard et al.: Searching for MobileNetV3, 2019.
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.hard_swish(floating(x))
+
+
+@op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
+@in_float32
+def log_sigmoid(x: Tensor) -> Tensor:
+    """The logarithm of the sigmoid, exact far below 0.
+
+        out[i] = -log(1 + e^-x[i])
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape], not above 0.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.log_sigmoid(floating(x))
+
+
+@op(
+    axes="... -> ...",
+    dtypes=_bending,
+    operations=4,
+    examples=(*UNARY, "x=f32[5] alpha=0.5"),
+)
+@in_float32
+def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """The identity, bent smoothly towards -alpha for negative numbers; its slope has no step.
+
+        out[i] = x[i] if x[i] > 0 else alpha * (e^(x[i] / alpha) - 1)
+
+    Barron: Continuously Differentiable Exponential Linear Units, 2017.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        alpha: What it tends to below zero, negated.
+
+    Outputs:
+        out: float[*shape].
+
+    Raises:
+        ProgramError: alpha is 0.
+        DTypeError: Complex numbers.
+    """
+    return jax.nn.celu(floating(x), alpha)
+
+
+@celu.vjp
+@in_float32
+def celu_vjp(x: Tensor, out_grad: Tensor, *, alpha: float = 1.0) -> Tensor:
+    """The cotangent, times `e^(x / alpha)` below zero, where `out / alpha + 1` would cancel."""
+    below = jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x) / alpha)
+    return jnp.where(x > 0, out_grad, out_grad * below)
+
+
+forward_as_backward(celu, tanhshrink)

@@ -1,0 +1,399 @@
+"""Random choices: bools, integers, classes, orders, and dropout.
+
+Keys are those of `braces.ops.random.keys`: each draw follows from (run, operator, trip) alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    operated_axes,
+    shape_of,
+    without,
+)
+from braces.define.counting import for_each
+from braces.define.decorator import Axis, Indices, Salt, Tensor, Training, op
+from braces.define.inference import Context
+from braces.dims import Shape, Size
+from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.lazy import jax, jnp, lax
+from braces.ops.common.half_precision import wide
+from braces.ops.common.rules import Backward, axis_index, float_dtype, floating, real_numbers
+from braces.ops.random.keys import check_key, check_shape, each_trip, of_one_trip, trips_of
+from braces.ops.random.stateless import DRAWS, drawn, drawn_places
+
+
+def check_probability(context: Context, value: float, name: str) -> None:
+    """Refuse numbers outside [0, 1].
+
+    Raises:
+        ProgramError: It is outside, or NaN.
+    """
+    if not 0 <= value <= 1:
+        raise ProgramError(
+            f"{context.type} has {name}={value}.", fix="It lies between 0 and 1."
+        )
+
+
+@op(
+    axes=drawn_places,
+    random=True,
+    differentiable=False,
+    operations=24,
+    examples=(*DRAWS, "state=u32[2] shape=(9,) probability=0.0 salt=1"),
+)
+def random_bernoulli(
+    state: Tensor, *trips: Indices, shape: Shape, probability: float = 0.5, salt: Salt
+) -> Tensor:
+    """True with a probability, element by element.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        shape: Of the result.
+        probability: Of true; 0 is never, 1 is always.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: bool[*shape].
+
+    Raises:
+        ProgramError: `probability` is not between 0 and 1.
+    """
+    own = of_one_trip(shape, trips)
+    return each_trip(lambda key: _chosen(key, own, probability), state, salt, trips)
+
+
+def _chosen(key: Any, shape: Any, probability: float) -> Any:
+    return jax.random.uniform(key, shape, FLOAT32) < np.float32(probability)
+
+
+@random_bernoulli.infer
+def infer_random_bernoulli(
+    context: Context,
+    state: TensorType,
+    *trips: TensorType,
+    shape: Shape,
+    probability: float,
+    salt: int,
+) -> TensorType:
+    """Bools of the given shape."""
+    check_probability(context, probability, "probability")
+    return drawn(context, state, *trips, shape=shape, salt=salt, dtype=FLOAT32).with_dtype(BOOL)
+
+
+@op(
+    axes=drawn_places,
+    random=True,
+    differentiable=False,
+    operations=48,
+    examples=(
+        *(f"{one} low=0 high=10" for one in DRAWS),
+        "state=u32[2] shape=(5,) low=-3 high=4 salt=1 dtype=i32",
+        "state=u32[2] shape=(5,) low=0 high=255 salt=1 dtype=u8",
+    ),
+)
+def random_randint(
+    state: Tensor,
+    *trips: Indices,
+    shape: Shape,
+    low: int = 0,
+    high: int,
+    dtype: DType = INT64,
+    salt: Salt,
+) -> Tensor:
+    """Integers that are equally likely everywhere in [low, high).
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        shape: Of the result.
+        low: The smallest integer.
+        high: One more than the largest.
+        dtype: Of the result; an integer dtype that holds `low` and `high`.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        ProgramError: There is no integer in the range, or `dtype` does not hold it.
+        DTypeError: `dtype` is not an integer dtype.
+    """
+    bounds = np.asarray(low, dtype), np.asarray(high, dtype)
+    own = of_one_trip(shape, trips)
+    return each_trip(
+        lambda key: jax.random.randint(key, own, *bounds, dtype), state, salt, trips
+    )
+
+
+@random_randint.infer
+def infer_random_randint(
+    context: Context,
+    state: TensorType,
+    *trips: TensorType,
+    shape: Shape,
+    low: int,
+    high: int,
+    dtype: DType,
+    salt: int,
+) -> TensorType:
+    """Integers of the given shape and dtype."""
+    check_key(context, state, salt, trips, shape)
+    check_shape(context, shape)
+    if not is_integer(dtype):
+        raise DTypeError(f"random_randint draws integers, not {dtype}.")
+    limits = np.iinfo(dtype)
+    if not limits.min <= low < high <= limits.max:
+        raise ProgramError(
+            f"random_randint cannot draw {dtype} from [{low}, {high}).",
+            fix=f"low < high, both from {limits.min} to {limits.max}.",
+        )
+    return TensorType(dtype, shape)
+
+
+def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
+    """Draws differ from place to place, but each trip has its own."""
+    indices = numbered(first_rank(types, "logits"))
+    left = without(indices, operated_axes(attrs["axis"], len(indices)))
+    trips, drawn = trips_of(types, indices)
+    inputs = {"state": (("state",),), "logits": (indices,), "trips": trips}
+    return mapped(types, inputs, {"out": (left,)}, ["state", *drawn])
+
+
+@op(
+    axes=all_drawn,
+    random=True,
+    differentiable=False,
+    operations=48,
+    examples=(
+        "state=u32[2] logits=f32[4,3] salt=1",
+        "state=u32[2] logits=f64[b,5] salt=1",
+        "state=u32[2] logits=f32[2,3,t] trips=i64[] axis=1 salt=1",
+        "state=u32[2] logits=f32[2,3,b] trips=i64[2] trips=i64[] axis=1 salt=1",
+        "state=u32[2] logits=f32[3] salt=1",
+        "state=u32[2] logits=f32[0,3] salt=1",
+    ),
+)
+def random_categorical(
+    state: Tensor, logits: Tensor, *trips: Indices, axis: Axis = -1, salt: Salt
+) -> Tensor:
+    """Class numbers, each with the probability that softmax(logits) gives it.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        logits: number[*shape], with an axis of classes.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `logits` has a first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        axis: The axis of classes.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: i64[*shape without `axis`].
+
+    Raises:
+        ShapeError: There is no such axis, it is one of trips, or there are no classes.
+    """
+    at = axis % logits.ndim - logits.ndim  # from the end, which is the same in one trip
+
+    def draw(key: Any, logits: Any) -> Any:
+        return jax.random.categorical(key, logits, at, mode="high")
+
+    return each_trip(draw, state, salt, trips, wide(logits)).astype(INT64)
+
+
+@random_categorical.infer
+def infer_random_categorical(
+    context: Context,
+    state: TensorType,
+    logits: TensorType,
+    *trips: TensorType,
+    axis: int,
+    salt: int,
+) -> TensorType:
+    """One class number for each row."""
+    check_key(context, state, salt, trips, logits.shape)
+    at = axis_index(axis, logits.rank, "random_categorical")
+    if at < sum(trip.rank for trip in trips):
+        raise ShapeError(f"random_categorical has trips along axis {axis}, and no classes.")
+    real_numbers(context.type, logits.dtype)
+    if logits.shape[at] == 0:
+        raise ShapeError(f"random_categorical needs at least one class along axis {axis}.")
+    return TensorType(INT64, logits.shape[:at] + logits.shape[at + 1 :])
+
+
+def reordered(types: Types, attrs: Attrs) -> AxisMap:
+    """Each trip has an order of its own."""
+    del attrs
+    told = numbered(sum(len(shape_of(trip)) for trip in types.get("trips", ())), "trip")
+    trips, _ = trips_of(types, told)
+    inputs = {"state": (("state",),), "trips": trips}
+    return mapped(types, inputs, {"out": ((*told, "place"),)}, ["state", "place"])
+
+
+@op(
+    axes=reordered,
+    random=True,
+    differentiable=False,
+    operations=24,
+    examples=(
+        "state=u32[2] size=5 salt=1",
+        "state=u32[2] trips=i32[] size=100 salt=2",
+        "state=u32[2] trips=i32[] trips=i32[3] size=5 salt=2",
+        "state=u32[2] size=0 salt=1",
+    ),
+)
+def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: Salt) -> Tensor:
+    """The numbers from 0 to `size - 1` in random order; `br.take` shuffles rows with it.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] gives a
+            first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        size: How many numbers.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: i64[*trips, size]. Each number once.
+
+    Raises:
+        ShapeError: `size` is below 0.
+    """
+    numbers = jnp.arange(size, dtype=INT64)
+    return each_trip(lambda key: jax.random.permutation(key, numbers), state, salt, trips)
+
+
+@random_permutation.infer
+def infer_random_permutation(
+    context: Context, state: TensorType, *trips: TensorType, size: Size, salt: int
+) -> TensorType:
+    """As many numbers as asked for, in each trip."""
+    check_key(context, state, salt, trips)
+    check_shape(context, (size,))
+    return TensorType(INT64, (*(n for trip in trips for n in trip.shape), size))
+
+
+# ---- dropout ---------------------------------------------------------------------------------
+
+
+def dropped(types: Types, attrs: Attrs) -> AxisMap:
+    """In training, draws differ from place to place, but each trip has its own."""
+    indices = numbered(first_rank(types, "x"))
+    trips, drawn = trips_of(types, indices)
+    inputs = {"state": (("state",),), "x": (indices,), "trips": trips}
+    mixed = ["state", *(drawn if attrs["training"] else ())]
+    return mapped(types, inputs, {"out": (indices,)}, mixed)
+
+
+def drawn_in_training(types: Types, attrs: Attrs) -> int:
+    """A draw for each number, which is compared and scaled, where the rate asks for one."""
+    del types
+    return 26 if attrs["training"] and attrs["rate"] not in (0.0, 1.0) else 0
+
+
+@op(
+    axes=dropped,
+    random=True,
+    operations=for_each("out", drawn_in_training),
+    examples=(
+        "state=u32[2] x=f32[2,3] rate=0.5 salt=1",
+        "state=u32[2] x=f64[b,4] trips=i32[] rate=0.25 salt=2",
+        "state=u32[2] x=f32[3,4] trips=i64[] trips=i64[3] rate=0.5 salt=2",
+        "state=u32[2] x=f32[] rate=0.0 salt=1",
+        "state=u32[2] x=f64[5] rate=1.0 salt=1",
+        "state=u32[2] x=f64[5] rate=0.5 training=False salt=1",
+        "state=u32[2] x=f32[0,2] rate=0.5 salt=1",
+    ),
+)
+def dropout(
+    state: Tensor,
+    x: Tensor,
+    *trips: Indices,
+    rate: float,
+    training: Training = True,
+    salt: Salt,
+) -> Tensor:
+    """Drop elements with a probability and scale the others up, so that the mean stays.
+
+        out = x / (1 - rate) with probability 1 - rate, else 0
+
+    Whatever is dropped, NaN included, reaches neither the result nor a gradient. The gradient
+    is the same operator, applied to the cotangent: it draws the same mask from the same state.
+    Source: Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from
+    Overfitting, 2014.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        x: number[*shape].
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `x` has a first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        rate: The probability of dropping; 0 drops nothing, 1 everything.
+        training: Whether to drop at all; test programs set it to false, and `out` is `x`.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: The dtype of `x` (float32 for integers), its shape.
+
+    Raises:
+        ProgramError: `rate` is not between 0 and 1.
+        ShapeError: `x` has no first axis of so many trips.
+    """
+    x = floating(x)
+    if not training or rate == 0:
+        return x
+    if rate == 1:
+        return jnp.zeros(x.shape, x.dtype)
+
+    def draw(key: Any, x: Any) -> Any:
+        kept = _chosen(key, x.shape, 1 - rate)
+        return lax.select(kept, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
+
+    return each_trip(draw, state, salt, trips, x)
+
+
+@dropout.infer
+def infer_dropout(
+    context: Context,
+    state: TensorType,
+    x: TensorType,
+    *trips: TensorType,
+    rate: float,
+    salt: int,
+    **attrs: Any,
+) -> TensorType:
+    """The shape of `x`; integers give float32."""
+    del attrs
+    check_key(context, state, salt, trips, x.shape)
+    check_probability(context, rate, "rate")
+    return x.with_dtype(float_dtype(x.dtype))
+
+
+@dropout.gradient
+def dropout_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = dropout(out_grad), with the same mask."""
+    trips = g.inputs.get("trips", ())
+    return {"x": one("dropout", g["state"], g.out_grad, *trips, **g.attrs)}

@@ -1,0 +1,95 @@
+"""Gamma variables, drawn as `jax.random` does from its keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
+from braces.define.decorator import Tensor, op
+from braces.dtypes import DType, is_float
+from braces.errors import DTypeError
+from braces.lazy import derivatives, jax, jnp
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import real_numbers
+from braces.ops.random.keys import STATE
+from braces.ops.random.samplers import run_key
+from braces.ops.special.incomplete_gamma_beta import sample_slope
+
+
+def of_each_key(types: Types, attrs: Attrs) -> AxisMap:
+    """Draws of one key differ from place to place, and with their number."""
+    del attrs
+    keys, a = shape_of(types["key"][0]), shape_of(types["a"][0])
+    if not keys or keys[-1] not in (2, None) or len(keys) > len(a) + 1:
+        raise AxisError(f"needs keys of two words for the first axes, not {keys} for {a}.")
+    indices, led = numbered(len(a)), len(keys) - 1
+    inputs = {"key": ((*indices[:led], "word"),), "a": (indices,)}
+    return mapped(types, inputs, {"out": (indices,)}, ["word", *indices[led:]])
+
+
+def drawn_by_key(what: str, key: DType, a: DType, *, log: bool) -> DType:
+    """The floating dtype of the parameter."""
+    del log
+    if key != STATE or not is_float(a):
+        raise DTypeError(f"{what} needs a key of uint32 and floats, not {key} and {a}.")
+    return real_numbers(what, a)
+
+
+@op(
+    function=False,
+    axes=of_each_key,
+    dtypes=drawn_by_key,
+    costly=True,
+    operations=400,
+    examples=("key=u32[2] a=f32[2,3]", "key=u32[b,2] a=f64[b,2] log=True"),
+)
+def gamma_of_key(key: Tensor, a: Tensor, *, log: bool = False) -> Tensor:
+    """Gamma variables that follow from a key, to the bit as `jax.random.gamma` draws them.
+
+        density(x) = x^(a[i] - 1) e^-x / gamma(a[i])
+
+    A number moves with its parameter so that the probability below it stays, and so has a
+    gradient. Source: Marsaglia, Tsang, A Simple Method for Generating Gamma Variables, 2000.
+
+    Inputs:
+        key: u32[*keys, 2]. The two words of each key.
+        a: float[*keys, *shape]. The parameters, above 0.
+
+    Attributes:
+        log: Whether to give logarithms, which tell small numbers apart.
+
+    Outputs:
+        out: float[*keys, *shape].
+
+    Raises:
+        ShapeError: A key is not two words, or there are none for the first axes.
+        DTypeError: Other dtypes.
+    """
+    draw: Any = derivatives.custom_jvp(lambda a: _drawn(key, a, log))
+
+    def moved(values: Any, tangents: Any) -> tuple[Any, Any]:
+        out = draw(*values)
+        return out, tangents[0] * _slope(values[0], out, log=log)
+
+    draw.defjvp(moved)
+    return draw(a)
+
+
+def _drawn(key: Any, a: Any, log: bool) -> Any:
+    def of_one(key: Any, a: Any) -> Any:
+        draw = jax.random.loggamma if log else jax.random.gamma
+        return draw(run_key(key), a, dtype=a.dtype)
+
+    for _ in range(key.ndim - 1):
+        of_one = jax.vmap(of_one)
+    return of_one(key, a)
+
+
+@in_float32
+def _slope(a: Any, out: Any, *, log: bool) -> Any:
+    if not log:
+        return sample_slope(a, out)
+    drawn = jnp.maximum(jnp.exp(out), np.finfo(out.dtype).tiny)
+    return sample_slope(a, drawn) / drawn

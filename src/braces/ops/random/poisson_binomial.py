@@ -1,0 +1,134 @@
+"""Draws that count, each from a key of its own: Poisson and binomial variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from braces.define.decorator import Tensor, op
+from braces.dtypes import INT64, DType, is_float
+from braces.errors import DTypeError, RunError
+from braces.lazy import jax, jnp
+from braces.ops.common.rules import real_numbers
+from braces.ops.random.keys import STATE
+from braces.ops.random.samplers import run_key
+
+OPERATIONS = 400
+"""Of one number, which is tried again and again."""
+
+
+def counted_by_key(what: str, key: DType, *parameters: DType) -> DType:
+    """Integers; the parameters are floats."""
+    for parameter in parameters:
+        if key != STATE or not is_float(parameter):
+            raise DTypeError(f"{what} needs keys of uint32 and floats, not {key}, {parameter}.")
+        real_numbers(what, parameter)
+    return INT64
+
+
+def _of_each(draw: Callable[..., Any], key: Any, *parameters: Any) -> Any:
+    """What is drawn from each key, which is of one number."""
+    shape = jnp.broadcast_shapes(key.shape[:-1], *(x.shape for x in parameters))
+    keys = jnp.broadcast_to(key, (*shape, 2)).reshape(-1, 2)
+    flat = (jnp.broadcast_to(x, shape).reshape(-1) for x in parameters)
+    drawn = jax.vmap(lambda key, *own: draw(run_key(key), *own))(keys, *flat)
+    return drawn.astype(INT64).reshape(shape)
+
+
+@op(
+    function=False,
+    axes="... word!, ... -> ...",
+    dtypes=counted_by_key,
+    differentiable=False,
+    costly=True,
+    operations=OPERATIONS,
+    examples=("key=u32[2,3,2] rate=f32[2,3]", "key=u32[b,2] rate=f64[b]"),
+)
+def poisson_of_key(key: Tensor, rate: Tensor) -> Tensor:
+    """Poisson variables that follow from keys, to the bit as `jax.random.poisson` draws them.
+
+        P(out[i] = k) = rate[i]^k exp(-rate[i]) / k!
+
+    Sources: Knuth, The Art of Computer Programming, volume 2, 1969, for rates below 10;
+    Hoermann, The transformed rejection method for generating Poisson random variables, 1993.
+
+    Inputs:
+        key: u32[*shape, 2]. The two words of each key.
+        rate: float[*shape]. Read in float32.
+
+    Outputs:
+        out: int64[*shape].
+
+    Raises:
+        ShapeError: There is no key of two words for each rate.
+        DTypeError: Other dtypes.
+        RunError: In a run, a rate is negative, infinite or NaN.
+    """
+    return _of_each(jax.random.poisson, key, rate)
+
+
+@poisson_of_key.checked(
+    RunError,
+    "A rate of Poisson variables is negative, infinite or NaN.",
+    fix="br.softplus and br.exp make positive numbers.",
+)
+def no_rate(key: Tensor, rate: Tensor) -> Tensor:
+    """The rates of which there are no variables."""
+    del key
+    return ~((rate >= 0) & jnp.isfinite(rate))
+
+
+@op(
+    function=False,
+    axes="... word!, ..., ... -> ...",
+    dtypes=counted_by_key,
+    differentiable=False,
+    costly=True,
+    operations=OPERATIONS,
+    examples=(
+        "key=u32[2,3,2] trials=f32[2,3] probability=f32[2,3]",
+        "key=u32[b,2] trials=f64[b] probability=f64[b]",
+    ),
+)
+def binomial_of_key(key: Tensor, trials: Tensor, probability: Tensor) -> Tensor:
+    """Binomial variables that follow from keys, to the bit as `jax.random.binomial` draws them.
+
+        P(out[i] = k) = C(n, k) p^k (1 - p)^(n - k),  n = trials[i], p = probability[i]
+
+    Sources: Kachitvichyanukul, Schmeiser, Binomial random variate generation, 1988, for n p up
+    to 10; Hoermann, The generation of binomial random variates, 1993.
+
+    Inputs:
+        key: u32[*shape, 2]. The two words of each key.
+        trials: float[*shape]. How often is tried; rounded down.
+        probability: float[*shape]. Of success, from 0 to 1.
+
+    Outputs:
+        out: int64[*shape]. From 0 to `trials`.
+
+    Raises:
+        ShapeError: There is no key of two words for each number.
+        DTypeError: Other dtypes.
+        RunError: In a run, there are negative trials, or a probability is outside.
+    """
+    given = (x.astype(np.float64) for x in (trials, probability))
+    return _of_each(_binomial, key, *given)
+
+
+def _binomial(key: Any, trials: Any, probability: Any) -> Any:
+    drawn = jax.random.binomial(key, trials, probability, dtype=np.float64)
+    return jnp.where(jnp.isfinite(drawn), drawn, 0)  # what is refused is no integer
+
+
+@binomial_of_key.checked(
+    RunError,
+    "Binomial variables have a negative number of trials, or no probability from 0 to 1.",
+    fix="br.sigmoid makes probabilities.",
+)
+def no_trials(key: Tensor, trials: Tensor, probability: Tensor) -> Tensor:
+    """The parameters of which there are no variables."""
+    del key
+    counted = (trials >= 0) & jnp.isfinite(trials)
+    return ~(counted & (probability >= 0) & (probability <= 1))

@@ -1,0 +1,360 @@
+"""Random numbers without state: each draw follows from (run, operator, trip) alone.
+
+So nothing that is pruned, repeated or moved changes what another operator draws, and a gradient
+draws the mask of its dropout again in place of keeping it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shape_of, tuple_of
+from braces.define.counting import for_each
+from braces.define.decorator import Indices, Salt, Tensor, op
+from braces.define.inference import Context
+from braces.dims import Shape, Size, call, product
+from braces.dtypes import FLOAT32, DType, TensorType, is_float
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.ir.records import Op
+from braces.lazy import jax, jnp
+from braces.ops.random.keys import (
+    STATE,
+    check_key,
+    check_shape,
+    each_trip,
+    of_one_trip,
+    trips_of,
+)
+from braces.ops.random.samplers import DRAWINGS
+
+DRAWS = (
+    "state=u32[2] shape=(2,3) salt=1",
+    "state=u32[2] shape=(b,4) salt=1",
+    "state=u32[2] trips=i32[] trips=i64[] shape=(4,) salt=4000000000",
+    "state=u32[2] trips=i32[2] trips=i64[] trips=i64[b] shape=(2,b,3) salt=5",
+    "state=u32[2] shape=(0,3) salt=2",
+    "state=u32[2] shape=() salt=3",
+)
+"""Examples of operators that draw an array of a given shape."""
+WIDE_DRAWS = (*DRAWS, "state=u32[2] shape=(5,) salt=1 dtype=f64")
+
+
+# ---- shared ----------------------------------------------------------------------------------
+
+
+def check_bounds(context: Context, low: float, high: float) -> None:
+    """Refuse an interval that holds nothing.
+
+    Raises:
+        ProgramError: `low` is above `high`, or one is NaN.
+    """
+    if not low <= high:
+        raise ProgramError(f"{context.type} has low={low} and high={high}.", fix="low <= high.")
+
+
+def drawn(
+    context: Context,
+    state: TensorType,
+    *trips: TensorType,
+    shape: Shape,
+    salt: int,
+    dtype: DType,
+    **attrs: Any,
+) -> TensorType:
+    """Inference: an array of real numbers of the given shape and dtype."""
+    del attrs
+    check_key(context, state, salt, trips, shape)
+    check_shape(context, shape)
+    if not is_float(dtype) or dtype.kind == "c":
+        raise DTypeError(
+            f"{context.type} draws real numbers, not {dtype}.", fix="Use a floating dtype."
+        )
+    return TensorType(dtype, shape)
+
+
+# ---- the state -------------------------------------------------------------------------------
+
+
+@op(
+    axes="i! -> i!",
+    random=True,
+    differentiable=False,
+    operations=1,
+    examples=("state=u32[2]", "state=u32[2] runs=4294967295"),
+)
+def next_random_state(state: Tensor, *, runs: int = 1) -> Tensor:
+    """The random state of a later run: the same seed, a higher counter.
+
+        out = [state[0], state[1] + runs]
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+
+    Attributes:
+        runs: How many runs later; 1 is the next one.
+
+    Outputs:
+        out: u32[2]. After 2^32 runs the counter starts again.
+
+    Raises:
+        ShapeError: `state` is not two numbers.
+        DTypeError: `state` is not u32.
+    """
+    return state + np.asarray([0, runs % 2**32], STATE)
+
+
+@next_random_state.infer
+def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -> TensorType:
+    """The type of the state."""
+    del runs
+    check_key(context, state, 0, ())
+    return state
+
+
+def runs_counted(maker: Op) -> int | None:
+    """How many runs later the state is that an operator gives; `None` for another operator."""
+    runs = maker.attrs.get("runs", 1) if maker.type == next_random_state.type else None
+    return runs if isinstance(runs, int) else None
+
+
+# ---- arrays of real numbers ------------------------------------------------------------------
+
+
+def _real_numbers(
+    type: str, state: Any, salt: int, trips: Sequence[Any], attrs: Mapping[str, Any]
+) -> Any:
+    """What an operator of these attributes draws, for kernels."""
+    own = {**attrs, "shape": of_one_trip(attrs["shape"], trips)}
+    return each_trip(lambda key: DRAWINGS[type].one(key, own), state, salt, trips)
+
+
+def drawn_places(types: Types, attrs: Attrs) -> AxisMap:
+    """Draws differ from place to place, and with their number, but each trip has its own."""
+    indices = numbered(len(tuple_of(attrs["shape"])))
+    trips, drawn = trips_of(types, indices)
+    inputs = {"state": (("state",),), "trips": trips}
+    return mapped(types, inputs, {"out": (indices,)}, ["state", *drawn])
+
+
+@op(
+    axes=drawn_places,
+    random=True,
+    differentiable=False,
+    operations=24,
+    examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) low=-2.0 high=2.0 salt=1"),
+)
+def random_uniform(
+    state: Tensor,
+    *trips: Indices,
+    shape: Shape,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: DType = FLOAT32,
+    salt: Salt,
+) -> Tensor:
+    """Numbers that are equally likely everywhere in [low, high).
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        shape: Of the result.
+        low: The smallest number.
+        high: The bound above; not reached.
+        dtype: Of the result; a real floating dtype.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: `dtype` is not a real floating dtype.
+        ProgramError: `low` is above `high`.
+    """
+    attrs = {"shape": shape, "low": low, "high": high, "dtype": dtype}
+    return _real_numbers("random_uniform", state, salt, trips, attrs)
+
+
+@random_uniform.infer
+def infer_random_uniform(
+    context: Context,
+    state: TensorType,
+    *trips: TensorType,
+    low: float,
+    high: float,
+    **attrs: Any,
+) -> TensorType:
+    """As given; `low` is not above `high`."""
+    check_bounds(context, low, high)
+    return drawn(context, state, *trips, **attrs)
+
+
+@op(
+    axes=drawn_places,
+    infer=drawn,
+    random=True,
+    differentiable=False,
+    operations=48,
+    examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) mean=5.0 stddev=0.5 salt=1"),
+)
+def random_normal(
+    state: Tensor,
+    *trips: Indices,
+    shape: Shape,
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: DType = FLOAT32,
+    salt: Salt,
+) -> Tensor:
+    """Normally distributed numbers.
+
+        density(x) = exp(-((x - mean) / stddev)^2 / 2) / (stddev * sqrt(2 * pi))
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        shape: Of the result.
+        mean: Where the density is largest.
+        stddev: The standard deviation.
+        dtype: Of the result; a real floating dtype.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: `dtype` is not a real floating dtype.
+    """
+    attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
+    return _real_numbers("random_normal", state, salt, trips, attrs)
+
+
+@op(
+    axes=drawn_places,
+    random=True,
+    differentiable=False,
+    operations=48,
+    examples=(*WIDE_DRAWS, "state=u32[2] shape=(3,) stddev=0.5 low=-1.0 high=3.0 salt=1"),
+)
+def random_truncated_normal(
+    state: Tensor,
+    *trips: Indices,
+    shape: Shape,
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    low: float = -2.0,
+    high: float = 2.0,
+    dtype: DType = FLOAT32,
+    salt: Salt,
+) -> Tensor:
+    """Normally distributed numbers of which those far from the mean are left out.
+
+        out = mean + stddev * z, where z is standard normal given low <= z <= high
+
+    The result has a smaller standard deviation than `stddev`: 0.8796 times it for the default
+    bounds.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        shape: Of the result.
+        mean: Where the density is largest.
+        stddev: The standard deviation before the cut.
+        low: The bound below, in standard deviations from the mean.
+        high: The bound above, likewise.
+        dtype: Of the result; a real floating dtype.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        DTypeError: `dtype` is not a real floating dtype.
+        ProgramError: `low` is above `high`.
+    """
+    attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
+    attrs |= {"low": low, "high": high}
+    return _real_numbers("random_truncated_normal", state, salt, trips, attrs)
+
+
+random_truncated_normal.infer(infer_random_uniform)
+
+
+def made_orthogonal(types: Types, attrs: Attrs) -> Size:
+    """A draw for each number, then the decomposition into a rotation and a triangle."""
+    del attrs
+    *rows, columns = shape_of(types["out"][0])
+    return 48 + 8 * call("min", product(tuple(rows)), columns)
+
+
+@op(
+    axes=drawn_places,
+    random=True,
+    differentiable=False,
+    operations=for_each("out", made_orthogonal),
+    examples=(
+        "state=u32[2] shape=(3,3) salt=1",
+        "state=u32[2] trips=i32[] shape=(2,5) scale=2.0 salt=4",
+        "state=u32[2] shape=(2,3,2) salt=2 dtype=f64",
+        "state=u32[2] shape=(0,3) salt=2",
+    ),
+)
+def random_orthogonal(
+    state: Tensor,
+    *trips: Indices,
+    shape: Shape,
+    scale: float = 1.0,
+    dtype: DType = FLOAT32,
+    salt: Salt,
+) -> Tensor:
+    """A matrix with orthogonal columns, or rows where there are fewer of them.
+
+        out^T out = scale^2 * identity, or out out^T = scale^2 * identity
+
+    All axes but the last count as rows. Source: Saxe, McClelland, Ganguli, Exact solutions to
+    the nonlinear dynamics of learning in deep linear neural networks, 2013.
+
+    Inputs:
+        state: u32[2]. Seed and run counter.
+        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
+            `shape` has a first axis of so many trips: each draws as for itself.
+
+    Attributes:
+        shape: Of the result; two axes or more.
+        scale: The length of each column, or row.
+        dtype: Of the result; a real floating dtype.
+        salt: What tells this operator from others, in 32 bits.
+
+    Outputs:
+        out: dtype[*shape].
+
+    Raises:
+        ShapeError: `shape` has fewer than two axes.
+        DTypeError: `dtype` is not a real floating dtype.
+    """
+    if 0 in shape:
+        return jnp.zeros(shape, dtype)
+    wider = np.promote_types(dtype, FLOAT32)  # QR knows no 16-bit numbers
+    draw, own = jax.nn.initializers.orthogonal(scale), of_one_trip(shape, trips)
+    return each_trip(lambda key: draw(key, own, wider), state, salt, trips).astype(dtype)
+
+
+@random_orthogonal.infer
+def infer_random_orthogonal(
+    context: Context, state: TensorType, *trips: TensorType, shape: Shape, **attrs: Any
+) -> TensorType:
+    """As given; a matrix at least, in each trip."""
+    if len(shape) < 2 + sum(trip.rank for trip in trips):
+        raise ShapeError(f"random_orthogonal needs two axes or more, not the shape {shape}.")
+    return drawn(context, state, *trips, shape=shape, **attrs)

@@ -1,0 +1,1 @@
+"""Reductions, sorting, cumulative operators, search."""

@@ -1,0 +1,85 @@
+"""What is the largest, the smallest, or summed of exponentials so far, along one axis."""
+
+from __future__ import annotations
+
+from braces.define.axes import HIGHEST, LOWEST
+from braces.define.decorator import Axis, Tensor, op
+from braces.lazy import lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import floating, ordered, real_function
+from braces.ops.reduction.sort import running
+
+EXAMPLES = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5] axis=0 reverse=True")
+WITH_INTEGERS = (*EXAMPLES, "x=i32[2,3] axis=-1")
+
+
+@op(axes=running(LOWEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
+def cummax(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
+    """The largest number so far along one axis.
+
+        out[..., i, ...] = max_{j <= i} x[..., j, ...]
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: The axis; negative counts from the end.
+        reverse: From the end: over j >= i.
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return lax.cummax(x, axis=axis % x.ndim, reverse=reverse)
+
+
+@op(axes=running(HIGHEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
+def cummin(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
+    """The smallest number so far along one axis.
+
+        out[..., i, ...] = min_{j <= i} x[..., j, ...]
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: The axis; negative counts from the end.
+        reverse: From the end: over j >= i.
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return lax.cummin(x, axis=axis % x.ndim, reverse=reverse)
+
+
+@op(axes=running(LOWEST), dtypes=real_function, operations=3, examples=EXAMPLES)
+@in_float32
+def cumlogsumexp(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
+    """The logarithm of the sum of exponentials so far along one axis.
+
+        out[..., i, ...] = log sum_{j <= i} exp(x[..., j, ...])
+
+    The largest number is subtracted first, so large inputs do not overflow.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: The axis; negative counts from the end.
+        reverse: From the end: over j >= i.
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return lax.cumlogsumexp(floating(x), axis=axis % x.ndim, reverse=reverse)

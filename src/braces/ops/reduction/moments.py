@@ -1,0 +1,125 @@
+"""Reductions of squares: variance, standard deviation and the Euclidean norm."""
+
+from __future__ import annotations
+
+from braces.define.axes import reduced_mixing
+from braces.define.decorator import Axes, Tensor, op
+from braces.lazy import jnp
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import floating, real_function
+from braces.ops.reduction.reduce import EMPTY, NOT_EMPTY, expanded
+
+
+@op(
+    axes=reduced_mixing,
+    dtypes=real_function,
+    operations=4,
+    examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
+)
+@in_float32
+def var(
+    x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
+) -> Tensor:
+    """The variance along axes.
+
+        out = sum_i (x[..., i, ...] - mean)^2 / (n - correction)
+
+    16-bit numbers are summed in float32.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+        correction: 1 makes it the unbiased estimate from a sample.
+
+    Outputs:
+        out: float[*rest]; NaN where `n` is not above `correction`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction)
+
+
+@op(
+    axes=reduced_mixing,
+    dtypes=real_function,
+    operations=4,
+    examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
+)
+@in_float32
+def std(
+    x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
+) -> Tensor:
+    """The standard deviation along axes; its gradient is zero where all numbers are equal.
+
+        out = sqrt(sum_i (x[..., i, ...] - mean)^2 / (n - correction))
+
+    16-bit numbers are summed in float32.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+        correction: 1 makes it the square root of the unbiased estimate from a sample.
+
+    Outputs:
+        out: float[*rest]; NaN where `n` is not above `correction`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return root(jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction))
+
+
+@op(axes={"x": 0}, dtypes=real_function, operations=2, examples=EMPTY)
+@in_float32
+def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The Euclidean norm along axes; its gradient is zero where the norm is.
+
+        out = sqrt(sum_i x[..., i, ...]^2)
+
+    Squares of 16-bit numbers are summed in float32. There is no other scaling, as in NumPy and
+    PyTorch: lengths whose square overflows (above 1e19 in float32) are infinite, those whose
+    square vanishes are zero. `br.hypot` is exact for two numbers.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: float[*rest].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return root(jnp.sum(jnp.square(floating(x)), axis=axis, keepdims=keepdims))
+
+
+@norm.vjp
+@in_float32
+def norm_vjp(
+    x: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+) -> Tensor:
+    """x_grad = out_grad * x / norm(x), zero where the norm is."""
+    # A 16-bit norm may be infinite or have few digits, so it is computed anew.
+    length = root(jnp.sum(jnp.square(x), axis=axis, keepdims=True))
+    zero = length == 0
+    direction = jnp.where(zero, 0, x / jnp.where(zero, jnp.ones_like(length), length))
+    return expanded(out_grad, axis, keepdims, x.ndim) * direction
+
+
+def root(x: Tensor) -> Tensor:
+    """A square root whose derivative at zero is zero."""
+    zero = x == 0
+    return jnp.where(zero, jnp.zeros_like(x), jnp.sqrt(jnp.where(zero, jnp.ones_like(x), x)))

@@ -1,0 +1,301 @@
+"""Reductions: one number from many, along some axes or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var, tensor_type
+from braces.define.axes import HIGHEST, LOWEST, Reduced, operated_axes
+from braces.define.decorator import Axes, Tensor, op
+from braces.dims import Shape, product
+from braces.dtypes import FLOAT32
+from braces.ir.records import Op
+from braces.lazy import jnp
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.row_semantics import RowView
+from braces.ops.common.rules import (
+    Backward,
+    axis_indices,
+    float_dtype,
+    floating,
+    ordered,
+    promote,
+    promoting,
+    real_valued,
+    sum_dtype,
+    truth,
+)
+from braces.ops.elementwise.arithmetic import in_dtype
+
+REDUCED = (
+    "x=f32[2,3]",
+    "x=f32[b,4,t] axis=(0,-1)",
+    "x=f64[b,4] axis=1 keepdims=True",
+    "x=f32[]",
+    "x=f32[0,3] axis=1",
+)
+NOT_EMPTY = (*REDUCED, "x=i32[2,3] axis=0")
+EMPTY = (*NOT_EMPTY, "x=f32[0,3] axis=0", "x=bool[b,2] axis=1")
+
+# ---- shapes and dtypes -----------------------------------------------------------------------
+
+summed = promoting(result=sum_dtype)
+
+
+def without(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
+    """A shape without some axes, or with size 1 there."""
+    gone = set(axes)
+    if keepdims:
+        return tuple(1 if i in gone else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in gone)
+
+
+# ---- undoing a reduction ---------------------------------------------------------------------
+
+
+def expanded(x: Tensor, axis: Axes, keepdims: bool, rank: int) -> Tensor:
+    """For kernels: the result of a reduction, with the axes that went back as size 1."""
+    return x if keepdims else jnp.expand_dims(x, axis_indices(axis, rank, "x"))
+
+
+def spread(g: Backward, grad: Var) -> Var:
+    """A cotangent, repeated along the axes that were reduced."""
+    x = tensor_type(g["x"])
+    axes = axis_indices(g.attrs["axis"], x.rank, "x")
+    if axes and not g.attrs["keepdims"]:
+        grad = one("reshape", grad, shape=without(x.shape, axes, keepdims=True))
+    return one("broadcast_to", grad, shape=x.shape)
+
+
+def count(g: Backward) -> Var:
+    """How many numbers made one; in float32 at least, for small floats cannot count far."""
+    x = tensor_type(g["x"])
+    axes = axis_indices(g.attrs["axis"], x.rank, "x")
+    total, dtype = product(tuple(x.shape[i] for i in axes)), promote(x.dtype, FLOAT32)
+    if isinstance(total, int):
+        return one("full", shape=(), value=float(total), dtype=dtype)
+    return one("size", value=total, dtype=dtype)
+
+
+# ---- sums and products -----------------------------------------------------------------------
+
+
+@op(axes={"x": 0}, dtypes=summed, product=True, examples=EMPTY)
+def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The sum along axes; 0 where there is nothing to add.
+
+        out = sum_i x[..., i, ...]
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: Floats keep their dtype; integers and bools give 64-bit integers.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.sum(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
+
+
+@sum.gradient
+def sum_gradient(g: Backward) -> dict[str, Var]:
+    """Each summand receives the cotangent."""
+    return {"x": spread(g, g.out_grad)}
+
+
+@op(axes={"x": 0}, dtypes=real_valued, examples=EMPTY)
+def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The arithmetic mean along axes; NaN where there is nothing.
+
+        out = sum_i x[..., i, ...] / n
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: float[*rest]; integers and bools give float32.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.mean(floating(x), axis=axis, keepdims=keepdims)
+
+
+@mean.gradient
+def mean_gradient(g: Backward) -> dict[str, Var]:
+    """Each number receives its share of the cotangent."""
+    share = in_dtype(g.out_grad / count(g), g.out_grad)
+    return {"x": spread(g, share)}
+
+
+@mean.masked
+def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
+    """The sum of the rows over their number; in float32 at least, as small floats overflow."""
+    attrs, dtype = view.op.attrs, float_dtype(x.dtype)
+    wide = promote(dtype, FLOAT32)
+    summed = x if dtype == wide else one("cast", x, dtype=wide)
+    total = one("sum", summed, axis=attrs["axis"], keepdims=attrs["keepdims"])
+    rows = one("sum", one("cast", mask, dtype=wide))
+    for axis in operated_axes(attrs["axis"], x.ndim):
+        size = x.shape[axis]
+        real = axis in view.axes("x")
+        total = total / (rows if real else one("size", value=size, dtype=wide))
+    return view.op.with_(type="cast", inputs={"x": (total.name,)}, attrs={"dtype": dtype})
+
+
+@op(axes={"x": 1}, dtypes=summed, examples=EMPTY)
+@in_float32
+def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The product along axes; 1 where there is nothing to multiply.
+
+        out = prod_i x[..., i, ...]
+
+    The gradient is right where factors are zero, too.
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: Floats keep their dtype; integers and bools give 64-bit integers.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.prod(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
+
+
+# ---- extremes --------------------------------------------------------------------------------
+
+
+@op(axes=Reduced({"x": LOWEST}, True), dtypes=ordered, examples=NOT_EMPTY)
+def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The largest number along axes; NaN where one of them is NaN.
+
+        out = max_i x[..., i, ...]
+
+    Equal largest numbers share the cotangent evenly.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: The dtype of `x`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
+        DTypeError: Complex numbers.
+    """
+    return jnp.max(x, axis=axis, keepdims=keepdims)
+
+
+@max.vjp
+def max_vjp(
+    x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+) -> Tensor:
+    """The largest numbers share the cotangent."""
+    return shared_by(x, out, out_grad, axis, keepdims)
+
+
+@op(axes=Reduced({"x": HIGHEST}, True), dtypes=ordered, examples=NOT_EMPTY)
+def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The smallest number along axes; NaN where one of them is NaN.
+
+        out = min_i x[..., i, ...]
+
+    Equal smallest numbers share the cotangent evenly.
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: The dtype of `x`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
+        DTypeError: Complex numbers.
+    """
+    return jnp.min(x, axis=axis, keepdims=keepdims)
+
+
+@min.vjp
+def min_vjp(
+    x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
+) -> Tensor:
+    """The smallest numbers share the cotangent."""
+    return shared_by(x, out, out_grad, axis, keepdims)
+
+
+def shared_by(x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+    """The cotangent, shared evenly by all that equal the result."""
+    out = expanded(out, axis, keepdims, x.ndim)
+    out_grad = expanded(out_grad, axis, keepdims, x.ndim)
+    chosen = (x == out).astype(x.dtype)
+    return chosen * (out_grad / jnp.sum(chosen, axis=axis, keepdims=True))
+
+
+@op(axes={"x": False}, dtypes=truth, differentiable=False, examples=EMPTY)
+def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Whether at least one is true along axes; false where there is nothing.
+
+        out = x[..., 0, ...] or x[..., 1, ...] or ...
+
+    Inputs:
+        x: any[*shape]; all numbers but zero are true.
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: bool[*rest].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.any(x.astype(np.bool_), axis=axis, keepdims=keepdims)
+
+
+@op(axes={"x": True}, dtypes=truth, differentiable=False, examples=EMPTY)
+def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Whether all are true along axes; true where there is nothing.
+
+        out = x[..., 0, ...] and x[..., 1, ...] and ...
+
+    Inputs:
+        x: any[*shape]; all numbers but zero are true.
+
+    Attributes:
+        axis: One axis or several; `None` means all of them.
+        keepdims: Whether reduced axes stay, with size 1.
+
+    Outputs:
+        out: bool[*rest].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+    """
+    return jnp.all(x.astype(np.bool_), axis=axis, keepdims=keepdims)

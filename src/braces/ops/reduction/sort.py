@@ -1,0 +1,325 @@
+"""Order along one axis: positions of extremes, sorting, and running totals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.axes import (
+    HIGHEST,
+    LOWEST,
+    Attrs,
+    AxisError,
+    AxisMap,
+    AxisRule,
+    Types,
+    along_axis,
+    axis_at,
+    check_not_empty,
+    first_rank,
+    reduced_mixing,
+    resized,
+    shape_of,
+    with_tails,
+)
+from braces.define.counting import comparisons, for_each
+from braces.define.decorator import Axis, Tensor, op
+from braces.dtypes import INT64, DType, TensorType, is_float
+from braces.lazy import jnp, lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import Backward, ordered, sum_dtype
+from braces.ops.reduction.reduce import summed
+
+POSITIONS = (
+    "x=f32[2,3]",
+    "x=f32[b,4] axis=1",
+    "x=i32[3,t] axis=0 keepdims=True",
+    "x=f64[5]",
+    "x=f32[0,3] axis=1",
+)
+SORTED = ("x=f32[2,5]", "x=f64[b,4]", "x=i32[4,2] axis=0 descending=True", "x=f32[0]")
+RUNNING = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5]", "x=i32[0,3] axis=-1")
+
+
+# ---- positions of extremes -------------------------------------------------------------------
+
+
+def position(what: str, x: DType, **attrs: Any) -> DType:
+    """An index of numbers that have an order."""
+    ordered(what, x, **attrs)
+    return INT64
+
+
+def of_extreme(least: str) -> AxisRule:
+    """The position in a reduction, of which there must be something.
+
+    Args:
+        least: What is never chosen before another number.
+    """
+
+    def rule(types: Types, attrs: Attrs) -> AxisMap:
+        check_not_empty(types["x"][0], attrs)
+        found = reduced_mixing(types, attrs)
+        # places among several axes follow from their sizes
+        return with_tails(found, {"x": least}) if len(found.mixed) == 1 else found
+
+    return rule
+
+
+@op(
+    axes=of_extreme(LOWEST),
+    dtypes=position,
+    differentiable=False,
+    operations=1,
+    examples=POSITIONS,
+)
+def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
+    """The index of the largest number, the first one where several are equal.
+
+        x[..., out, ...] = max_i x[..., i, ...]
+
+    Inputs:
+        x: real[*shape]. NaN counts as the largest.
+
+    Attributes:
+        axis: The axis to look along; `None` gives an index into the flattened array.
+        keepdims: Whether the reduced axis stays, with size 1.
+
+    Outputs:
+        out: i64[*rest].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
+        DTypeError: Complex numbers.
+    """
+    return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(INT64)
+
+
+@op(
+    axes=of_extreme(HIGHEST),
+    dtypes=position,
+    differentiable=False,
+    operations=1,
+    examples=POSITIONS,
+)
+def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
+    """The index of the smallest number, the first one where several are equal.
+
+        x[..., out, ...] = min_i x[..., i, ...]
+
+    Inputs:
+        x: real[*shape]. NaN counts as the smallest.
+
+    Attributes:
+        axis: The axis to look along; `None` gives an index into the flattened array.
+        keepdims: Whether the reduced axis stays, with size 1.
+
+    Outputs:
+        out: i64[*rest].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or there is nothing along it.
+        DTypeError: Complex numbers.
+    """
+    return jnp.argmin(x, axis=axis, keepdims=keepdims).astype(INT64)
+
+
+# ---- sorting ---------------------------------------------------------------------------------
+
+
+def compared(types: Types, attrs: Attrs) -> int:
+    """How often a number is compared where all along the axis are brought in order."""
+    shape = shape_of(types["x"][0])
+    return comparisons(shape[axis_at(attrs["axis"], len(shape))])
+
+
+def compared_with_best(types: Types, attrs: Attrs) -> int:
+    """How often a number is compared with the best so far."""
+    del types
+    return comparisons(int(str(attrs["k"])))
+
+
+def sorted_along(types: Types, attrs: Attrs) -> AxisMap:
+    """Entries are compared along an axis; the last ones stay last where they are largest."""
+    (x, *_) = types["x"]
+    largest = float("nan") if isinstance(x, TensorType) and is_float(x.dtype) else HIGHEST
+    return with_tails(
+        along_axis(types, attrs), {"x": LOWEST if attrs["descending"] else largest}
+    )
+
+
+@op(axes=sorted_along, dtypes=ordered, operations=for_each("x", compared), examples=SORTED)
+def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
+    """The same numbers in order along one axis; NaN counts as the largest.
+
+        out[..., i, ...] <= out[..., i + 1, ...]
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: The axis that is sorted; negative counts from the end.
+        descending: From the largest to the smallest.
+
+    Outputs:
+        out: As `x`.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return jnp.sort(x, axis=axis, descending=descending)
+
+
+@op(
+    axes=sorted_along,
+    dtypes=position,
+    differentiable=False,
+    operations=for_each("x", compared),
+    examples=SORTED,
+)
+def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
+    """The indices that sort along one axis; equal numbers keep their order.
+
+        sort(x)[..., i, ...] = x[..., out[..., i, ...], ...]
+
+    Inputs:
+        x: real[*shape].
+
+    Attributes:
+        axis: The axis that is sorted; negative counts from the end.
+        descending: From the largest to the smallest.
+
+    Outputs:
+        out: i64[*shape].
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`.
+        DTypeError: Complex numbers.
+    """
+    return jnp.argsort(x, axis=axis, descending=descending, stable=True).astype(INT64)
+
+
+def chosen_along(types: Types, attrs: Attrs) -> AxisMap:
+    """Numbers are compared along the axis, and some are left of it."""
+    shape, k = shape_of(types["x"][0]), int(str(attrs["k"]))
+    at = axis_at(attrs["axis"], len(shape))
+    size = shape[at]
+    if k < 0 or (isinstance(size, int) and k > size):
+        raise AxisError(f"cannot take {k} of {size} numbers.")
+    found = resized(along_axis(types, attrs), at, "chosen", k)
+    out = found.outputs["out"]
+    return replace(found, outputs={"values": out, "indices": out})
+
+
+def chosen(what: str, x: DType, **attrs: Any) -> tuple[DType, DType]:
+    """Numbers that have an order, and their indices."""
+    return ordered(what, x), position(what, x, **attrs)
+
+
+@op(
+    outputs=("values", "indices"),
+    axes=chosen_along,
+    dtypes=chosen,
+    operations=for_each("x", compared_with_best),
+    examples=("x=f32[2,5] k=3", "x=f64[b,4] k=2", "x=i32[4,t] k=1 axis=0", "x=f32[3] k=0"),
+)
+def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
+    """The largest numbers along one axis, in descending order, and where they are.
+
+        values[..., i, ...] = x[..., indices[..., i, ...], ...]
+
+    Of equal numbers the earlier one comes first.
+
+    Inputs:
+        x: real[..., n, ...].
+
+    Attributes:
+        k: How many.
+        axis: The axis to look along; negative counts from the end.
+
+    Outputs:
+        values: The dtype of `x`, `k` along the axis.
+        indices: i64, `k` along the axis.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or has fewer than `k` numbers.
+        DTypeError: Complex numbers.
+    """
+    values, indices = lax.top_k(jnp.moveaxis(x, axis, -1), k)
+    return jnp.moveaxis(values, -1, axis), jnp.moveaxis(indices, -1, axis).astype(INT64)
+
+
+# ---- running totals --------------------------------------------------------------------------
+
+
+def running(neutral: Any) -> AxisRule:
+    """Along an axis, which must be said where there are several.
+
+    Args:
+        neutral: What changes nothing at the end, where totals run from there.
+    """
+
+    def rule(types: Types, attrs: Attrs) -> AxisMap:
+        rank = first_rank(types)
+        if attrs["axis"] is None and rank != 1:
+            raise AxisError(f"needs an axis where there are {rank}.", fix="Pass axis=.")
+        fills = {"x": neutral} if attrs["reverse"] else {}
+        return with_tails(along_axis(types, attrs), fills)
+
+    return rule
+
+
+@op(axes=running(0), dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@in_float32
+def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
+    """Running sums along one axis.
+
+        out[..., i, ...] = sum_{j <= i} x[..., j, ...]
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: The axis to sum along; may be `None` where there is just one.
+        reverse: Sum from the end: over j >= i.
+
+    Outputs:
+        out: Floats keep their dtype; integers and bools give 64-bit integers.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or is not said.
+    """
+    return lax.cumsum(x.astype(sum_dtype(x.dtype)), axis=(axis or 0) % x.ndim, reverse=reverse)
+
+
+@cumsum.gradient
+def cumsum_gradient(g: Backward) -> dict[str, Var]:
+    """Running sums of the cotangent, from the other end."""
+    reverse = not g.attrs["reverse"]
+    return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
+
+
+@op(axes=running(1), dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@in_float32
+def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
+    """Running products along one axis.
+
+        out[..., i, ...] = prod_{j <= i} x[..., j, ...]
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axis: The axis to multiply along; may be `None` where there is just one.
+        reverse: Multiply from the end: over j >= i.
+
+    Outputs:
+        out: Floats keep their dtype; integers and bools give 64-bit integers.
+
+    Raises:
+        ShapeError: `axis` is not an axis of `x`, or is not said.
+    """
+    return lax.cumprod(x.astype(sum_dtype(x.dtype)), axis=(axis or 0) % x.ndim, reverse=reverse)

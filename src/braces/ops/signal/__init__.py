@@ -1,0 +1,1 @@
+"""FFT and framing."""

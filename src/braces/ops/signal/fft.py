@@ -1,0 +1,371 @@
+"""Discrete Fourier transforms, along one axis or several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from braces.define.axes import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    resized,
+    shape_of,
+)
+from braces.define.counting import comparisons, for_each
+from braces.define.decorator import Axes, Axis, Tensor, op
+from braces.dims import Size, call
+from braces.dtypes import DType
+from braces.errors import ProgramError
+from braces.lazy import jnp
+from braces.ops.common.rules import refuse
+from braces.ops.elementwise.complex import as_complex, complex_dtype, part_dtype
+
+NORMS = ("backward", "ortho", "forward")
+SIGNALS = (
+    "x=f32[2,8]",
+    "x=c64[b,6]",
+    "x=f64[5,b] n=4 axis=0",
+    "x=f64[2,3] n=5 norm=ortho",
+    "x=c128[2,t] n=3 norm=forward",
+    "x=f32[0,4]",
+)
+
+# ---- rules -----------------------------------------------------------------------------------
+
+
+def _size_along(types: Types, attrs: Attrs) -> tuple[int, Size]:
+    """The axis that is transformed, and its size."""
+    shape = shape_of(types["x"][0])
+    axis = axis_at(attrs["axis"], len(shape))
+    return axis, shape[axis]
+
+
+def _asked(attrs: Attrs, otherwise: Size) -> Any:
+    """How many numbers are transformed, or come back."""
+    n: Any = otherwise if attrs["n"] is None else attrs["n"]
+    if isinstance(n, int) and n < 0:
+        raise AxisError(f"cannot transform {n} numbers.", fix="Say n=None, or a size.")
+    return n
+
+
+def transformed(types: Types, attrs: Attrs) -> AxisMap:
+    """As many frequencies as numbers."""
+    axis, size = _size_along(types, attrs)
+    return resized(along_axis(types, attrs), axis, "frequency", _asked(attrs, size))
+
+
+def halved(types: Types, attrs: Attrs) -> AxisMap:
+    """The frequencies that are not negative."""
+    axis, size = _size_along(types, attrs)
+    count: Any = call("floordiv", _asked(attrs, size), 2) + 1
+    return resized(along_axis(types, attrs), axis, "frequency", count)
+
+
+def doubled(types: Types, attrs: Attrs) -> AxisMap:
+    """As many numbers as are asked for, or an even number of them."""
+    axis, size = _size_along(types, attrs)
+    count = _asked(attrs, call("max", 2 * (size - 1), 0))
+    return resized(along_axis(types, attrs), axis, "time", count)
+
+
+def along_axes(types: Types, attrs: Attrs) -> AxisMap:
+    """All axes that are transformed are mixed."""
+    return along_axis(types, {"axis": attrs["axes"]})
+
+
+def _check_norm(what: str, norm: str) -> None:
+    if norm not in NORMS:
+        raise ProgramError(f"{what} has norm={norm!r}.", fix=f"Say one of {', '.join(NORMS)}.")
+
+
+def to_complex(what: str, x: DType, *, norm: str, **attrs: Any) -> DType:
+    """Frequencies are complex."""
+    del attrs
+    refuse(what, x, "b")
+    _check_norm(what, norm)
+    return complex_dtype(x)
+
+
+def of_reals(what: str, x: DType, **attrs: Any) -> DType:
+    """Frequencies of real numbers."""
+    refuse(what, x, "c")
+    return to_complex(what, x, **attrs)
+
+
+def to_real(what: str, x: DType, **attrs: Any) -> DType:
+    """Real numbers."""
+    return part_dtype(to_complex(what, x, **attrs))
+
+
+def halvings(types: Types, attrs: Attrs) -> Size:
+    """Four operations for each number, as often as the axis can be halved."""
+    _, size = _size_along(types, attrs)
+    return 4 * comparisons(_asked(attrs, size))
+
+
+def halvings_of_half(types: Types, attrs: Attrs) -> Size:
+    """As for all frequencies, of which there are half."""
+    return 2 * halvings(types, attrs)
+
+
+def halvings_of_all(types: Types, attrs: Attrs) -> Size:
+    """As for one axis, for each."""
+    shape = shape_of(types["x"][0])
+    axes: Any = range(len(shape)) if attrs["axes"] is None else attrs["axes"]
+    each = axes if isinstance(axes, tuple | range) else (axes,)
+    return 4 * sum(comparisons(shape[axis]) for axis in each)
+
+
+# ---- kernels ---------------------------------------------------------------------------------
+
+
+def _along(
+    function: Callable[..., Any], x: Any, n: int, axis: int, norm: str, count: int, dtype: DType
+) -> Any:
+    """A transform along one axis; of no numbers it is zeros."""
+    if not x.size or not n:
+        shape = list(x.shape)
+        shape[axis] = count
+        return jnp.zeros(shape, dtype)
+    return function(x, n, axis, norm)
+
+
+def _number(size: Size | None, otherwise: int) -> int:
+    """For kernels: a size, which is a number by then."""
+    assert size is None or isinstance(size, int)
+    return otherwise if size is None else size
+
+
+@op(
+    axes=transformed,
+    dtypes=to_complex,
+    operations=for_each("out", halvings),
+    examples=SIGNALS,
+)
+def fft(x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backward") -> Tensor:
+    """The discrete Fourier transform along one axis.
+
+        out[..., k, ...] = sum_j x[..., j, ...] * exp(-2 pi i j k / n)
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        n: How many numbers are transformed: the axis is cut, or filled up with zeros; `None` is
+            all of them.
+        axis: The axis of `x`.
+        norm: What the sum is divided by: nothing ("backward"), sqrt(n) ("ortho") or n
+            ("forward").
+
+    Outputs:
+        out: complex, with `n` on `axis`; complex128 of 64-bit floats.
+
+    Raises:
+        ShapeError: There is no such axis, or `n` is negative.
+        DTypeError: Bools.
+        ProgramError: `norm` is none of these.
+    """
+    n = _number(n, x.shape[axis])
+    x = as_complex(x)
+    return _along(jnp.fft.fft, x, n, axis, norm, n, x.dtype)
+
+
+@op(
+    axes=transformed,
+    dtypes=to_complex,
+    operations=for_each("out", halvings),
+    examples=SIGNALS,
+)
+def ifft(
+    x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backward"
+) -> Tensor:
+    """The inverse of `fft`.
+
+        out[..., j, ...] = sum_k x[..., k, ...] * exp(2 pi i j k / n) / n
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        n: How many frequencies there are: the axis is cut, or filled up with zeros; `None` is
+            all of them.
+        axis: The axis of `x`.
+        norm: What `fft` is told: the sum is divided by n ("backward"), sqrt(n) ("ortho") or
+            nothing ("forward").
+
+    Outputs:
+        out: complex, with `n` on `axis`; complex128 of 64-bit floats.
+
+    Raises:
+        ShapeError: There is no such axis, or `n` is negative.
+        DTypeError: Bools.
+        ProgramError: `norm` is none of these.
+    """
+    n = _number(n, x.shape[axis])
+    x = as_complex(x)
+    return _along(jnp.fft.ifft, x, n, axis, norm, n, x.dtype)
+
+
+@op(
+    axes=halved,
+    dtypes=of_reals,
+    operations=for_each("out", halvings_of_half),
+    examples=(
+        "x=f32[2,8]",
+        "x=f32[b,7]",
+        "x=f64[5,b] n=4 axis=0",
+        "x=f64[2,3] n=5 norm=ortho",
+        "x=f64[2,t]",
+        "x=f32[0,4]",
+    ),
+)
+def rfft(
+    x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backward"
+) -> Tensor:
+    """The discrete Fourier transform of real numbers: its frequencies that are not negative.
+
+        out[..., k, ...] = sum_j x[..., j, ...] * exp(-2 pi i j k / n) for k <= n / 2
+
+    The others are the conjugates of these.
+
+    Inputs:
+        x: number[*shape], real.
+
+    Attributes:
+        n: How many numbers are transformed: the axis is cut, or filled up with zeros; `None` is
+            all of them.
+        axis: The axis of `x`.
+        norm: What the sum is divided by: nothing ("backward"), sqrt(n) ("ortho") or n
+            ("forward").
+
+    Outputs:
+        out: complex, with n // 2 + 1 on `axis`; complex128 of 64-bit floats.
+
+    Raises:
+        ShapeError: There is no such axis, or `n` is negative.
+        DTypeError: Bools or complex numbers.
+        ProgramError: `norm` is none of these.
+    """
+    n = _number(n, x.shape[axis])
+    dtype = complex_dtype(x.dtype)
+    wide = x.astype(part_dtype(dtype))
+    return _along(jnp.fft.rfft, wide, n, axis, norm, n // 2 + 1, dtype)
+
+
+@op(
+    axes=doubled,
+    dtypes=to_real,
+    operations=for_each("out", halvings),
+    examples=(
+        "x=c64[2,5]",
+        "x=c64[b,4] n=7",
+        "x=c128[5,b] n=4 axis=0",
+        "x=f64[2,3] n=5 norm=ortho",
+        "x=f32[2,t]",
+        "x=f32[0,4]",
+    ),
+)
+def irfft(
+    x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backward"
+) -> Tensor:
+    """The inverse of `rfft`: real numbers from the frequencies that are not negative.
+
+    The imaginary part of the first is taken as zero, and so is that of the last where `n` is
+    even.
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        n: How many numbers come back; `None` is 2 * (size - 1). The axis is cut to
+            n // 2 + 1 frequencies, or filled up with zeros.
+        axis: The axis of `x`.
+        norm: What `rfft` is told: the sum is divided by n ("backward"), sqrt(n) ("ortho") or
+            nothing ("forward").
+
+    Outputs:
+        out: float, with `n` on `axis`; 64-bit floats of complex128.
+
+    Raises:
+        ShapeError: There is no such axis, or `n` is negative.
+        DTypeError: Bools.
+        ProgramError: `norm` is none of these.
+    """
+    n = _number(n, max(2 * (x.shape[axis] - 1), 0))
+    x = as_complex(x)
+    return _along(jnp.fft.irfft, x, n, axis, norm, n, part_dtype(x.dtype))
+
+
+PLANES = (
+    "x=f32[2,4,3]",
+    "x=c64[b,4,2] axes=(1,2)",
+    "x=f64[b,t] norm=ortho",
+    "x=c128[4,2] axes=0 norm=forward",
+    "x=f32[0,4]",
+)
+
+
+@op(
+    axes=along_axes,
+    dtypes=to_complex,
+    operations=for_each("out", halvings_of_all),
+    examples=PLANES,
+)
+def fftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:
+    """The discrete Fourier transform along several axes: `fft` along each of them.
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axes: The axes of `x`; `None` is all of them.
+        norm: What `fft` is told, for each axis.
+
+    Outputs:
+        out: complex[*shape]; complex128 of 64-bit floats.
+
+    Raises:
+        ShapeError: There is no such axis, or one is said twice.
+        DTypeError: Bools.
+        ProgramError: `norm` is none of what `fft` knows.
+    """
+    return _along_all(jnp.fft.fftn, as_complex(x), axes, norm)
+
+
+@op(
+    axes=along_axes,
+    dtypes=to_complex,
+    operations=for_each("out", halvings_of_all),
+    examples=PLANES,
+)
+def ifftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:
+    """The inverse of `fftn`.
+
+    Inputs:
+        x: number[*shape].
+
+    Attributes:
+        axes: The axes of `x`; `None` is all of them.
+        norm: What `fftn` is told.
+
+    Outputs:
+        out: complex[*shape]; complex128 of 64-bit floats.
+
+    Raises:
+        ShapeError: There is no such axis, or one is said twice.
+        DTypeError: Bools.
+        ProgramError: `norm` is none of what `fft` knows.
+    """
+    return _along_all(jnp.fft.ifftn, as_complex(x), axes, norm)
+
+
+def _along_all(function: Callable[..., Any], x: Any, axes: Axes, norm: str) -> Any:
+    """A transform along several axes, of which there may be none."""
+    chosen = (axes,) if isinstance(axes, int) else axes
+    if not x.size or not x.ndim or chosen == ():
+        return x
+    return function(x, axes=chosen, norm=norm)

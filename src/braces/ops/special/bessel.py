@@ -1,0 +1,97 @@
+"""Modified Bessel functions, and those that are scaled down by an exponential."""
+
+from __future__ import annotations
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.define.decorator import Tensor, op
+from braces.lazy import jnp, lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.rules import Backward, floating, real_function
+from braces.ops.elementwise.unary import UNARY
+
+function = op(axes="... -> ...", dtypes=real_function, operations=120, examples=UNARY[:2])
+
+
+@function
+@in_float32
+def i0(x: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind, of order 0.
+
+        out[i] = integral from 0 to pi of exp(x[i] * cos(t)), over pi
+
+    Inputs:
+        x: real[*shape]. Infinite from about 90 on in float32; there is `i0e`.
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    x = floating(x)
+    return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
+
+
+@i0.gradient
+def i0_gradient(g: Backward) -> dict[str, Var]:
+    """x_grad = out_grad * i1(x)."""
+    return {"x": g.out_grad * one("i1", g["x"])}
+
+
+@function
+@in_float32
+def i0e(x: Tensor) -> Tensor:
+    """The modified Bessel function of order 0, scaled: it does not overflow.
+
+        out[i] = exp(-|x[i]|) * i0(x[i])
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return lax.bessel_i0e(floating(x))
+
+
+@function
+@in_float32
+def i1(x: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind, of order 1.
+
+        out[i] = integral from 0 to pi of exp(x[i] * cos(t)) * cos(t), over pi
+
+    Inputs:
+        x: real[*shape]. Infinite from about 90 on in float32; there is `i1e`.
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    x = floating(x)
+    return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
+
+
+@function
+@in_float32
+def i1e(x: Tensor) -> Tensor:
+    """The modified Bessel function of order 1, scaled: it does not overflow.
+
+        out[i] = exp(-|x[i]|) * i1(x[i])
+
+    Inputs:
+        x: real[*shape].
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        DTypeError: Complex numbers.
+    """
+    return lax.bessel_i1e(floating(x))

@@ -1,0 +1,195 @@
+"""What is made of the gamma function: its derivatives, the beta function, sums of powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.define.axes import Attrs, Types
+from braces.define.counting import for_each
+from braces.define.decorator import Indices, Tensor, op
+from braces.dtypes import DType, is_integer
+from braces.errors import DTypeError, ProgramError
+from braces.lazy import jnp, lax
+from braces.ops.common.half_precision import in_float32
+from braces.ops.common.known_derivatives import Kernel, differentiated, smooth
+from braces.ops.common.rules import floating, promoted, real_function
+from braces.ops.elementwise.arithmetic import BINARY
+from braces.ops.special.gamma_kernels import (
+    BERNOULLI,
+    hurwitz,
+    log_beta,
+    polygamma as derivatives,
+)
+
+# ---- derivatives of lgamma -------------------------------------------------------------------
+
+
+def of_whole_order(what: str, n: DType, x: DType) -> DType:
+    """The floating dtype of `x`; orders are integers."""
+    if not is_integer(n):
+        raise DTypeError(
+            f"{what} differentiates a whole number of times, and the order is {n}.",
+            fix="Use br.cast(n, 'int32').",
+        )
+    return real_function(what, x)
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=of_whole_order,
+    operations=600,
+    examples=("n=i32[2,3] x=f32[2,3]", "n=i64[] x=f64[b,4]"),
+)
+@in_float32
+def polygamma(n: Indices, x: Tensor) -> Tensor:
+    """Derivatives of `digamma`, of any order.
+
+        out[i] = the derivative of digamma at x[i], so often as n[i] says
+
+    Inputs:
+        n: integer[*shape]. How often; NaN below 0.
+        x: real[*shape], broadcast against `n`.
+
+    Outputs:
+        out: float[*shape], the dtype of `x`; integers give float32.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers, or `n` is not of integers.
+    """
+    x = floating(x)
+    return derivatives(n.astype(x.dtype), x)
+
+
+# ---- sums of powers --------------------------------------------------------------------------
+
+EULER = 12
+"""After so many terms of a sum comes its integral, with so many corrections."""
+
+
+def _euler_maclaurin(x: Any, q: Any) -> Any:
+    """The sum of the first terms, and of all others by https://dlmf.nist.gov/2.10.E1."""
+    first = q[..., None] + np.arange(EULER, dtype=q.dtype)
+    end = q + EULER
+    made = jnp.sum(first ** -x[..., None], -1) + end ** (1 - x) / (x - 1) + end**-x / 2
+    factor = x * end ** (-x - 1) / 2
+    for k, number in enumerate(BERNOULLI, 1):
+        made = made + number * factor
+        factor = factor * (x + 2 * k - 1) * (x + 2 * k) / (end * end)
+        factor = factor / ((2 * k + 1) * (2 * k + 2))
+    return made
+
+
+def _zeta(by_x: int, by_q: int) -> Kernel:
+    if by_x:
+        return differentiated(_euler_maclaurin, by_x, by_q)
+
+    def slope(x: Any, q: Any) -> Any:
+        factor = np.asarray((-1.0) ** by_q, x.dtype)
+        for k in range(by_q):
+            factor = factor * (x + k)
+        return factor * hurwitz(x + by_q, q)
+
+    return slope
+
+
+sum_of_powers = smooth(2, _zeta)
+
+
+@op(
+    axes="..., ... -> ...",
+    dtypes=real_function,
+    operations=200,
+    examples=("x=f32[2,3] q=f32[2,3]", "x=f64[b,1] q=f64[4]"),
+)
+@in_float32
+def zeta(x: Tensor, q: Tensor) -> Tensor:
+    """The zeta function of Hurwitz; that of Riemann for q = 1.
+
+        out[i] = sum over k from 0 on of (q[i] + k)^-x[i]
+
+    There are derivatives of every order by both, those by `x` for `q` above 0.
+
+    Inputs:
+        x: real[*shape]. Infinite at 1, NaN below.
+        q: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return sum_of_powers(*map(floating, promoted(x, q)))
+
+
+# ---- of several gamma functions --------------------------------------------------------------
+
+
+@op(axes="..., ... -> ...", dtypes=real_function, operations=150, examples=BINARY[:2])
+@in_float32
+def betaln(x: Tensor, y: Tensor) -> Tensor:
+    """The logarithm of the absolute value of the beta function.
+
+        out[i] = lgamma(x[i]) + lgamma(y[i]) - lgamma(x[i] + y[i])
+
+    Inputs:
+        x: real[*shape].
+        y: real[*shape], broadcast against `x`.
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        ShapeError: The shapes do not broadcast.
+        DTypeError: Complex numbers.
+    """
+    return log_beta(*map(floating, promoted(x, y)))
+
+
+def of_each_dimension(types: Types, attrs: Attrs) -> int:
+    """A gamma function for each row of a matrix."""
+    del types
+    return 60 * int(str(attrs["d"]))
+
+
+def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
+    """The floating dtype of `x`; there is a dimension at least."""
+    if d < 1:
+        raise ProgramError(f"{what} has d={d}.", fix="Matrices have 1 row or more.")
+    return real_function(what, x)
+
+
+@op(
+    axes="... -> ...",
+    dtypes=of_some_dimension,
+    operations=for_each("out", of_each_dimension),
+    examples=("x=f32[2,3] d=2", "x=f64[b,4] d=3", "x=f64[3] d=1"),
+)
+@in_float32
+def multigammaln(x: Tensor, *, d: int) -> Tensor:
+    """The logarithm of the gamma function of matrices, which Wishart distributions have.
+
+        out[i] = d * (d - 1) / 4 * log(pi) + sum over k below d of lgamma(x[i] - k / 2)
+
+    Inputs:
+        x: real[*shape], above (d - 1) / 2.
+
+    Attributes:
+        d: How many rows the matrices have; 1 gives `lgamma`.
+
+    Outputs:
+        out: float[*shape]; integers give float32.
+
+    Raises:
+        ProgramError: `d` is below 1.
+        DTypeError: Complex numbers.
+    """
+    x = floating(x)
+    made = jnp.full_like(x, d * (d - 1) / 4 * np.log(np.pi))
+    for k in range(d):
+        made = made + lax.lgamma(x - k / 2)
+    return made
