@@ -20,9 +20,9 @@ from braces.ir.parser import parse_program
 from braces.ir.records import Body, ProgramDef
 from braces.ir.text import print_program
 from braces.ir.walk import map_bodies
-from braces.passes.admit import complete
-from braces.passes.catalogue import MAKERS, PASSES
-from braces.passes.pipeline import Pass, noting, run_pass
+from braces.passes.core.pipeline import Pass, noting, run_pass
+from braces.passes.core.untrusted_input import complete
+from braces.passes.registry import MAKERS, PASSES
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "passes" / "files"
 AFTER, NOTES, WITH = "---- after\n", "---- notes\n", "# with: "

@@ -21,7 +21,7 @@ from braces.ir.serde import program_to_bytes
 from braces.ir.text import print_program
 from braces.ir.views import view_of
 from braces.ir.walk import all_ops
-from braces.passes.admit import op_versions
+from braces.passes.core.untrusted_input import op_versions
 
 
 class Noted:

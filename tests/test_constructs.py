@@ -10,7 +10,7 @@ import pytest
 
 from braces.define.decorator import OPS
 from braces.ir.views import VIEWS
-from braces.passes.hoist import REPEATED
+from braces.passes.cleanup.loop_invariant_code_motion import REPEATED
 
 SRC = Path(__file__).resolve().parent.parent / "src" / "braces"
 FAMILIES = SRC / "ops"

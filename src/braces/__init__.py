@@ -118,11 +118,14 @@ from braces.frontend.variables import (
 from braces.frontend.while_blocks import create_while as create_while
 from braces.ir.fingerprint import fingerprint as fingerprint
 from braces.layout import Layout as Layout, Mesh as Mesh
-from braces.passes.backward import append_backward as append_backward, gradients as gradients
-from braces.passes.for_test import for_test as for_test
-from braces.passes.forward import jvp as jvp
-from braces.passes.prune import prune as prune
-from braces.passes.verify import verify as verify
+from braces.passes.autodiff.forward_mode import jvp as jvp
+from braces.passes.autodiff.reverse_mode import (
+    append_backward as append_backward,
+    gradients as gradients,
+)
+from braces.passes.cleanup.prune import prune as prune
+from braces.passes.training.inference_mode import for_test as for_test
+from braces.passes.verify.program import verify as verify
 from braces.planning.planner import plan as plan
 from braces.program import (
     Block as Block,

@@ -1,8 +1,8 @@
 """What depends on the machine: the numbers and abilities of each, in one table.
 
-No program knows any of it, saved or not. Code is made for a target, passes of a run are told
-of it (`braces.passes.setting`), and the same program gives the same on each. The ways in which
-operators compute, where a machine has its own, are tables by platform too
+No program knows any of it, saved or not. Code is made for a target, passes of a run are told of
+it (`braces.passes.core.context`), and the same program gives the same on each. The ways in
+which operators compute, where a machine has its own, are tables by platform too
 (`braces.ops.conv_pool.cpu_algorithms`); JAX looks them up when it makes the code.
 """
 

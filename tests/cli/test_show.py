@@ -13,7 +13,7 @@ import pytest
 import braces as br
 from braces.cli.main import main
 from braces.ir.parser import parse_program
-from braces.passes.catalogue import PASSES
+from braces.passes.registry import PASSES
 from braces.storage.model_files import save_model
 from braces.storage.parameters import save_parameters
 

@@ -18,7 +18,7 @@ import numpy as np
 from tests.comparing import differences, near
 
 import braces as br
-from braces.passes.forward import jvp
+from braces.passes.autodiff.forward_mode import jvp
 
 Feeds = Mapping[str, Any]
 Build = Callable[..., br.Var]
@@ -178,7 +178,7 @@ def _used(checked: Checked, feeds: Feeds) -> dict[str, Any]:
 def reread(checked: Checked, feeds: Feeds) -> None:
     """Saved, loaded, printed, parsed and pruned, the program gives the same bits."""
     from braces.ir.parser import parse_program
-    from braces.passes.prune import prune
+    from braces.passes.cleanup.prune import prune
 
     program = checked.program
     moves = {f"{n}.v": direction(n, np.shape(feeds[n])) for n in checked.inputs}

@@ -14,7 +14,7 @@ import pytest
 
 import braces as br
 from braces.builder.journal import Journal
-from braces.passes.hoist import move_before
+from braces.passes.cleanup.loop_invariant_code_motion import move_before
 
 
 class Stop(Exception):

@@ -14,7 +14,7 @@ import braces as br
 from braces.cli.main import main
 from braces.define.decorator import OPS
 from braces.ir import serde
-from braces.passes.admit import op_modules
+from braces.passes.core.untrusted_input import op_modules
 
 # ---- updates ---------------------------------------------------------------------------------
 

@@ -17,8 +17,8 @@ from braces.ir.limits import LARGEST_UNKNOWN
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import map_bodies
-from braces.passes.for_test import for_test
-from braces.passes.prune import prune
+from braces.passes.cleanup.prune import prune
+from braces.passes.training.inference_mode import for_test
 from braces.program import Program, parse
 
 TEXT = """

@@ -25,7 +25,7 @@ from braces.ir.views import (
 )
 from braces.ir.walk import all_ops
 from braces.ops.control.loop.dead_memories import trim_loop
-from braces.passes.prune import eliminate
+from braces.passes.cleanup.prune import eliminate
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden").rglob("*.prog"))
 

@@ -20,7 +20,7 @@ from braces.define.decorator import OPS, OpDef
 from braces.dims import Dim, Size, parse_size, substitute
 from braces.dtypes import FLOAT64, DType, TensorType, parse_type
 from braces.frontend.variables import data
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 from braces.program import Program
 from braces.runtime.executor import Executor
 from braces.scope import Scope

@@ -22,7 +22,7 @@ from references import is_float, numbers
 
 from braces.builder.append import apply
 from braces.builder.var import Var
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 from braces.runtime.executor import Executor
 
 STEP = 1e-5

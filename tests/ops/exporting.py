@@ -6,7 +6,7 @@ from cases import Built, Case
 from references import is_float
 
 import braces as br
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 
 
 def first_of_each(found: tuple[Case, ...]) -> list[Case]:

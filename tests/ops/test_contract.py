@@ -40,7 +40,7 @@ from braces.builder.var import Var
 from braces.define.decorator import OPS, OpDef
 from braces.dtypes import SHORT_NAMES, TensorType, carrier_of
 from braces.errors import DTypeError
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 from braces.program import Program
 from braces.runtime.executor import Executor
 

@@ -18,7 +18,7 @@ from references import is_float
 from braces.builder.var import tensor_type
 from braces.define.notation import Notation
 from braces.dtypes import FLOAT64, SHORT_NAMES
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 from braces.runtime.executor import Executor
 
 pytestmark = pytest.mark.unoptimized  # what our kernels round, XLA does not change

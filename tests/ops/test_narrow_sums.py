@@ -14,7 +14,7 @@ from jax.extend import core
 import braces as br
 from braces.builder.append import one
 from braces.dtypes import parse_type
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 
 pytestmark = pytest.mark.unoptimized
 

@@ -23,7 +23,7 @@ from braces.define.definition import Types
 from braces.dims import Size, substitute
 from braces.dtypes import TensorType
 from braces.lazy import jax
-from braces.passes.count import cost_of
+from braces.passes.analysis.flops import cost_of
 
 FACTOR, BESIDE, SIZE = 2.5, 2, 12
 DERIVED = 2

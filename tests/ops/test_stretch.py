@@ -27,7 +27,7 @@ from test_axes import (
 from braces.define.decorator import OPS
 from braces.dtypes import TensorType
 from braces.ir.records import Op
-from braces.passes.stretch import Stretched, stretched
+from braces.passes.batching.batching_rule import Stretched, stretched
 
 pytestmark = pytest.mark.unoptimized
 

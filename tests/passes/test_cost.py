@@ -12,7 +12,7 @@ import pytest
 
 import braces as br
 from braces.dims import Dim
-from braces.passes.cost import Cost, OpCost, ProgramCost
+from braces.passes.analysis.cost import Cost, OpCost, ProgramCost
 
 B, N, T = (Dim.named(name) for name in "bnt")
 

@@ -10,8 +10,8 @@ import pytest
 import braces as br
 from braces.ir.records import ProgramDef
 from braces.ir.text import print_program
-from braces.passes.backward import gradients
-from braces.passes.forward import jvp
+from braces.passes.autodiff.forward_mode import jvp
+from braces.passes.autodiff.reverse_mode import gradients
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,7 +8,7 @@ import pytest
 
 import braces as br
 from braces.ir.records import ProgramDef
-from braces.passes.explain import Explanation
+from braces.passes.analysis.report import Explanation
 
 LOOPS = """
 program {

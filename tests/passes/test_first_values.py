@@ -12,7 +12,7 @@ import pytest
 import braces as br
 from braces.errors import ProgramError
 from braces.ir.records import Op, ProgramDef
-from braces.passes.rewrite import Change, Place, rewrite
+from braces.passes.core.rewrite import Change, Place, rewrite
 
 Build = Callable[[Any], Any]
 X = np.arange(24.0).reshape(2, 3, 4) / 24.0

@@ -11,7 +11,7 @@ from tests.calling import calls_of
 import braces as br
 from braces.ir.text import print_program
 from braces.ir.views import LoopView
-from braces.passes.hoist import hoisted
+from braces.passes.cleanup.loop_invariant_code_motion import hoisted
 
 
 def net(loops: int = 1) -> tuple[br.Program, br.Var]:

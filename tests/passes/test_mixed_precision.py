@@ -11,7 +11,7 @@ import pytest
 import braces as br
 from braces.define.decorator import OPS
 from braces.ir.walk import all_bodies
-from braces.passes.mixed_precision import PRODUCTS
+from braces.passes.training.mixed_precision import PRODUCTS
 
 pytestmark = pytest.mark.unoptimized
 

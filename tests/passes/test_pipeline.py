@@ -12,8 +12,8 @@ import pytest
 import braces as br
 from braces.ir.records import DATA, ProgramDef, VarInfo
 from braces.ir.walk import rename_body
-from braces.passes.catalogue import PASSES
-from braces.passes.pipeline import VERIFY, noting, run_pass
+from braces.passes.core.pipeline import VERIFY, noting, run_pass
+from braces.passes.registry import PASSES
 
 
 def counter() -> tuple[br.Program, br.Var]:

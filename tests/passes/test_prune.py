@@ -9,7 +9,7 @@ import pytest
 from tests.calling import calls_of
 
 import braces as br
-from braces.passes.eliminate import eliminated
+from braces.passes.cleanup.dead_code import eliminated
 
 
 def trained() -> tuple[br.Program, br.Var, br.Var]:

@@ -10,10 +10,10 @@ from braces.ir.parser import parse_program
 from braces.ir.records import Body
 from braces.ir.text import print_program
 from braces.ir.views import LoopView
-from braces.passes.admit import complete
-from braces.passes.condition import cut_condition
-from braces.passes.hoist import move_before
-from braces.passes.verify import check
+from braces.passes.cleanup.loop_invariant_code_motion import move_before
+from braces.passes.core.untrusted_input import complete
+from braces.passes.loops.loop_condition import cut_condition
+from braces.passes.verify.program import check
 
 
 def loop_with(body: str) -> Body:

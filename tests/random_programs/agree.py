@@ -15,7 +15,7 @@ from tests.comparing import near
 import braces as br
 from braces.ir.parser import parse_program
 from braces.ir.records import Body
-from braces.passes.forward import jvp
+from braces.passes.autodiff.forward_mode import jvp
 
 STEP = 1e-4
 

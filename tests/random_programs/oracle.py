@@ -15,7 +15,7 @@ import numpy as np
 import braces as br
 from braces.ir.parser import parse_program
 from braces.ir.records import Body, Literal, Op, ProgramDef
-from braces.passes.mask_rows import mask_branches
+from braces.passes.rows.mask_padding import mask_branches
 
 Values = dict[str, Any]
 

@@ -11,7 +11,7 @@ from generate import feeds_of, generate
 from tests.comparing import near
 
 import braces as br
-from braces.passes.catalogue import PASSES
+from braces.passes.registry import PASSES
 
 pytestmark = pytest.mark.unoptimized
 

@@ -10,7 +10,7 @@ import pytest
 from tests.laid_out import collectives
 
 import braces as br
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 
 pytestmark = pytest.mark.unoptimized
 

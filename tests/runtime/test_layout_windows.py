@@ -15,7 +15,7 @@ from tests.sharing import thorough
 import braces as br
 from braces.dims import Dim
 from braces.dtypes import FLOAT64
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 
 pytestmark = pytest.mark.unoptimized
 

@@ -19,8 +19,8 @@ from braces.ir.limits import LARGEST_FILE
 from braces.ir.parser import parse_program
 from braces.ir.records import ProgramDef
 from braces.ir.walk import all_ops
-from braces.passes.admit import complete, op_versions
-from braces.passes.verify import check
+from braces.passes.core.untrusted_input import complete, op_versions
+from braces.passes.verify.program import check
 from braces.storage.model_files import FORMAT, read_programs
 from braces.storage.tensors import RESERVED, open_tensors
 

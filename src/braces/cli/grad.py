@@ -9,7 +9,7 @@ from braces.builder.var import Var
 from braces.cli.command import YES, Command
 from braces.cli.programs import add_file, add_output, read_picked, split_names, write_program
 from braces.frontend import optimizer
-from braces.passes.backward import append_backward, gradients
+from braces.passes.autodiff.reverse_mode import append_backward, gradients
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw", "adagrad", "rmsprop", "lion", "lamb")
 

@@ -10,10 +10,10 @@ from braces.cli.files import Content
 from braces.cli.terminal import Style
 from braces.dims import Size
 from braces.errors import BracesError, FileFormatError, ProgramError, suggest
-from braces.passes.catalogue import DEFAULT, MAKERS, PASSES, WORDS
-from braces.passes.cost import Cost
-from braces.passes.explain import Explanation, explain
-from braces.passes.pipeline import Pass, Passes
+from braces.passes.analysis.cost import Cost
+from braces.passes.analysis.report import Explanation, explain
+from braces.passes.core.pipeline import Pass, Passes
+from braces.passes.registry import DEFAULT, MAKERS, PASSES, WORDS
 
 _LISTED = ", ".join((*PASSES, *(f"{name}:{words}" for name, words in WORDS.items())))
 

@@ -14,7 +14,7 @@ from braces.cli.programs import (
     split_names,
     write_program,
 )
-from braces.passes.prune import prune
+from braces.passes.cleanup.prune import prune
 
 
 def _arguments(parser: ArgumentParser) -> None:

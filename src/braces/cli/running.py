@@ -18,7 +18,7 @@ from braces.dtypes import TensorType
 from braces.errors import FeedError, ProgramError
 from braces.ir.records import Op
 from braces.ir.walk import producers
-from braces.passes.catalogue import ELIMINATE
+from braces.passes.registry import ELIMINATE
 from braces.program import Program
 from braces.runtime.executor import PASSES, Executor
 from braces.runtime.plan import Plan

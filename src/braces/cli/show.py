@@ -27,8 +27,8 @@ from braces.errors import FileFormatError
 from braces.ir.tables import columns, in_bytes
 from braces.ir.text import print_program
 from braces.notebook import OPEN_UP_TO
-from braces.passes.explain import Explanation
-from braces.passes.pipeline import Pass, noting, wanted
+from braces.passes.analysis.report import Explanation
+from braces.passes.core.pipeline import Pass, noting, wanted
 from braces.program import Program
 from braces.storage.model import PREDICT
 

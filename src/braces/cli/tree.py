@@ -13,8 +13,8 @@ from braces.dtypes import ListType, Type, bytes_of
 from braces.errors import ShapeError
 from braces.ir.records import BLOCK, DATA, Body, Op
 from braces.ir.walk import all_ops, free_names
-from braces.passes.cost import Cost
-from braces.passes.count import cost
+from braces.passes.analysis.cost import Cost
+from braces.passes.analysis.flops import cost
 from braces.program import Program
 
 Tree = dict[str, Any]

@@ -11,7 +11,7 @@ import numpy as np
 import braces as br
 from braces.demo.digits import Array, Images
 from braces.demo.model import Net, Settings
-from braces.passes.prune import prune
+from braces.passes.cleanup.prune import prune
 
 LOSS, ACCURACY = "training loss", "training accuracy, with noise"
 """What the curve shows."""

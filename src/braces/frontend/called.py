@@ -44,9 +44,9 @@ from braces.frontend.recall import Recall
 from braces.ir.records import DATA, STATE, VALUE, Body, ProgramDef, VarInfo
 from braces.ir.walk import rename_body
 from braces.ops.control.construct.build import append_plain_block, free_block_name
-from braces.passes.draws import random_states
-from braces.passes.eliminate import eliminated
-from braces.passes.prune import pruned, target_names
+from braces.passes.cleanup.dead_code import eliminated
+from braces.passes.cleanup.prune import pruned, target_names
+from braces.passes.core.random_effects import random_states
 
 
 @building

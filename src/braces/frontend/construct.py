@@ -15,7 +15,7 @@ from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.limits import check_depth
 from braces.ops.control.construct.build import Carried
 from braces.ops.lists.stack import INDEX_TYPE
-from braces.passes.hoist import move_before
+from braces.passes.cleanup.loop_invariant_code_motion import move_before
 
 FURTHEST = 1000
 """How many trips back a memory can look."""

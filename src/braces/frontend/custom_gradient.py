@@ -40,7 +40,7 @@ from braces.ops.control.construct.build import (
     free_block_name,
 )
 from braces.ops.lists.cotangents import differentiable
-from braces.passes.directions import moves, reachable
+from braces.passes.autodiff.common import moves, reachable
 
 __all__ = ["create_custom_gradient", "custom_gradient"]
 

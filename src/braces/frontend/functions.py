@@ -15,7 +15,7 @@ from braces.define.decorator import OPS, OpDef, op as define_op
 from braces.define.signature import call_signature
 from braces.errors import ProgramError
 from braces.hints import ALIASES
-from braces.passes.directions import as_list
+from braces.passes.autodiff.common import as_list
 
 
 class OperatorFunction(Completing):

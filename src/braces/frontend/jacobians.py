@@ -24,9 +24,14 @@ from braces.frontend.rnn import create_rnn
 from braces.frontend.tree import rebuild, values
 from braces.ir.records import VarInfo
 from braces.ops.common.rules import axis_index
-from braces.passes.backward import gradients, pulled_from
-from braces.passes.directions import OneOrMore, as_list, derived_beside, differentiable_vars
-from braces.passes.forward import pushed_from
+from braces.passes.autodiff.common import (
+    OneOrMore,
+    as_list,
+    derived_beside,
+    differentiable_vars,
+)
+from braces.passes.autodiff.forward_mode import pushed_from
+from braces.passes.autodiff.reverse_mode import gradients, pulled_from
 
 __all__ = ["hessian", "jacobian", "vmap"]
 

@@ -40,8 +40,8 @@ from braces.ir.walk import (
     resolve_body,
     with_captures,
 )
-from braces.passes.infer import inferred_body
-from braces.passes.prune import eliminate
+from braces.passes.cleanup.prune import eliminate
+from braces.passes.core.type_inference import inferred_body
 
 
 class Recall:

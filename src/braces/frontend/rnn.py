@@ -18,9 +18,9 @@ from braces.ir.views import LoopView, Row
 from braces.ops.common.rules import axis_index
 from braces.ops.control.construct.build import Carried, Cut, build_loop
 from braces.ops.control.partition.random import row_numbers
-from braces.passes.lengths import guarded
-from braces.passes.segments import Segments, check_trips
-from braces.passes.step_rows import Steps
+from braces.passes.autodiff.checkpoint import Segments, check_trips
+from braces.passes.rows.ragged_construct import Steps
+from braces.passes.rows.ragged_steps import guarded
 
 
 class StepNet(LoopBlock):

@@ -17,8 +17,8 @@ from braces.ir.views import LoopView
 from braces.ops.control.construct.build import Carried, build_loop
 from braces.ops.lists.list_to_array import stack
 from braces.ops.lists.stack import EMPTY, list_attrs, push
-from braces.passes.condition import cut_condition
-from braces.passes.segments import Segments, check_trips
+from braces.passes.autodiff.checkpoint import Segments, check_trips
+from braces.passes.loops.loop_condition import cut_condition
 
 
 class WhileBlock(LoopBlock):

@@ -33,7 +33,7 @@ from braces.jaxpr.equation import Equation, Rule, Runner, Value
 from braces.jaxpr.tracing import closed_jaxpr
 from braces.lazy import jax
 from braces.ops.control.construct.build import build_block, build_custom_gradient
-from braces.passes.directions import moves
+from braces.passes.autodiff.common import moves
 
 DEEPEST = 4
 """Gradients within gradients that are kept."""

@@ -21,8 +21,8 @@ from braces.dims import Size, product
 from braces.jaxpr.arithmetic import in_dtype
 from braces.jaxpr.equation import Equation, Rule, Value
 from braces.jaxpr.shapes import reshaped
-from braces.passes.backward import gradients
-from braces.passes.forward import jvp
+from braces.passes.autodiff.forward_mode import jvp
+from braces.passes.autodiff.reverse_mode import gradients
 
 LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 Edges = Sequence[tuple[Any, Any, int]]

@@ -13,7 +13,10 @@ Attributes:
     default: What an executor runs by itself.
 """
 
-from braces.passes.catalogue import (
+from braces.passes.autodiff.checkpoint import segments
+from braces.passes.autodiff.passes import gradients, jvp
+from braces.passes.core.pipeline import Pass, note
+from braces.passes.registry import (
     BATCH as batch,
     CHUNK as chunk,
     DEFAULT as default,
@@ -37,11 +40,8 @@ from braces.passes.catalogue import (
     SPLIT as split,
     VERIFY as verify,
 )
-from braces.passes.differentiate import gradients, jvp
-from braces.passes.lengths import lengths
-from braces.passes.mixed_precision import mixed_precision
-from braces.passes.pipeline import Pass, note
-from braces.passes.segments import segments
+from braces.passes.rows.ragged_steps import lengths
+from braces.passes.training.mixed_precision import mixed_precision
 
 __all__ = [
     "Pass",

@@ -16,7 +16,7 @@ from braces.lazy import jax
 from braces.lower.attributes import size_number
 from braces.lower.watch import Watch
 from braces.ops.common.half_precision import is_narrow
-from braces.passes.catalogue import DEFAULT
+from braces.passes.registry import DEFAULT
 from braces.planning.collectives import Collective, collectives_of
 from braces.planning.held import Held
 from braces.planning.report import PlanReport

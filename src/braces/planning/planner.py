@@ -20,8 +20,8 @@ from braces.ir.walk import dimensions
 from braces.layout import Layout
 from braces.lower.attributes import size_number
 from braces.lower.placement import stored_of
-from braces.passes.count import checked_sizes
-from braces.passes.eliminate import ELIMINATE
+from braces.passes.analysis.flops import checked_sizes
+from braces.passes.cleanup.dead_code import ELIMINATE
 from braces.planning.figures import DEVICES, figures_of
 from braces.planning.question import Question, read_answer
 from braces.planning.report import PlanReport

@@ -15,12 +15,12 @@ from braces.ir import serde, text
 from braces.ir.parser import parse_program
 from braces.ir.records import DATA, PARAMETER, ProgramDef
 from braces.ir.walk import all_bodies
-from braces.passes.admit import admit, op_modules, op_versions
-from braces.passes.count import cost
-from braces.passes.directions import Named
-from braces.passes.explain import explain
-from braces.passes.for_test import for_test, without_other_counts
-from braces.passes.freeze import frozen
+from braces.passes.analysis.flops import cost
+from braces.passes.analysis.report import explain
+from braces.passes.autodiff.common import Named
+from braces.passes.core.untrusted_input import admit, op_modules, op_versions
+from braces.passes.training.freeze import frozen
+from braces.passes.training.inference_mode import for_test, without_other_counts
 from braces.program.block import Block
 from braces.program.values import shown_values
 from braces.program.variables import Variables

@@ -8,8 +8,8 @@ from typing import Any
 from braces.builder.program import Builder
 from braces.errors import ProgramError
 from braces.ir.records import PARAMETER
-from braces.passes.differentiate import gradients
-from braces.passes.directions import Named
+from braces.passes.autodiff.common import Named
+from braces.passes.autodiff.passes import gradients
 from braces.runtime.executor import Executor
 from braces.scope import Scope
 

@@ -15,7 +15,7 @@ from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import resolve_body
 from braces.lower.attributes import Sizes
 from braces.lower.watch import Watch
-from braces.passes.infer import infer_types
+from braces.passes.core.type_inference import infer_types
 from braces.runtime.compiled import CompiledPlan
 from braces.runtime.feeds import check_shape
 from braces.runtime.plan import Plan

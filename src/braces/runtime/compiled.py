@@ -31,7 +31,7 @@ from braces.lower.signals import Uninterrupted
 from braces.lower.sites import Site, UnfitError, find_sites, histories
 from braces.lower.watch import Watch
 from braces.ops.linalg.einsum import axes_apart
-from braces.passes.round_rows import EXACT, rows_of_run
+from braces.passes.rows.pad_row_count import EXACT, rows_of_run
 from braces.runtime import interpreted
 from braces.runtime.device import Devices, compute_in_calling_thread, mind_forks, open_device
 from braces.runtime.executable import Executable, TakenError, call_first, call_told, check_taken

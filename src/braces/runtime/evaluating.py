@@ -19,7 +19,7 @@ from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import ancestors
-from braces.passes.for_test import kept_for_test
+from braces.passes.training.inference_mode import kept_for_test
 
 
 class Evaluations:

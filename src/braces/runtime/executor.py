@@ -13,8 +13,8 @@ from braces.layout import Layout
 from braces.lower.interpreter import Listener
 from braces.lower.kernels import forget_kernels
 from braces.lower.watch import CALLING, Watch
-from braces.passes.catalogue import DEFAULT, ELIMINATE
-from braces.passes.pipeline import Pass, Passes, as_passes
+from braces.passes.core.pipeline import Pass, Passes, as_passes
+from braces.passes.registry import DEFAULT, ELIMINATE
 from braces.runtime.ahead import Feeds, check_ahead, on_devices
 from braces.runtime.device import Devices, forked, refuse_forked
 from braces.runtime.feeds import check_order, check_program

@@ -15,13 +15,13 @@ from braces.ir.walk import ancestors, dimensions
 from braces.lower.carriers import carried, narrow_of
 from braces.lower.histories import united
 from braces.lower.sites import Site, find_sites
-from braces.passes.catalogue import DEFAULT
-from braces.passes.draws import random_states
-from braces.passes.drop_gradients import without_gradients
-from braces.passes.eliminate import ELIMINATE
-from braces.passes.mask_rows import mask_branches
-from braces.passes.pipeline import Pass, optimised, run_pass
-from braces.passes.setting import Question, planning
+from braces.passes.autodiff.drop_custom_gradients import without_gradients
+from braces.passes.cleanup.dead_code import ELIMINATE
+from braces.passes.core.context import Question, planning
+from braces.passes.core.pipeline import Pass, optimised, run_pass
+from braces.passes.core.random_effects import random_states
+from braces.passes.registry import DEFAULT
+from braces.passes.rows.mask_padding import mask_branches
 from braces.target import Target
 
 NO_SIZES: Mapping[str, int] = {}

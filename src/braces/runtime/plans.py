@@ -14,7 +14,7 @@ from braces.errors import FeedError
 from braces.lower.attributes import Sizes
 from braces.lower.carriers import taken_in
 from braces.lower.placement import Placement
-from braces.passes.pipeline import Pass
+from braces.passes.core.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan
 from braces.runtime.device import Devices

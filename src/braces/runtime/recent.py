@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from weakref import WeakSet
 
 from braces.errors import ProgramError
-from braces.passes.pipeline import Note
+from braces.passes.core.pipeline import Note
 from braces.runtime.feeds import describe
 from braces.runtime.stats import Compilation, Counters
 

@@ -37,8 +37,8 @@ from braces.ir.limits import readable_name
 from braces.ir.names import check_name
 from braces.ir.records import DATA, VarInfo
 from braces.lower.attributes import Sizes, bind_sizes
-from braces.passes.for_test import without_unfed_counts
-from braces.passes.prune import prune
+from braces.passes.cleanup.prune import prune
+from braces.passes.training.inference_mode import without_unfed_counts
 from braces.program import Program
 from braces.runtime.executor import Executor
 from braces.runtime.fetches import read_fetch

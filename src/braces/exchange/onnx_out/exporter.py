@@ -22,7 +22,7 @@ from braces.exchange.persistables import UPDATES
 from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import resolve_body
 from braces.lazy import onnx
-from braces.passes.for_test import without_other_counts
+from braces.passes.training.inference_mode import without_other_counts
 from braces.program import Program
 from braces.runtime.fetches import read_fetch
 from braces.runtime.plan import Plan

@@ -30,7 +30,7 @@ from braces.ir.records import Body
 from braces.ir.views import BlockView
 from braces.lazy import onnx
 from braces.ops.control.loop.op import LOOP
-from braces.passes.eliminate import learned_size
+from braces.passes.cleanup.dead_code import learned_size
 
 Write: TypeAlias = "Callable[[Graph, Body, Sequence[str]], list[str]]"
 """Writes a block whose parameters are called so; what its results are called."""

@@ -16,9 +16,9 @@ from braces.frontend.optimizer.parts import Part
 from braces.frontend.optimizer.recorded import Recorded
 from braces.frontend.optimizer.step import append_step
 from braces.ir.records import PARAMETER, VarInfo
-from braces.passes.backward import append_backward
-from braces.passes.directions import Named, differentiable_vars
-from braces.passes.verify import verified_at_end
+from braces.passes.autodiff.common import Named, differentiable_vars
+from braces.passes.autodiff.reverse_mode import append_backward
+from braces.passes.verify.program import verified_at_end
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -26,8 +26,8 @@ from braces.jaxpr.inserted import inserting
 from braces.lazy import jax
 from braces.ops.common.half_precision import widened
 from braces.ops.control.construct.build import append_plain_block, free_block_name
-from braces.passes.draws import is_calm, is_random
-from braces.passes.prune import eliminate
+from braces.passes.cleanup.prune import eliminate
+from braces.passes.core.random_effects import is_calm, is_random
 
 NAME = "objective"
 

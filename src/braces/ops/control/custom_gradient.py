@@ -21,7 +21,7 @@ gradient again. Forward mode takes the transpose of the block, as a product with
 has one; a gradient that is not linear in them has none, and is refused.
 
 Where nothing is differentiated any more, a pass of each run takes the operator away, and with
-it all that only its gradient needs (`braces.passes.drop_gradients`).
+it all that only its gradient needs (`braces.passes.autodiff.drop_custom_gradients`).
 """
 
 from __future__ import annotations

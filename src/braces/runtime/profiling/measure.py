@@ -13,7 +13,7 @@ from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.lower.clock import Clock, Placed, Span, Work
 from braces.lower.watch import Watch
-from braces.passes.pipeline import Pass
+from braces.passes.core.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.device import Devices
 from braces.runtime.fitting import sizes_of

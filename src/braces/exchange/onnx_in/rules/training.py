@@ -14,7 +14,7 @@ from braces.builder.var import Var
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.frontend import functions as ops
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 
 DOMAIN = "ai.onnx.preview.training"
 

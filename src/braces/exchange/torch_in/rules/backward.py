@@ -18,7 +18,7 @@ from braces.exchange.torch_in.rules.making import filled
 from braces.exchange.torch_in.rules.windows import avg_pool, convolution, max_pool
 from braces.exchange.windows import adaptive
 from braces.frontend import functions as ops
-from braces.passes.backward import gradients
+from braces.passes.autodiff.reverse_mode import gradients
 
 
 def pulled(

@@ -1,0 +1,1 @@
+"""Cost, memory, report."""

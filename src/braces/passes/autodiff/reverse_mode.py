@@ -1,0 +1,357 @@
+"""Reverse mode as a program.
+
+`backprop` walks the operators of one block from the last to the first, asks each definition for
+the cotangents of its inputs, and sums what arrives at each variable. Operators that own blocks
+call it again for their bodies, so nesting needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import partial
+from typing import TypeAlias
+
+from braces.builder.append import apply, as_var, one
+from braces.builder.program import Builder
+from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
+from braces.builder.var import Operand, Var, tensor_type, visible_var
+from braces.define.calling import ask
+from braces.define.decorator import OPS, OpDef, Slot
+from braces.dtypes import ListType, TensorType
+from braces.errors import GradientError
+from braces.ir.records import Op
+from braces.ops.common.rules import AddInto, Backward, Cotangent, zeros_of
+from braces.ops.control.core.block_op import BlockOp
+from braces.ops.control.core.residuals import Lists
+from braces.ops.lists.cotangents import add, collect, differentiable, zeros_from
+from braces.ops.lists.stack import EMPTY, list_attrs
+from braces.passes.autodiff.common import (
+    AtOperator,
+    Named,
+    OneOrMore,
+    as_list,
+    derived_beside,
+    differentiable_vars,
+    following,
+    leading_to,
+    open_blocks,
+)
+from braces.passes.cleanup.loop_invariant_code_motion import hoist_all
+
+Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
+"""The cotangents of a slot, which may be just one."""
+
+
+class OpDifferentiation(AtOperator):
+    """An operator that owns blocks; see `differentiation.Differentiation`."""
+
+    def __init__(self, backprop: Backprop, op: Op) -> None:
+        super().__init__(backprop.program, backprop.host, op)
+        self._backprop = backprop
+        self._grads = {n: backprop.grads[n] for n in op.binds() if n in backprop.grads}
+
+    @property
+    def grads(self) -> Mapping[str, Var]:
+        """The cotangents of its outputs."""
+        return self._grads
+
+    @property
+    def lists(self) -> Lists:
+        """The histories that were made so far."""
+        return self._backprop.lists
+
+    def wants(self, name: str) -> bool:
+        """Whether the cotangent of this input is wanted."""
+        return name in self._backprop.active and differentiable(self.host.type_of(name))
+
+    def asked_for(self, name: str) -> bool:
+        """Whether the cotangent of this output is one that the whole is to give."""
+        return name in self._backprop.wanted
+
+    def backprop(
+        self, forward: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
+    ) -> dict[str, Var]:
+        """Differentiate a block: cotangents of `wanted`, from those of its results."""
+        return Backprop(self.program, forward, dict(seeds), wanted, self.lists).run()
+
+    def zero_list(self, name: str) -> Var:
+        """Zeros in the length of a list."""
+        return zeros_from(self.program, self.host, name)
+
+    def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
+        """An empty history, for what `replace` puts there next; returns its name."""
+        host = self.host
+        info = host.new_var(name or host.names.unique("history"), ListType(element))
+        attrs = OPS.get(EMPTY).bind_attrs(list_attrs(element, history))
+        outputs, called = {"out": (info.name,)}, host.names.unique(EMPTY)
+        self._before.append(Op(EMPTY, called, {}, outputs, attrs, self.op.source))
+        return info.name
+
+    def give(self, name: str, grad: Var) -> None:
+        """Add to the cotangent of an input."""
+        self._backprop.accumulate(name, grad)
+
+    def set_grad(self, name: str, grad: Var) -> None:
+        """Say the whole cotangent of an output that was asked for."""
+        self._backprop.grads[name] = grad
+
+
+class Backprop:
+    """Reverse mode over one block, building into the program's current block."""
+
+    def __init__(
+        self,
+        program: Builder,
+        host: SymbolTable,
+        grads: dict[str, Var],
+        wanted: Set[str],
+        lists: Lists,
+    ) -> None:
+        self.program = program
+        self.host = host
+        self.grads = grads
+        self.wanted = wanted
+        self.lists = lists
+        self.ops = leading_to(host, grads)
+        self.active = following(self.ops, host.vars, wanted)
+
+    def run(self) -> dict[str, Var]:
+        """The cotangents of all that was reached."""
+        for op in reversed(self.ops):
+            if not self._concerns(op):
+                continue
+            with self.program.at(op.source):
+                self._step(op)
+        return self.grads
+
+    def _concerns(self, op: Op) -> bool:
+        bound = tuple(op.binds())
+        return not (self.active.isdisjoint(bound) or self.grads.keys().isdisjoint(bound))
+
+    def _step(self, op: Op) -> None:
+        definition = OPS.get(op.type)
+        if isinstance(definition, BlockOp):
+            definition.build_gradient(OpDifferentiation(self, op))
+            return
+        given = (
+            self._by_rule(definition, op)
+            if definition.gradient_rule
+            else self._by_kernel(definition, op)
+        )
+        for slot, cotangents in given.items():
+            names = op.inputs.get(slot, ())
+            for name, cotangent in zip(names, as_list(cotangents), strict=True):
+                self.accumulate(name, cotangent)
+
+    def accumulate(self, name: str, cotangent: Cotangent) -> None:
+        """Add a cotangent to what a variable has received so far."""
+        if cotangent is None or name not in self.active:
+            return
+        so_far = self.grads.get(name)
+        if isinstance(cotangent, AddInto):
+            if so_far is None:
+                so_far = zeros_from(self.program, self.host, name)
+            self.grads[name] = cotangent.into(so_far)
+        else:
+            self.grads[name] = cotangent if so_far is None else add(so_far, cotangent)
+
+    def _var(self, name: str) -> Var:
+        return visible_var(self.program, self.host, name)
+
+    def _slots(self, slots: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[Var, ...]]:
+        return {slot: tuple(map(self._var, names)) for slot, names in slots.items()}
+
+    def _by_rule(self, definition: OpDef, op: Op) -> Mapping[str, Cotangents]:
+        assert definition.gradient_rule is not None
+        grads = {slot: tuple(self.grads.get(n) for n in ns) for slot, ns in op.outputs.items()}
+        wanted = frozenset(n for n in op.reads() if n in self.active)
+        view = Backward(
+            self._slots(op.inputs),
+            self._slots(op.outputs),
+            grads,
+            op.attrs,
+            wanted,
+            partial(zeros_from, self.program, self.host),
+        )
+        rule, at = definition.gradient_rule, op.describe()
+        read = partial(_read_cotangents, definition, op)
+        return ask(definition.type, "gradient", rule, [view], {}, read, at)
+
+    def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Cotangents]:
+        derived = OPS.get(f"{definition.type}.vjp")
+        slots = [
+            slot + derived.suffix
+            for slot, names in op.inputs.items()
+            if any(n in self.active for n in names) and derived.output(slot + derived.suffix)
+        ]
+        if not slots:
+            return {}
+        known = {**op.outputs, **op.inputs}
+        operands = self._slots({s: n for s, n in known.items() if derived.input(s)})
+        for slot, names in op.outputs.items():
+            grads = self._output_grads(derived.input(slot + derived.suffix), names)
+            if grads:
+                operands[slot + derived.suffix] = grads
+        attrs = {
+            n: v for n, v in op.attrs.items() if any(spec.name == n for spec in derived.attrs)
+        }
+        made = apply(derived, operands, attrs, wanted=slots)
+        return {slot.removesuffix(derived.suffix): grads for slot, grads in made.items()}
+
+    def _output_grads(self, slot: Slot | None, names: tuple[str, ...]) -> tuple[Var, ...]:
+        """The cotangents that a slot takes; zeros where only some of it has any."""
+        missing = not any(n in self.grads for n in names)
+        if slot is None or (missing and slot.optional):
+            return ()
+        return tuple(
+            self.grads[n] if n in self.grads else zeros_of(tensor_type(self._var(n)))
+            for n in names
+        )
+
+
+def _read_cotangents(
+    definition: OpDef, op: Op, found: Mapping[str, object]
+) -> dict[str, list[Cotangent]]:
+    """What a rule gives, which must be cotangents, one for each input of a slot."""
+    slots = ((definition.input_slots[slot].name, given) for slot, given in found.items())
+    return {
+        slot: [
+            _cotangent(one)
+            for _, one in zip(op.inputs.get(slot, ()), as_list(given), strict=True)
+        ]
+        for slot, given in slots
+    }
+
+
+def _cotangent(found: object) -> Cotangent:
+    if not isinstance(found, Var | AddInto | None):
+        raise TypeError
+    return found
+
+
+# ---- the public functions --------------------------------------------------------------------
+
+
+@says_where
+def gradients(
+    targets: OneOrMore[Named],
+    inputs: OneOrMore[Named],
+    target_gradients: OneOrMore[Operand | None] = None,
+) -> list[Var | None]:
+    """The gradients of targets with respect to inputs, as new operators of the program.
+
+        grads[i] = sum over targets y: (dy / d inputs[i])^T target_gradient of y
+
+    Where `br.custom_gradient` wrote a gradient, it is that one.
+
+    Args:
+        targets: Variables, of any shape; a single one stands for a list of it.
+        inputs: Variables, differentiable and visible where the targets are. A name or a
+            declaration, as `program.vars` has them, stands for its variable, here and there.
+        target_gradients: One cotangent for each target, of its type; ones where it is `None`.
+
+    Returns:
+        One variable for each input; `None` where no target depends on it structurally. Where a
+        branch or loop that connects them did not run, the value is zero.
+
+    Raises:
+        GradientError: A target or input is not of a float dtype, or numbers or types of target
+            gradients differ.
+    """
+    asked = as_list(targets)
+    given = [None] * len(asked) if target_gradients is None else as_list(target_gradients)
+    return pulled(asked, as_list(inputs), given)
+
+
+def pulled(
+    targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand | None]
+) -> list[Var | None]:
+    """The gradients of targets with these cotangents; see `gradients`."""
+    if len(given) != len(targets) or not targets:
+        raise GradientError(
+            f"There are {len(targets)} targets and {len(given)} target gradients.",
+            fix="Give one target gradient for each target, or none at all.",
+        )
+    with derived_beside(targets, inputs) as (host, ends, starts):
+        seeds = [_seed(target, grad) for target, grad in zip(ends, given, strict=True)]
+        return pulled_from(host, ends, starts, seeds)
+
+
+def pulled_from(
+    host: SymbolTable, ends: Sequence[Var], starts: Sequence[Var], seeds: Sequence[Var]
+) -> list[Var | None]:
+    """The gradients of what a block sees, built in the block that is written.
+
+    That is the block itself, or one inside of it.
+    """
+    found: dict[str, Var] = {}
+    for target, seed in zip(ends, seeds, strict=True):
+        collect(found, target.name, seed)
+    wanted, lists = {var.name for var in starts}, Lists()
+    for table, inside in _tables_around(host, found, wanted):
+        found = Backprop(ends[0].program, table, found, inside, lists).run()
+    return [found.get(var.name) for var in starts]
+
+
+def _tables_around(
+    host: SymbolTable, ends: Iterable[str], wanted: set[str]
+) -> list[tuple[SymbolTable, set[str]]]:
+    """The block that is being built, and those that it is plainly part of, from the inside out.
+
+    Each with what cotangents are wanted of in it.
+    """
+    read, ways = set(ends), list[tuple[SymbolTable, list[Op]]]()
+    for table in open_blocks(host):
+        hoist_all(table, leading_to(table, read))
+        ways.append((table, leading_to(table, read)))
+        read.update(name for op in ways[-1][1] for name in op.reads())
+    found = list[tuple[SymbolTable, set[str]]]()
+    for table, ops in reversed(ways):
+        found.append((table, wanted))
+        if table is not host:
+            wanted = following(ops, table.vars, wanted)
+    return found[::-1]
+
+
+def _seed(target: Var, grad: Operand | None) -> Var:
+    if grad is None:
+        return one("full", shape=target.shape, value=1.0, dtype=target.dtype)
+    if not isinstance(grad, Var):
+        grad = as_var(grad, target.dtype)
+    if grad.type != target.type:
+        raise GradientError(
+            f"The target gradient of `{target.name}` has another type.",
+            given=f"{target.name}: {target.type}   gradient: {grad.type}",
+            fix="A target gradient has the dtype and shape of its target.",
+        )
+    return grad
+
+
+@says_where
+def append_backward(loss: Named, parameters: Iterable[Named] | None = None) -> dict[Var, Var]:
+    """The gradients of a scalar loss with respect to the trainable parameters.
+
+    Args:
+        loss: A scalar.
+        parameters: Only these, or their names; all trainable parameters by default.
+
+    Returns:
+        Each parameter that the loss depends on, to its gradient.
+
+    Raises:
+        GradientError: The loss is not a float scalar.
+    """
+    (loss,) = differentiable_vars([loss])
+    if loss.shape:
+        raise GradientError(
+            "A loss must be a scalar.",
+            given=f"{loss.name}: {loss.type}",
+            fix="Reduce it with br.mean or br.sum.",
+        )
+    program = loss.program
+    if parameters is None:
+        parameters = [info for info in program.table.vars.values() if info.trainable]
+    chosen = differentiable_vars(list(parameters), [loss])
+    grads = gradients([loss], chosen)
+    return {p: g for p, g in zip(chosen, grads, strict=True) if g is not None}

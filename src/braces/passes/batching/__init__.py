@@ -1,0 +1,1 @@
+"""One operator over all trips (a batching rule, as in `vmap`)."""

@@ -1,0 +1,1 @@
+"""DCE, CSE, LICM, inlining: name-preserving clean-ups."""

@@ -1,0 +1,1 @@
+"""Pass, rewriting walk, context."""

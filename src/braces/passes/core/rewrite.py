@@ -1,0 +1,374 @@
+"""The one walk that rewrites programs.
+
+A rule looks at one operator at a time and says what becomes of it; names, types, captures and
+the blocks around are the walk's affair. This rule writes `x * x` for the square of `x`:
+
+    def squares(op: Op, place: Place) -> Change:
+        if op.type != "square":
+            return op
+        with place.building():
+            x = place.var(op.inputs["x"][0])
+            product = x * x
+        return {op.outputs["out"][0]: product.name}
+
+    data x: f32[n]                            data x: f32[n]
+    final=[], stacked=[s: f32[n]], … =        final=[], stacked=[s: f32[n]], … =
+      loop(sliced=x) as rows                    loop(sliced=x) as rows
+      body (t: i64[], r: f32[]) {               body (t: i64[], r: f32[]) {
+        y: f32[] = square(x=r)          ->        multiply_0: f32[] = multiply(x=r, y=r)
+        z: f32[] = tanh(x=y)                      z: f32[] = tanh(x=multiply_0)
+        return z                                  return z
+      }                                         }
+
+Nothing that is given changes, and where no rule changes anything, the very same records come
+back: what `is` the same was left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
+from typing import Self, TypeAlias
+
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, visible_var
+from braces.define.decorator import OPS
+from braces.errors import ProgramError
+from braces.ir.inlining import Opened
+from braces.ir.records import VALUE, Body, Op, ProgramDef, Source, VarInfo
+from braces.ir.views import VIEWS, LoopView, view_of
+from braces.ir.walk import (
+    all_bodies,
+    map_bodies,
+    rename_op,
+    rename_slots,
+    resolve_body,
+    with_captures,
+)
+from braces.passes.core.initial_values import begin_first_values, keep_first_values
+from braces.passes.core.pipeline import note
+from braces.passes.verify.program import free_number
+
+Change: TypeAlias = "Op | Opened | Mapping[str, str] | None"
+"""What becomes of an operator; see `rewrite`."""
+
+Rule: TypeAlias = "Callable[[Op, Place], Change]"
+LoopRule: TypeAlias = "Callable[[LoopView, Op, Place], Change]"
+
+
+def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
+    """A program in which each operator is kept, replaced, or turned into others.
+
+    Blocks are walked in the order of execution and inside out: a rule meets an operator when
+    all before it, and all in its sub-blocks, are rewritten. It may build operators, which come
+    to stand before this one (`Place.building`), or move this one out (`Place.lift`), and gives
+
+    - the operator itself, which stays;
+    - an operator that takes its place and binds the same names, or fewer;
+    - names by name: it goes, and what it bound has these names from then on, in results,
+      updates and sub-blocks too;
+    - a plain block that is taken apart, whose operators take its place;
+    - `None`: it goes, and nothing reads what it bound.
+
+    Raises:
+        ProgramError: A new name would mean another variable somewhere.
+    """
+    builder = opened(program)
+    place = Place(builder, program.main, "", None, None, "")
+    main, unifier = _walk(place, rule), builder.table.unifier
+    if main is program.main:
+        return program
+    if unifier.known:
+        main = resolve_body(main, unifier.resolve)
+    keep_first_values(builder)
+    updates = {name: place.names.get(value, value) for name, value in builder.updates.items()}
+    return program.with_(main=main, updates=updates)
+
+
+def opened(program: ProgramDef) -> Builder:
+    """A program to build on in, with unnamed dimensions of its own."""
+    builder = Builder(program)
+    builder.table.unifier.count = free_number(program.main)
+    begin_first_values(builder)
+    return builder
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """An operator as it stands in a block around its own.
+
+    Attributes:
+        op: The operator.
+        binds: The variables that it binds there.
+        names: What they are called, by what they were called.
+    """
+
+    op: Op
+    binds: tuple[VarInfo, ...]
+    names: Mapping[str, str]
+
+    @classmethod
+    def out_of(cls, table: SymbolTable, op: Op, taken: Callable[[str], bool]) -> Self:
+        """An operator taken out of a block; names that mean something else outside are new.
+
+        Args:
+            table: The block.
+            op: The operator.
+            taken: Whether an operator of the block that it moves to has a name.
+        """
+        assert table.parent is not None
+        visible, unique = table.parent.find_var, table.names.unique
+        names = {name: name if visible(name) is None else unique(name) for name in op.binds()}
+        binds = (table.vars[name].with_(name=new) for name, new in names.items())
+        moved = op.with_(outputs=rename_slots(op.outputs, names))
+        if not table.names.made_up(op.name) and taken(op.name):
+            moved = moved.with_(name=unique(op.type.replace(".", "_")))
+        return cls(moved, tuple(binds), names)
+
+
+def rewrite_loops(
+    program: ProgramDef, loops: Collection[str] | None, rule: LoopRule
+) -> ProgramDef:
+    """A program in which some loops are kept, replaced, or turned into others; see `rewrite`.
+
+    Args:
+        program: The program.
+        loops: Their paths, as `loop_0/body/loop_1`, or `None` for all. What is none is noted.
+        rule: What becomes of one, taken apart.
+    """
+    met = set[str]()
+
+    def chosen(op: Op, place: Place) -> Change:
+        view, path = view_of(op), place.where(op)
+        if not isinstance(view, LoopView) or (loops is not None and path not in loops):
+            return op
+        met.add(path)
+        return rule(view, op, place)
+
+    done = rewrite(program, chosen) if has_loops(program.main) else program
+    for path in loops or ():
+        if path not in met:
+            note(path, "is no loop of the program")
+    return done
+
+
+def has_loops(body: Body) -> bool:
+    """Whether there is a loop in a block, at any depth."""
+    return has_types(body, lambda type_: VIEWS.get(type_) is LoopView)
+
+
+def has_types(body: Body, wanted: Callable[[str], bool]) -> bool:
+    """Whether an operator of wanted types is in a block, at any depth; it takes no walk to see.
+
+    Args:
+        body: The block.
+        wanted: Whether a type is wanted; asked once for each type in a block.
+    """
+    types = set(map(attrgetter("type"), body.ops))
+    if any(map(wanted, types)):
+        return True
+    owners = {type_ for type_ in types if OPS.get(type_).owns_blocks}
+    owning = (op for op in body.ops if op.type in owners) if owners else ()
+    return any(has_types(inner, wanted) for op in owning for inner in op.bodies().values())
+
+
+class Place:
+    """A block that is being rewritten, at the operator that a rule looks at.
+
+    Attributes:
+        body: The block as it was.
+        path: Of the block, as `loop_0/body`; empty for block 0.
+        outer: The enclosing block, at the operator that owns this one; `None` for block 0.
+        owner: That operator, as it was.
+        label: Which of its blocks this is, as `body` or `cases[0]`.
+        table: What the block declares, for building.
+        names: What variables are called from here on, by what they were called.
+    """
+
+    def __init__(
+        self,
+        program: Builder,
+        body: Body,
+        path: str,
+        outer: Place | None,
+        owner: Op | None,
+        label: str,
+    ) -> None:
+        self.program = program
+        self.body = body
+        self.path = path
+        self.outer = outer
+        self.owner = owner
+        self.label = label
+        self.table: SymbolTable = program.table
+        if outer is not None and owner is not None:
+            self.table = outer.table.within(owner)
+        self.table.vars, self.table.ops = dict(body.vars), []
+        self.names: dict[str, str] = {}
+        self._op: Op | None = None
+        self._done: list[Op] = []
+        self._makers: dict[str, Op] = {}
+        self._indexed = 0
+        self._kept: set[str] = set()
+        self._changed = False
+
+    def inner(self, body: Body, owner: Op, label: str) -> Place:
+        """A block of one of the operators."""
+        path = f"{self.where(owner)}/{label}"
+        return Place(self.program, body, path, self, owner, label)
+
+    # ---- for rules ---------------------------------------------------------------------------
+
+    def where(self, op: Op) -> str:
+        """The path of an operator of this block."""
+        return f"{self.path}/{op.name}".lstrip("/")
+
+    def info(self, name: str) -> VarInfo:
+        """The declaration of a visible variable."""
+        return self.table.get_var(name)
+
+    def var(self, name: str) -> Var:
+        """A visible variable, to build with."""
+        return visible_var(self.program, self.table, name)
+
+    def maker(self, name: str) -> Op | None:
+        """The operator that binds a visible variable, as it is now; `None` where none does."""
+        if name not in self.table.vars:
+            return self.outer.maker(name) if self.outer else None
+        for op in self._done[self._indexed :]:
+            self._makers |= dict.fromkeys(op.binds(), op)
+        self._indexed = len(self._done)
+        return self._makers.get(name)
+
+    @contextmanager
+    def building(self) -> Generator[SymbolTable]:
+        """Inside, operators are built that come to stand before the one that is looked at.
+
+        What is built in blocks around comes to stand before the construct there. Where an error
+        leaves, there are none.
+        """
+        program, source = self.program, self._op.source if self._op else None
+        with program.building(self.table), program.at(source), program.transaction():
+            yield self.table
+        place: Place | None = self
+        while place is not None:
+            place._take_built(source)
+            place = place.outer
+
+    def _take_built(self, source: Source | None) -> None:
+        """Let what was built in this block stand before what comes next."""
+        built, self.table.ops = self.table.ops, []
+        self._done += (op if source else op.with_(source=None) for op in built)
+        self._changed |= bool(built)
+
+    def lift(self, op: Op, to: Place) -> Mapping[str, str]:
+        """Move an operator in front of a construct around it; what a rule then gives.
+
+        Args:
+            op: The one that is looked at.
+            to: The block that it moves to, one of those around this.
+        """
+        lifted = Lifted.out_of(self.table, op, to._named.__contains__)
+        to._named.add(lifted.op.name)
+        to.table.vars |= {info.name: info for info in lifted.binds}
+        to._done.append(lifted.op)
+        to._changed = True
+        return lifted.names
+
+    def keep(self, op: Op, binds: Iterable[VarInfo] = ()) -> None:
+        """Let what takes the place of the operator stand before all that is built from here on.
+
+        A rule then gives names for what it does not bind any more.
+
+        Args:
+            op: The one that takes its place.
+            binds: The variables that it binds and the other did not.
+        """
+        self.table.vars |= {info.name: info for info in binds}
+        self._kept.update(op.binds())
+        self._done.append(op)
+
+    def stand_for(self, names: Mapping[str, str]) -> None:
+        """Let others stand for what the operator bound; one that takes its place binds less."""
+        self.names |= names
+
+    def within(self, op: Op, rule: Rule) -> Op:
+        """The one that is looked at, with what is in its sub-blocks rewritten by another rule.
+
+        That rule may build in the blocks around, too.
+        """
+        return self._inside(op, rule)
+
+    @cached_property
+    def _named(self) -> set[str]:
+        """What operators are called that were here, moved here, or came out of a block here."""
+        return {op.name for op in self.body.ops}
+
+    # ---- for the walk ------------------------------------------------------------------------
+
+    def put(self, op: Op, rule: Rule) -> None:
+        """Rewrite one operator."""
+        self._kept.clear()
+        self._op = found = self._inside(self._renamed(op), rule)
+        change = rule(found, self)
+        if isinstance(change, Op):
+            self._changed |= change is not op
+            self._done.append(change)
+            return
+        self._changed = True
+        for name in change.names if isinstance(change, Opened) else found.binds():
+            if name not in self._kept:
+                self.table.vars.pop(name)
+        if isinstance(change, Opened):
+            self.table.vars |= change.body.vars
+            self._done += change.body.ops
+            self._named.update(op.name for op in change.body.ops)
+            change = change.names
+        self.names |= {old: new for old, new in (change or {}).items() if old != new}
+
+    def _renamed(self, op: Op) -> Op:
+        names = {name: self.names[name] for name in op.reads() if name in self.names}
+        if not names:
+            return op
+        inner = [body for sub in op.bodies().values() for body, _ in all_bodies(sub)]
+        hidden = next((n for n in names.values() if any(n in b.vars for b in inner)), None)
+        if hidden is not None:
+            raise ProgramError(
+                f"`{hidden}` is to be read within `{op.name}`, where another variable has this "
+                "name.",
+                fix="Build a variable with a new name, or rename the inner one.",
+            )
+        return rename_op(op, names)
+
+    def _inside(self, op: Op, rule: Rule) -> Op:
+        """The operator with its sub-blocks rewritten."""
+        before = op.bodies()
+        if not before:
+            return op
+        labels = iter(before)
+        made = map_bodies(op, lambda body: _walk(self.inner(body, op, next(labels)), rule))
+        same = all(a is b for a, b in zip(before.values(), made.bodies().values(), strict=True))
+        return op if same else with_captures(made)
+
+    def close(self) -> Body:
+        """The block as it is now."""
+        if not self._changed:
+            return self.body
+        bound = {name for op in self._done for name in op.binds()}
+        infos = {
+            name: info
+            for name, info in self.table.freeze().vars.items()
+            if info.kind != VALUE or name in bound
+        }
+        results = tuple(self.names.get(name, name) for name in self.body.results)
+        return self.body.with_(results=results, vars=infos, ops=tuple(self._done))
+
+
+def _walk(place: Place, rule: Rule) -> Body:
+    for op in place.body.ops:
+        place.put(op, rule)
+    return place.close()

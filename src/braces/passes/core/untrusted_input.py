@@ -1,0 +1,81 @@
+"""What a program from outside goes through before anything else sees it.
+
+Attributes that its writer left out get their defaults, so that a program written by hand may be
+short and one of an older version may lack what it did not know. Then its structure is verified.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces.define.decorator import OPS
+from braces.errors import BracesError
+from braces.ir.files import stored_path
+from braces.ir.records import Attr, Body, Op, ProgramDef
+from braces.ir.walk import map_bodies
+from braces.passes.verify.program import check
+
+
+def admit(main: ProgramDef, startup: ProgramDef | None) -> tuple[ProgramDef, ProgramDef | None]:
+    """A program and its startup program, whole and well formed.
+
+    Raises:
+        VerifyError: A rule is broken; see `braces.passes.verify.rules`.
+    """
+    whole = complete(main)
+    first = complete(startup) if startup is not None else None
+    check(whole, first, all=False, types=False)
+    return whole, first
+
+
+def op_versions() -> dict[str, int]:
+    """The version of each operator type; derived types have that of their base."""
+    return {type_: definition.version for type_, definition in OPS.definitions.items()}
+
+
+def op_modules() -> dict[str, str]:
+    """Where each operator was defined that does not come with Braces; a script by its file."""
+    kernels = {type_: definition.kernel for type_, definition in OPS.definitions.items()}
+    return {
+        type_: _module_of(kernel)
+        for type_, kernel in kernels.items()
+        if kernel.__module__.partition(".")[0] != "braces"
+    }
+
+
+def _module_of(kernel: Callable[..., Any]) -> str:
+    name = kernel.__module__
+    if name == "__main__":
+        code = getattr(inspect.unwrap(kernel), "__code__", None)
+        name = name if code is None else stored_path(code.co_filename)
+    return _STRANGE.sub("_", name)[:200] or "_"
+
+
+_STRANGE = re.compile(r"[^\w./<>() -]")
+"""What a file cannot hold of a name."""
+
+
+def complete(program: ProgramDef) -> ProgramDef:
+    """A program whose operators have all their attributes, defaults included."""
+    return program.with_(main=_complete_body(program.main))
+
+
+def _complete_body(body: Body) -> Body:
+    return body.with_(ops=tuple(map(_complete_op, body.ops)))
+
+
+def _complete_op(op: Op) -> Op:
+    op = map_bodies(op, _complete_body)
+    definition = OPS.find(op.type)
+    try:
+        attrs = definition.bind_attrs(op.attrs) if definition else op.attrs
+    except BracesError:
+        return op  # the verifier says what is wrong, and where
+    return op if _same(attrs, op.attrs) else op.with_(attrs=attrs)
+
+
+def _same(left: Mapping[str, Attr], right: Mapping[str, Attr]) -> bool:
+    return len(left) == len(right) and all(type(left[n]) is type(a) for n, a in right.items())

@@ -1,0 +1,51 @@
+"""The condition of a loop, cut out of the body that it was written in.
+
+    body (t: i64[], p: f32[]) {            body (t: i64[], p: f32[]) {
+      s: f32[] = multiply(x=p, y=p)          r: f32[] = add(x=p, y=y)
+      more: bool[] = less(x=s, y=y)          return r
+      r: f32[] = add(x=p, y=y)        ->   }
+      return r                             cond (p: f32[]) {
+    }                                        s: f32[] = multiply(x=p, y=p)
+                                             more: bool[] = less(x=s, y=y)
+                                             return more
+                                           }
+
+A condition is asked before each trip, the first one included: it knows the memories and what
+lies outside, and nothing of the trip. What both need, both compute.
+"""
+
+from __future__ import annotations
+
+from braces.define.decorator import OPS
+from braces.errors import ProgramError
+from braces.ir.records import Body
+from braces.ir.views import fitted
+from braces.ir.walk import all_ops, free_names
+from braces.passes.cleanup.dead_code import eliminate
+
+
+def cut_condition(body: Body, name: str) -> tuple[Body, Body]:
+    """What is left of a loop's body, and its condition, which has the memories as parameters.
+
+    Args:
+        body: The body, with the number of the trip as its first parameter.
+        name: The variable of it that says whether the loop goes on.
+
+    Raises:
+        ProgramError: The condition draws random numbers or reads the number of the trip.
+    """
+    index, *memories = body.params
+    needed = eliminate(body, [name])
+    for _, op in all_ops(needed):
+        if OPS.get(op.type).random:
+            raise ProgramError(
+                "The condition of a while draws random numbers.",
+                given=op.describe(),
+                fix="Draw in the body and carry the result in a memory.",
+            )
+    if index in free_names(needed.with_(vars={})):
+        raise ProgramError(
+            "The condition of a while reads the number of the trip.",
+            fix="Count in a memory of your own.",
+        )
+    return eliminate(body, body.results), fitted(needed, memories, [name])

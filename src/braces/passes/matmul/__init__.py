@@ -1,0 +1,1 @@
+"""GEMM fusion in loops."""

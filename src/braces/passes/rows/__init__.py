@@ -1,0 +1,1 @@
+"""Ragged steps and row-wise branches."""

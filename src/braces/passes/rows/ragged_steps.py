@@ -1,0 +1,281 @@
+"""Steps that do not run for everybody: sequence lengths, and stopping early.
+
+The body of a loop becomes the one case of a branch inside the loop's body. Where it does not
+run, memories stay as they are and rows are zero; nothing of it reaches a value or a gradient.
+With `lengths`, or where each row stops on its own, the branch is row-wise and keeps rows at
+their places; where one condition stops all, it is a switch.
+
+    final=[h: f32[b,4]], … = loop(init=x) {length=3} captures [w]
+      body (t: i64[], p: f32[b,4]) {
+        q: f32[b,4] = multiply(x=p, y=w)
+        return q
+      }
+
+With the lengths `n`:
+
+    final=[h: f32[b,4]], … = loop(init=x) {length=3} captures [n, w]
+      body (t: i64[], p: f32[b,4]) {
+        active: bool[b] = less(x=t, y=n)
+        out=[r: f32[b,4]], … = partition(masks=active, rows=p) {compact=false, …} captures [w]
+          cases [
+            (valid: bool[b], p: f32[b,4]) {
+              q: f32[b,4] = multiply(x=p, y=w)
+              return q
+            },
+          ]
+        column: bool[b,1] = reshape(x=active) {shape=[size(b), 1]}
+        kept: f32[b,4] = where(condition=column, x=r, y=p)
+        return kept
+      }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from braces.builder.append import one
+from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, tensor_type, var_of, visible_var
+from braces.dims import Size
+from braces.dtypes import BOOL, TensorType, is_integer
+from braces.errors import ProgramError, ShapeError, UnknownNameError, suggest
+from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
+from braces.ir.views import LoopView, Row
+from braces.ir.walk import all_bodies
+from braces.ops.common.row_semantics import ADVICE
+from braces.ops.common.rules import zeros_of
+from braces.ops.control.batch_axis.masking import blank_columns, follow_rows
+from braces.ops.control.construct.build import (
+    Carried,
+    Cut,
+    build_loop,
+    build_partition,
+    build_switch,
+)
+from braces.passes.core.pipeline import Pass, note
+from braces.passes.core.rewrite import Change, Place, rewrite_loops
+from braces.passes.rows.ragged_construct import (
+    StepRows,
+    Steps,
+    by_row,
+    numbered,
+    param,
+    sizes_of,
+)
+
+Guarded = tuple[LoopView, list[Carried]]
+"""A loop without memories and slices, and its memories, of which there may be one more."""
+
+
+def guarded(steps: Steps) -> Guarded:
+    """A loop that runs its steps only for those that they are for.
+
+    Raises:
+        ShapeError: A memory or a row does not lead with the rows of the batch.
+        ProgramError: The step mixes rows in a way that has no mask.
+    """
+    body = SymbolTable(parent=steps.outer)
+    body.trip_index = steps.loop.index
+    content = steps.loop.content
+    for name in (steps.loop.index, *steps.given):
+        body.vars[name] = content.vars[name]
+    inner = SymbolTable(parent=body).thaw(content)
+    inner.vars.pop(steps.loop.index)
+    if steps.lengths is None and steps.stop is not None and not sizes_of(inner, steps.stop):
+        return _by_switch(steps, body, inner, steps.stop)
+    return _by_rows(steps, body, inner)
+
+
+def _running(steps: Steps, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[Var, Var]:
+    """A memory that says who goes on: its initial value and its parameter."""
+    with steps.program.building(steps.outer):
+        start = one("full", shape=shape, value=1.0, dtype=BOOL)
+    name = body.names.unique("running")
+    body.new_var(name, TensorType(BOOL, shape), ARGUMENT)
+    return start, var_of(steps.program, body, name)
+
+
+def _by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: str) -> Guarded:
+    start, running = _running(steps, body, ())
+    rows = [visible_var(steps.program, inner, row.result) for row in steps.loop.rows]
+    for name in steps.given:
+        inner.vars.pop(name)
+    inner.params = []
+    run = inner.freeze((*steps.results, stop))
+    skip = SymbolTable(parent=body)
+    with steps.program.building(skip):
+        zeros = [zeros_of(tensor_type(row)) for row in rows]
+        true = one("full", shape=(), value=1.0, dtype=BOOL)
+    same = (memory.param for memory in steps.memories)
+    skipped = skip.freeze((*same, *(z.name for z in zeros), true.name))
+    with steps.program.building(body):
+        index = one("cast", running, dtype="int32")
+        *out, stopped = build_switch(index, (skipped, run), total=True)
+        goes_on = running & ~stopped
+    n = len(steps.memories)
+    kept = [replace(m, next=var.name) for m, var in zip(steps.memories, out[:n], strict=True)]
+    kept.append(Carried(start, running.name, goes_on.name))
+    return steps.around(body, [var.name for var in out[n:]]), kept
+
+
+def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
+    total = _row_count(steps, inner)
+    step = by_row(steps, body, inner, total)
+    start: Var | None = None
+    running: Var | None = None
+    with steps.program.building(body):
+        active = _active(steps, body)
+        if steps.stop is not None:
+            start, running = _running(steps, body, (total,))
+            active = running if active is None else active & running
+    assert active is not None
+    step = numbered(steps, inner, step)
+    case, n = _case(steps, inner, step), len(steps.memories)
+    with steps.program.building(body):
+        operands = [visible_var(steps.program, body, name) for name in step.given]
+        out = build_partition([active], operands, [case], [step.rows], compact=False)
+        kept = [
+            replace(memory, next=_kept(active, new, old).name)
+            for memory, new, old in zip(steps.memories, out[:n], operands[:n], strict=True)
+        ]
+        if start is not None and running is not None:
+            kept.append(Carried(start, running.name, (running & ~out[-1]).name))
+    return steps.around(body, [v.name for v in out[n : n + len(steps.loop.rows)]]), kept
+
+
+def _case(steps: Steps, inner: SymbolTable, step: StepRows) -> Body:
+    """The step on its rows, which leaves those out that do not run."""
+    results = list(step.results)
+    if step.stop is not None:
+        results.append(_row_stop(steps, inner, step.stop, step.rows))
+    valid = param(inner, "valid", TensorType(BOOL, (step.rows,)))
+    known = follow_rows(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
+    for i, name in enumerate(results):
+        whats = known.get(name, ())
+        _check_leads(inner, name, whats, step)
+        others = [axis for axis, what in enumerate(whats) if axis and what == "rows"]
+        results[i] = blank_columns(steps.program, inner, name, others, valid)
+    names = (valid, *step.params)
+    return Body(names, tuple(results), dict(inner.vars), tuple(inner.ops))
+
+
+def _row_count(steps: Steps, inner: SymbolTable) -> Size:
+    if steps.lengths is not None:
+        return steps.lengths.shape[0]
+    assert steps.stop is not None
+    return sizes_of(inner, steps.stop)[0]
+
+
+def _row_stop(steps: Steps, inner: SymbolTable, name: str, rows: Size) -> str:
+    """The condition of stopping, one entry a row."""
+    stop = visible_var(steps.program, inner, name)
+    if stop.ndim:
+        return name
+    with steps.program.building(inner):
+        return one("broadcast_to", stop, shape=(rows,)).name
+
+
+def _active(steps: Steps, body: SymbolTable) -> Var | None:
+    """Whose sequences have not ended at this step."""
+    if steps.lengths is None:
+        return None
+    step = var_of(steps.program, body, steps.loop.index)
+    return step < one("cast", steps.lengths, dtype="int64")
+
+
+def _kept(active: Var, new: Var, old: Var) -> Var:
+    shape = (active.shape[0], *[1] * (new.ndim - 1))
+    return one("where", one("reshape", active, shape=shape), new, old)
+
+
+def _check_leads(inner: SymbolTable, name: str, whats: Sequence[str], step: StepRows) -> None:
+    found, shape = inner.type_of(name), sizes_of(inner, name)
+    leads = bool(shape) and inner.unifier.unify(shape[0], step.rows) is not None
+    if not leads or not (step.named or whats[:1] in (("rows",), ("same",))):
+        raise ShapeError(
+            f"`{name}` does not lead with the rows of the batch.",
+            given=f"{name}: {found}   rows: {step.rows}",
+            fix="With lengths= or a stop for each row, memories and outputs have the batch as "
+            "their leading axis." + ("" if step.named else f" {ADVICE}"),
+        )
+
+
+# ---- the pass --------------------------------------------------------------------------------
+
+
+@says_where
+def lengths(by: str, *loops: str) -> Pass:
+    """A pass that gives loops sequence lengths, as `br.create_rnn(lengths=...)` does.
+
+    A row runs while its trip is less than its length; then memories stay and rows are zero. It
+    is for programs that are not differentiated yet, and for loops whose trips are known.
+
+    Args:
+        by: A variable around the loops: an integer vector with one entry a row.
+        loops: The paths of those that get them, as `loop_0/body/loop_1`; one or more.
+
+    Raises:
+        ProgramError: There is none.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x, n = br.data("x", ["t", "b", 4]), br.data("n", ["b"], dtype="int32")
+        ...     rnn = br.create_rnn()
+        ...     with rnn.stepnet() as net:
+        ...         h = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
+        ...         h.update(br.tanh(h + net.add_input(x)))
+        ...     last = rnn.final(h)
+        >>> len(prog.blocks), len(br.passes.lengths("n", "loop_0")(prog).blocks)
+        (2, 3)
+    """
+    if not loops:
+        raise ProgramError(
+            f"No loop is to have the lengths `{by}`.",
+            fix='Name the paths of loops: br.passes.lengths("n", "loop_0").',
+        )
+
+    def rule(view: LoopView, op: Op, place: Place) -> Change:
+        if not view.counted:
+            note(place.where(op), "stays as it is: a value tells how many trips it makes")
+            return op
+        note(place.where(op), f"runs as many trips for each row as `{by}` says")
+        with place.building():
+            return _with_lengths(view, place, _lengths(place.var(by)))
+
+    def run(program: ProgramDef) -> ProgramDef:
+        known = {name for body, _ in all_bodies(program.main) for name in body.vars}
+        if by not in known:
+            raise UnknownNameError(f"There is no variable `{by}`.", fix=suggest(f"{by}", known))
+        return rewrite_loops(program, loops, rule)
+
+    return Pass(
+        "lengths",
+        run,
+        f"Run the trips of loops only for the rows of which `{by}` says so.",
+        trusted=True,
+    )
+
+
+def _lengths(var: Var) -> Var:
+    if not is_integer(var.dtype) or var.ndim != 1:
+        raise ShapeError(
+            "Lengths must be an integer vector with one entry a row.",
+            given=f"{var.name}: {var.type}",
+        )
+    return var
+
+
+def _with_lengths(view: LoopView, place: Place, by: Var) -> dict[str, str]:
+    """Build a loop with lengths; what its outputs are called from then on."""
+    rows = tuple(Row(row.result) for row in view.rows)
+    origin = view.origin.with_(inputs={}, outputs={})
+    loop = replace(view, memories=(), slices=(), rows=rows, trips="", origin=origin)
+    memories = [Carried(place.var(m.init), m.param, m.next) for m in view.memories]
+    slices = [Cut(place.var(cut.source), cut.param) for cut in view.slices]
+    loop, memories = guarded(Steps(place.program, place.table, loop, memories, slices, by))
+    made = build_loop(loop, memories, slices)
+    bound = view.bound(made.finals[: len(view.memories)], made.rows, made.trips)
+    return {name: var.name for name, var in bound.items()}

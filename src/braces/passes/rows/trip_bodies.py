@@ -1,0 +1,91 @@
+"""The blocks that each trip of a loop runs: its body, and the rows of a row-wise branch in it.
+
+    body (t: i64[], h: f32[b,4], x: f32[b,3]) {
+      m: bool[b] = less(x=t, y=n)
+      h2: f32[b,4] = partition(masks=m, rows=[h, x])
+        cases [ (v, h: f32[c,4], x: f32[c,3]) {
+          k: f32[c,7] = concat(xs=[x, h]) {axis=1}
+          s: f32[c,4] = matmul(x=k, y=w)
+          return s } ]
+      …
+
+What leaves the loop in the end is known of either: `batch` and `defer` move what stands in the
+body, and what stands in the branch once `split` gave it a branch of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from typing import Self
+
+from braces.ir.records import Op
+from braces.ir.views import LoopView, PartitionView, view_of
+from braces.passes.batching.batching_rule_rows import in_place
+from braces.passes.batching.trip_space import Trips, apart
+from braces.passes.core.rewrite import Place
+from braces.passes.loops.vectorize_after import deferrable
+from braces.passes.loops.vectorize_before import able
+from braces.passes.rows.fission_parts import Parts
+
+
+class EachTrip:
+    """A block that each trip runs once.
+
+    Attributes:
+        trips: The trips, of which each runs this block.
+        where: The path of the loop, or of the branch.
+        path: The path of the block.
+        together: Whether the trips can be taken together.
+        is_body: Whether it is the body of the loop.
+    """
+
+    def __init__(self, trips: Trips, where: str, label: str, parts: Parts | None) -> None:
+        self.trips = trips
+        self.where = where
+        self.path = f"{where}/{label}"
+        self.together = apart(trips.view) is None
+        self.is_body = label == "body"
+        self._parts = parts
+
+    @classmethod
+    def of(cls, view: LoopView, op: Op, place: Place) -> Iterator[Self]:
+        """The body of a loop, and then the row-wise branches in it.
+
+        Args:
+            view: The loop.
+            op: The same as it stands there.
+            place: Where.
+        """
+        together = apart(view) is None
+        trips = Trips.over(view, place) if together else Trips(view, place, 1)
+        yield cls(trips, place.where(op), "body", None)
+        for inner in trips.body.ops:
+            branch = view_of(inner)
+            if isinstance(branch, PartitionView) and in_place(branch):
+                (body,) = branch.bodies
+                parts = Parts(branch, trips) if together else None
+                where = f"{place.where(op)}/body/{inner.name}"
+                yield cls(trips.inside(body), where, "cases[0]", parts)
+
+    @cached_property
+    def before(self) -> Collection[str]:
+        """The operators that can be computed for all trips before the loop, by name."""
+        if self.is_body:
+            return able(self.trips) if self.together else ()
+        return self._parts.able_before if self._parts else ()
+
+    @cached_property
+    def after(self) -> Collection[str]:
+        """Those that can be computed for all trips after it."""
+        if self.is_body:
+            return deferrable(self.trips) if self.together else ()
+        return self._parts.able_after if self._parts else ()
+
+    @cached_property
+    def known(self) -> Collection[str]:
+        """What can be there for all trips, before the loop."""
+        if self.is_body:
+            made = (op.binds() for op in self.trips.body.ops if op.name in self.before)
+            return self.trips.known.union(*made)
+        return self._parts.known if self._parts else ()

@@ -1,0 +1,228 @@
+"""What the verifier asks of one operator, by its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter, is_
+
+from braces.define.decorator import OPS, OpDef, Slot
+from braces.define.inference import Context, infer, infer_lightly, resolved
+from braces.dims import Unifier
+from braces.dtypes import Type, unifies
+from braces.errors import BracesError, OpDefinitionError, did_you_mean, suggest
+from braces.ir.records import Body, Op
+from braces.ir.walk import captures_of
+from braces.ops.control.core.block_op import BlockOp, Interface
+from braces.passes.verify.rules import Report
+from braces.passes.verify.scoping import Visible
+
+_slot_name: Callable[[Slot], str] = attrgetter("name")
+
+
+def check_definition(op: Op, report: Report, at: str) -> Op | None:
+    """Hold an operator against its definition.
+
+    Returns:
+        The operator with all its attributes; `None` where it is not as its definition says.
+    """
+    definition, before = OPS.find(op.type), len(report.errors)
+    if definition is None:
+        _say_unknown(op, report, at)
+        return None
+    _check_slots("input", op.inputs, definition.inputs, op, report, at)
+    _check_slots("output", op.outputs, definition.outputs, op, report, at)
+    whole = _with_attrs(op, definition, report, at)
+    return whole if len(report.errors) == before else None
+
+
+def _say_unknown(op: Op, report: Report, at: str) -> None:
+    """An operator that nobody has defined: one of another process, or a misspelt one."""
+    module = report.modules.get(op.type.partition(".")[0])
+    given, fix = None, did_you_mean(op.type, OPS.definitions)
+    if module is not None:
+        given = f"{op.type} does not come with Braces; it was defined in {module}"
+        fix = f"Import {module} first, or whatever defines the operator now."
+    elif not fix:
+        fix = "If it is an operator of your own, import the module that defines it first."
+    report.say("B101", f"There is no operator `{op.type}`.", at=at, given=given, fix=fix)
+
+
+def check_captures(op: Op, report: Report, at: str) -> None:
+    """Hold the captures of an operator against what its sub-blocks read."""
+    captured = captures_of(op.attrs)
+    if captured != op.captures():
+        report.say(
+            "B208",
+            f"The captures of `{op.name}` are not what its sub-blocks read from outside.",
+            at=at,
+            given=f"stored: {_listed(op.captures())}   computed: {_listed(captured)}",
+            fix="List each outer name once, in the order of first use.",
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _check_slots(
+    kind: str,
+    given: Mapping[str, tuple[str, ...]],
+    slots: tuple[Slot, ...],
+    op: Op,
+    report: Report,
+    at: str,
+) -> None:
+    known = list(map(_slot_name, slots))
+    for name in given:
+        if name not in known:
+            what = f"{op.type} has no {kind} `{name}`."
+            report.say("B102", what, at=at, fix=suggest(name, known))
+    for slot in slots:
+        names = given.get(slot.name)
+        if names is None and not slot.optional:
+            what = f"{op.type} lacks its {kind} `{slot.name}`."
+            report.say("B103", what, at=at, fix="Add it.")
+        elif names is not None and not slot.many and len(names) != 1:
+            what = f"The {kind} `{slot.name}` of {op.type} is one variable, not {len(names)}."
+            report.say("B104", what, at=at, fix="Leave the slot out where it is optional.")
+
+
+def _with_attrs(op: Op, definition: OpDef, report: Report, at: str) -> Op | None:
+    try:
+        attrs = definition.bind_attrs(op.attrs)
+    except BracesError as error:
+        report.say("B105", error.what, at=at, given=error.given, fix=error.fix)
+        return None
+    whole = len(attrs) == len(op.attrs) and all(
+        map(is_, map(attrs.get, op.attrs), op.attrs.values())
+    )
+    return op if whole else op.with_(attrs=attrs)
+
+
+# ---- sub-blocks ------------------------------------------------------------------------------
+
+
+def check_interface(
+    op: Op, visible: Visible, unifier: Unifier, report: Report, at: str
+) -> None:
+    """Hold the sub-blocks of an operator against what it binds and reads."""
+    definition = OPS.get(op.type)
+    if not isinstance(definition, BlockOp):
+        return
+    types = {slot: visible.types(names) for slot, names in op.inputs.items()}
+    try:
+        interfaces = definition.interface(op, types)
+    except BracesError as error:
+        report.say("B108", error.what, at=at, given=error.given, fix=error.fix)
+        return
+    for label, body in op.bodies().items():
+        _check_body(label, body, interfaces[label], unifier, report, at)
+    _infer_and_compare(op, definition, visible, unifier, False, report, at)
+
+
+def _check_body(
+    label: str, body: Body, wanted: Interface, unifier: Unifier, report: Report, at: str
+) -> None:
+    if len(body.params) != len(wanted.params):
+        what = (
+            f"`{label}` has {len(body.params)} parameters; it gets {len(wanted.params)} values."
+        )
+        report.say("B106", what, at=at, fix="Give it a parameter for each value.")
+    elif len(body.results) != wanted.results:
+        what = f"`{label}` has {len(body.results)} results; its owner reads {wanted.results}."
+        report.say("B107", what, at=at, fix="Return as many as the owner has outputs.")
+    for name, bound in zip(body.params, wanted.params, strict=False):
+        if not unifies(body.vars[name].type, bound, unifier):
+            report.say(
+                "B503",
+                f"The parameter `{name}` of `{label}` is not of the type that is bound to it.",
+                at=at,
+                given=f"{name}: {body.vars[name].type}   bound: {bound}",
+                fix=f"Declare it as {bound}.",
+            )
+
+
+# ---- types -----------------------------------------------------------------------------------
+
+
+def check_types(
+    op: Op,
+    visible: Visible,
+    unifier: Unifier,
+    types: bool | None,
+    report: Report,
+    at: str,
+) -> None:
+    """Infer the types of an operator's outputs, and hold them against the declared ones."""
+    definition = OPS.get(op.type)
+    if types is not False and not isinstance(definition, BlockOp):
+        _infer_and_compare(op, definition, visible, unifier, types is True, report, at)
+
+
+def _infer_and_compare(
+    op: Op,
+    definition: OpDef,
+    visible: Visible,
+    unifier: Unifier,
+    kernels: bool,
+    report: Report,
+    at: str,
+) -> None:
+    declared = {slot: visible.types(names) for slot, names in op.inputs.items()}
+    given = resolved(declared, unifier)
+    outer = dict(zip(op.captures(), visible.types(op.captures()), strict=True))
+    context, wanted = Context(definition.type, unifier), tuple(op.outputs)
+    try:
+        if kernels:
+            found = infer(definition, given, op.attrs, wanted, context, outer)
+        else:
+            found = infer_lightly(definition, given, op.attrs, wanted, context, outer)
+    except OpDefinitionError as error:  # rules are written for what the builder lets through
+        what = f"{op.type} cannot take these inputs and attributes: {error.what}"
+        report.say("B502", what, at=at, given=_shown(op, given))
+        return
+    except BracesError as error:
+        shown = error.given or _shown(op, given)
+        report.say("B502", error.what, at=at, given=shown, fix=error.fix)
+        return
+    except Exception as error:  # and what infers operators that own blocks
+        what = f"{op.type} cannot take these inputs and attributes: {error!r:.80}"
+        report.say("B502", what, at=at, given=_shown(op, given))
+        return
+    for slot in wanted if found else ():
+        types = found.get(slot, ()) if found else ()
+        _compare(op, slot, visible, types, unifier, report, at)
+
+
+def _shown(op: Op, types: Mapping[str, tuple[Type, ...]]) -> str:
+    pairs = (
+        f"{slot} = {name}: {type_}"
+        for slot, names in op.inputs.items()
+        for name, type_ in zip(names, types[slot], strict=True)
+    )
+    return "   ".join(pairs) or "no inputs"
+
+
+def _compare(
+    op: Op,
+    slot: str,
+    visible: Visible,
+    found: tuple[Type, ...],
+    unifier: Unifier,
+    report: Report,
+    at: str,
+) -> None:
+    names = op.outputs[slot]
+    if len(names) != len(found):
+        what = f"{op.type} gives {len(found)} variables in `{slot}`; {len(names)} are bound."
+        report.say("B501", what, at=at, fix="Bind each of them.")
+        return
+    for name, declared, type_ in zip(names, visible.types(names), found, strict=True):
+        if not unifies(declared, type_, unifier):
+            report.say(
+                "B501",
+                f"`{name}` is not of the type that {op.type} gives it.",
+                at=at,
+                given=f"declared: {declared}   inferred: {type_}",
+                fix=f"Declare it as {type_}.",
+            )

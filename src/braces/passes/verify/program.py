@@ -1,0 +1,322 @@
+"""The verifier: whether a program is well formed, and if not, what is wrong and where.
+
+`CODES` lists the rules. Structure and names are always checked, and the types of what goes into
+sub-blocks and comes out of them. The types of other operators are inferred anew, and held
+against the declared ones, where the inference is written, which needs no JAX; on request
+everywhere, which evaluates kernels on shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Generator, Mapping
+from contextlib import contextmanager
+
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.define.axes import shape_of
+from braces.dims import Unifier
+from braces.dtypes import ListType, is_float, too_large, unifies
+from braces.errors import VerifyError, suggest
+from braces.ir.limits import are_axes, check_nesting
+from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
+from braces.ir.walk import all_bodies, dimensions
+from braces.passes.verify.operator import (
+    check_captures,
+    check_definition,
+    check_interface,
+    check_types,
+)
+from braces.passes.verify.rules import CODES as CODES, Report
+from braces.passes.verify.scoping import Visible
+
+
+def verify(
+    program: Builder, all: bool = False, *, types: bool | None = None
+) -> list[VerifyError]:
+    """Check that a program and its startup program are well formed.
+
+    Args:
+        program: The program.
+        all: Whether to list all errors instead of raising the first.
+        types: Whether to infer types anew: `None` where that needs no JAX, `True` for all
+            operators, `False` for none but those that own blocks.
+
+    Returns:
+        The errors; none where all is well.
+
+    Raises:
+        VerifyError: The first rule that is broken, unless `all`; see `CODES`.
+
+    Example:
+        >>> import braces as br
+        >>> from braces.ir.parser import parse_program
+        >>> bad = br.Program(parse_program("program { data x: f32[4]  y: f32[4] = tanh(x=z) }"))
+        >>> [error.code for error in verify(bad, all=True)]
+        ['B202']
+    """
+    return check(program.definition, program.startup.definition, all, types)
+
+
+def check(
+    main: ProgramDef, startup: ProgramDef | None, all: bool, types: bool | None
+) -> list[VerifyError]:
+    """`verify` for descriptions."""
+    for one in (main, startup):
+        check_nesting(one.main.ops if one else ())
+    report = Report(all, main.modules)
+    _Checking(report, "", types).check(main)
+    if startup is not None:
+        _Checking(report, "startup, ", types).check(startup)
+        _check_startup(main.main, startup, report)
+    return report.errors
+
+
+def verified(definition: ProgramDef) -> ProgramDef:
+    """A description whose structure is good; passes end with this.
+
+    Raises:
+        VerifyError: It is not.
+    """
+    check(definition, None, False, False)
+    return definition
+
+
+@contextmanager
+def verified_at_end(program: Builder) -> Generator[SymbolTable]:
+    """Inside, a pass builds on in the current block; what it did there is verified at the end.
+
+    The operators that stood there before, and stand there still, are taken as good.
+
+    Raises:
+        VerifyError: What was built is not well formed; the program is as it was before.
+    """
+    with program.transaction(), program.building(program.current) as table:
+        ops, updates = {id(op): op for op in table.ops}, dict(program.updates)
+        yield table
+        made = {n: v for n, v in program.updates.items() if n not in updates}
+        _Checking(Report(False), "", False).more(table, ops, made)
+
+
+class _Checking:
+    """A program being checked.
+
+    Attributes:
+        place: What messages say before the block.
+        types: How far types are inferred: see `verify`.
+        unifier: What is learned of unnamed dimensions.
+    """
+
+    def __init__(self, report: Report, place: str, types: bool | None) -> None:
+        self.report = report
+        self.place = place
+        self.types = types
+        self.unifier = Unifier()
+
+    def check(self, program: ProgramDef) -> None:
+        main = program.main
+        if self.types is not False:
+            self.unifier.count = free_number(main)
+        if main.params:
+            self.report.say(
+                "B304",
+                f"The main block has parameters: {', '.join(main.params)}.",
+                at=self.at(""),
+                fix="Declare what is fed as data.",
+            )
+        visible = Visible(main, None)
+        self.block(visible, "")
+        for target, value in program.updates.items():
+            self.update(target, value, visible)
+
+    def more(
+        self, table: SymbolTable, good: Container[int], updates: Mapping[str, str]
+    ) -> None:
+        """A block that is being built, less operators with these ids; and these updates."""
+        visible: Visible | None = None
+        for outer in reversed(list(table.chain())):
+            visible = Visible(outer.freeze(), visible)
+            if outer is not table:
+                visible.ready.update(visible.body.vars)
+        assert visible is not None
+        ops = table.ops
+        first = next((at for at, op in enumerate(ops) if id(op) not in good), len(ops))
+        before = ops[:first]  # mostly all that is good: as cheap as can be
+        named = {op.name for op in before}
+        visible.ready |= {n for op in before for names in op.outputs.values() for n in names}
+        for op in ops[first:]:
+            if id(op) in good:
+                named.add(op.name)
+                visible.ready.update(op.binds())
+            else:
+                self.op(op, named, visible, "")
+        for target, value in updates.items():
+            self.update(target, value, visible)
+
+    def at(self, path: str, op: Op | None = None) -> str:
+        block = f"{self.place}block {path or '0'}"
+        return f"{block}, {op.describe()}" if op else block
+
+    # ---- blocks ------------------------------------------------------------------------------
+
+    def block(self, visible: Visible, path: str) -> None:
+        """Everything within one block, and within the blocks inside it."""
+        body, named = visible.body, set[str]()
+        self.params(body, path)
+        for info in body.vars.values():
+            self.declaration(info, body, path)
+        for op in body.ops:
+            self.op(op, named, visible, path)
+        for name in dict.fromkeys(body.results):
+            self.read(name, visible, self.at(path))
+        self.bound(visible, path)
+
+    def params(self, body: Body, path: str) -> None:
+        for name in body.params:
+            info = body.vars.get(name)
+            if info is None or info.kind != ARGUMENT or body.params.count(name) > 1:
+                self.report.say(
+                    "B207",
+                    f"The parameter `{name}` is not one argument of the block.",
+                    at=self.at(path),
+                    given=f"{info.kind} {name}: {info.type}" if info else None,
+                    fix="Declare each parameter once, with its type.",
+                )
+
+    def declaration(self, info: VarInfo, body: Body, path: str) -> None:
+        def say(code: str, what: str, fix: str) -> None:
+            given = f"{info.kind} {info.name}: {info.type}"
+            self.report.say(
+                code, f"`{info.name}` {what}", at=self.at(path), given=given, fix=fix
+            )
+
+        if info.kind == ARGUMENT and info.name not in body.params:
+            say("B207", "is an argument and no parameter.", "Add it to the block's parameters.")
+        if info.kind not in (VALUE, ARGUMENT) and path:
+            say("B301", "is declared in an inner block.", "Declare it in block 0.")
+        if info.kind not in (VALUE, ARGUMENT) and isinstance(info.type, ListType):
+            say("B302", "is a list.", "Lists live within a run; feed and keep arrays.")
+        if too_large(info.type):
+            say("B305", "takes 2^63 bytes or more.", "No machine holds it; use smaller sizes.")
+        if not are_axes(info.type, info.axes):
+            say("B306", f"has axes {info.axes!r:.80}.", "Name each axis that has a number.")
+        if info.trainable and not _trains(info):
+            say("B303", "is trainable.", "Only parameters of a float dtype are trained.")
+
+    def bound(self, visible: Visible, path: str) -> None:
+        """All values are bound at the end of their block."""
+        if len(visible.ready) == len(visible.body.vars):
+            return
+        for name, info in visible.body.vars.items():
+            if name not in visible.ready:
+                self.report.say(
+                    "B206",
+                    f"`{name}` is declared, and nothing binds it.",
+                    at=self.at(path),
+                    given=f"{name}: {info.type}",
+                    fix="Remove the declaration, or add the operator that computes it.",
+                )
+
+    # ---- operators ---------------------------------------------------------------------------
+
+    def op(self, op: Op, named: set[str], visible: Visible, path: str) -> None:
+        """An operator: name, reads, definition, sub-blocks, captures, outputs, types."""
+        at, before = self.at(path, op), len(self.report.errors)
+        if op.name in named:
+            what = f"Two operators of this block are called `{op.name}`."
+            self.report.say("B109", what, at=at, fix="Rename one of them.")
+        named.add(op.name)
+        for name in dict.fromkeys(op.reads()):
+            self.read(name, visible, at)
+        whole = check_definition(op, self.report, at)
+        bodies = op.bodies()
+        for label, body in bodies.items():
+            self.block(Visible(body, visible), f"{path}/{op.name}/{label}".lstrip("/"))
+        if len(self.report.errors) == before and (bodies or op.captures()):
+            check_captures(op, self.report, at)
+        for name in op.binds():
+            self.bind(name, visible, at)
+        if whole is not None and len(self.report.errors) == before:
+            check_interface(whole, visible, self.unifier, self.report, at)
+            if len(self.report.errors) == before:
+                check_types(whole, visible, self.unifier, self.types, self.report, at)
+
+    def read(self, name: str, visible: Visible, at: str) -> None:
+        owner = visible.owner(name)
+        if owner is None:
+            what = f"There is no variable `{name}` here."
+            self.report.say("B202", what, at=at, fix=suggest(name, visible.names()))
+        elif name not in owner.ready:
+            what = f"`{name}` is read before it is bound."
+            fix = "Put the operator that binds it before those that read it."
+            if owner.around and owner.around.owner(name):
+                fix = "An outer block has this name too; rename the inner variable."
+            self.report.say("B203", what, at=at, fix=fix)
+
+    def bind(self, name: str, visible: Visible, at: str) -> None:
+        info = visible.body.vars.get(name)
+        if info is None:
+            what = f"`{name}` is bound, and not declared in this block."
+            fix = f"Declare it: `{name}: TYPE`."
+            self.report.say("B201", what, at=at, fix=fix)
+        elif info.kind != VALUE:
+            what = f"`{name}` is {info.kind}, and an operator binds it."
+            fix = "Bind another name; the updates of a program change what persists."
+            self.report.say("B205", what, at=at, fix=fix)
+        elif name in visible.ready:
+            what = f"`{name}` is bound twice in this block."
+            self.report.say("B204", what, at=at, fix="Give one of the two another name.")
+        visible.ready.add(name)
+
+    # ---- updates -----------------------------------------------------------------------------
+
+    def update(self, target: str, value: str, visible: Visible) -> None:
+        at = f"{self.place}update {target} = {value}"
+        held, new = visible.info(target), visible.info(value)
+        if held is None or not held.persistable:
+            what = f"`{target}` is no persistable variable of block 0."
+            fix = "Update parameters and states only."
+            self.report.say("B401", what, at=at, fix=fix)
+        if new is None:
+            what = f"The next value, `{value}`, is no variable of block 0."
+            self.report.say("B402", what, at=at, fix=suggest(value, visible.body.vars))
+        if held and new and not unifies(held.type, new.type, self.unifier):
+            what = f"The next value of `{target}` has another type."
+            given = f"{target}: {held.type}   {value}: {new.type}"
+            self.report.say("B403", what, at=at, given=given, fix="Cast or reshape it.")
+
+
+def _trains(info: VarInfo) -> bool:
+    return (
+        info.kind == PARAMETER
+        and not isinstance(info.type, ListType)
+        and is_float(info.type.dtype)
+    )
+
+
+def _check_startup(main: Body, startup: ProgramDef, report: Report) -> None:
+    for name in startup.updates:
+        held, first = main.vars.get(name), startup.main.vars.get(name)
+        if held and first and not _agree(held, first):
+            report.say(
+                "B404",
+                f"The startup program sets `{name}` to another type than the program declares.",
+                at=f"startup, update {name}",
+                given=f"program: {held.type}   startup: {first.type}",
+                fix="Make both declarations the same.",
+            )
+
+
+def _agree(held: VarInfo, first: VarInfo) -> bool:
+    return held.persistable and unifies(held.type, first.type, Unifier())
+
+
+def free_number(main: Body) -> int:
+    """A number such that no unnamed dimension of a program has it or a larger one."""
+    numbers = [
+        int(name[1:])
+        for body, _ in all_bodies(main)
+        for info in body.vars.values()
+        for name in dimensions(shape_of(info.type))
+        if name.startswith("?")
+    ]
+    return max(numbers, default=-1) + 1
