@@ -19,7 +19,7 @@ import numpy as np
 from tests.laid_out import COLLECTIVES, MODELS, batch, classifier, code_of, layouts, train
 
 import braces as br
-from braces.lower.placement import Placement
+from braces.lower.sharding.sharding import Placement
 
 SHAPE = re.compile(r"\b(pred|[a-z]+(\d+))\[([\d,]*)\]")
 CALL = re.compile(rf"= (.*?) ({'|'.join(COLLECTIVES)})(?:-start)?\(")

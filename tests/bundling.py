@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import braces as br
-from braces.lower.bundles import Between, Piece
+from braces.lower.interpret.hot_traces import Between, Piece
 from braces.target import CPU, TARGETS
 
 

@@ -10,7 +10,7 @@ from jax._src import compiler
 from tests.unoptimized import optimize
 
 import braces as br
-from braces.lower import kernels as single
+from braces.lower.interpret import kernels as single
 from braces.target import CPU, ROUNDED
 
 

@@ -21,7 +21,7 @@ from unittest import mock
 import jax
 from jax._src import compiler
 
-from braces.lower.kernels import forget_kernels
+from braces.lower.interpret.kernels import forget_kernels
 from braces.target import QUICKLY
 
 PLAIN = dict(QUICKLY) | {"xla_cpu_parallel_codegen_split_count": 1}

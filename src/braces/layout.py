@@ -4,7 +4,7 @@ A mesh gives the devices names of axes. A layout says by the *names* of sizes an
 which axis of a value is cut along which axis of the mesh. No program knows of it: the same one,
 the same file and the same fingerprint run on one device and on many.
 
-Nothing here knows JAX or a device: `braces.lower.placement` has both.
+Nothing here knows JAX or a device: `braces.lower.sharding.sharding` has both.
 """
 
 from __future__ import annotations

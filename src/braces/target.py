@@ -23,14 +23,15 @@ class Target:
         shares: A case of a row-wise branch is compiled for these parts of all rows, too. Each
             is a loop of one trip or none: a jump on a CPU, elsewhere a number that has to be
             waited for.
-        asks: Whether loops can ask in between whether to go on; see `braces.lower.asking`.
-        together: Whether several devices compute one run, each what it has of some axes. An
+        asks: Whether loops can ask in between whether to go on; see
+        `braces.lower.xla.interruptible_loops`. together: Whether several devices compute one
+        run, each what it has of some axes. An
             axis of which devices have parts can lead those that become one with it, not follow.
         host_memory: Whether what a run takes is memory of the host, which tells what it has.
         small: Kernels that read up to so many numbers are compiled quickly to be interpreted.
         quickly: What XLA is told then.
         hot: Such kernels that stand in a row are dispatched together, in code that is made when
-            they have run so often; 0 for never. See `braces.lower.bundles`.
+            they have run so often; 0 for never. See `braces.lower.interpret.hot_traces`.
         little: A case of a row-wise branch that makes no more numbers for all rows is compiled
             for these alone: to compile it for fewer takes longer than they are computed.
         drawn: Arrays of no more random numbers are drawn piece by piece, many in one loop: that

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from braces.cli.main import main
-from braces.lower.code_folder import (
+from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
     MARKER,
     VARIABLE,

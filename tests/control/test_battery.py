@@ -13,7 +13,7 @@ from tests.comparing import near
 import braces as br
 from braces.ir.parser import parse_program
 from braces.ir.views import LoopView
-from braces.lower.lowerer import OpLowering
+from braces.lower.xla.block_lowering import OpLowering
 
 
 @pytest.mark.unoptimized

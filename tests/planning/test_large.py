@@ -7,7 +7,7 @@ import resource
 import pytest
 
 import braces as br
-from braces.lower.placement import Placement
+from braces.lower.sharding.sharding import Placement
 from braces.planning.compiling import planned
 
 VOCABULARY, WIDTH, LAYERS, LENGTH = 50304, 768, 12, 1024

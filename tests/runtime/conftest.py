@@ -11,8 +11,8 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 
-from braces.lower.code_folder import VARIABLE
-from braces.lower.keeping import the_keeper
+from braces.lower.cache.cache_directory import VARIABLE
+from braces.lower.cache.persistent_cache import the_keeper
 from braces.runtime.compiled import CompiledPlan
 
 

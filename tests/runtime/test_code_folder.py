@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from braces.cli.main import main
-from braces.lower.code_folder import (
+from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
     MARKER,
     VARIABLE,
@@ -224,7 +224,7 @@ def test_a_folder_that_cannot_be_written_to_is_not_used(
 RACE = """
 import sys
 from pathlib import Path
-from braces.lower.code_folder import kept_in, made_ready, processor, trim
+from braces.lower.cache.cache_directory import kept_in, made_ready, processor, trim
 folder = Path(sys.argv[1])
 sys.stdin.read()
 for number in range(100):

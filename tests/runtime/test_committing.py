@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.lower.committing import early_places
+from braces.lower.xla.commit import early_places
 from braces.runtime.plan import Plan
 
 

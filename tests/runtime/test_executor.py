@@ -14,7 +14,7 @@ import pytest
 from tests.calling import calls_of
 
 import braces as br
-from braces.lower import kernels as single
+from braces.lower.interpret import kernels as single
 
 ONES = np.ones((2, 3), "float32")
 

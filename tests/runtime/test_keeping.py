@@ -17,7 +17,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 
 import braces as br
-from braces.lower.code_folder import (
+from braces.lower.cache.cache_directory import (
     VARIABLE,
     kept_in,
     made_ready,
@@ -25,7 +25,7 @@ from braces.lower.code_folder import (
     processor,
     trim,
 )
-from braces.lower.keeping import compile_or_read, the_keeper
+from braces.lower.cache.persistent_cache import compile_or_read, the_keeper
 
 HIT, MISS = "cache_hits", "cache_misses"
 
@@ -350,6 +350,6 @@ def test_the_folder_is_trimmed_when_a_process_compiles(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trimmed = list[Path]()
-    monkeypatch.setattr("braces.lower.keeping.trim", trimmed.append)
+    monkeypatch.setattr("braces.lower.cache.persistent_cache.trim", trimmed.append)
     train()
     assert trimmed == [folder]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.lower.watch import cancelled_by
+from braces.lower.interrupt.deadline import cancelled_by
 
 
 def counted(n: br.Var) -> br.Var:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.lower.many_draws import ManyDraws
+from braces.lower.xla.fused_initializers import ManyDraws
 from braces.ops.random.samplers import PIECE
 from braces.runtime.plan import Plan
 from braces.target import TARGETS

@@ -12,8 +12,8 @@ import pytest
 from tests.runtime.profiled import STEPS, TRIPS, check_trace, complete, nested, tracks
 
 import braces as br
-from braces.lower import clock as clocks
-from braces.lower.clock import Clock, Placed
+from braces.lower.interpret import operator_timing as clocks
+from braces.lower.interpret.operator_timing import Clock, Placed
 from braces.runtime.profiling.accounting import Account, Compiled
 from braces.runtime.profiling.chrome import trace_of
 from braces.runtime.profiling.hlo import Code, Numbering

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.lower.attributes import Sizes
-from braces.lower.lowerer import STOP, Lowerer, start_state
+from braces.lower.xla.block_lowering import STOP, Lowerer, start_state
+from braces.lower.xla.concrete_attributes import Sizes
 from braces.runtime.plan import Plan
 from braces.target import CPU, OTHER, TARGETS, target_of
 

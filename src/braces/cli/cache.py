@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from braces.cli.command import NO, YES, Command
 from braces.cli.terminal import Style
 from braces.ir.tables import in_bytes
-from braces.lower.code_folder import (
+from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
     MOST_BYTES,
     VARIABLE,

@@ -17,7 +17,7 @@ from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.ir import serde
 from braces.ir.walk import dimensions
 from braces.lazy import jax
-from braces.lower.attributes import SymbolicSizes
+from braces.lower.xla.concrete_attributes import SymbolicSizes
 from braces.program import Program
 from braces.runtime.pure import PureFunction
 from braces.scope import Scope

@@ -13,8 +13,8 @@ from braces.ir.records import Body, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies
 from braces.layout import Layout
 from braces.lazy import jax
-from braces.lower.attributes import size_number
-from braces.lower.watch import Watch
+from braces.lower.interrupt.deadline import Watch
+from braces.lower.xla.concrete_attributes import size_number
 from braces.ops.common.half_precision import is_narrow
 from braces.passes.registry import DEFAULT
 from braces.planning.collectives import Collective, collectives_of

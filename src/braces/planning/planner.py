@@ -18,8 +18,8 @@ from braces.errors import DeviceError, LayoutError, ProgramError, RunError, Shap
 from braces.ir.records import ProgramDef, VarInfo
 from braces.ir.walk import dimensions
 from braces.layout import Layout
-from braces.lower.attributes import size_number
-from braces.lower.placement import stored_of
+from braces.lower.sharding.sharding import stored_of
+from braces.lower.xla.concrete_attributes import size_number
 from braces.passes.analysis.flops import checked_sizes
 from braces.passes.cleanup.dead_code import ELIMINATE
 from braces.planning.figures import DEVICES, figures_of

@@ -10,7 +10,7 @@ from typing import Any
 from braces.builder.program import Builder
 from braces.errors import ProgramError, RemoteError, RunError
 from braces.frontend.draws import RANDOM_STATE
-from braces.lower.watch import checked_seconds
+from braces.lower.interrupt.deadline import checked_seconds
 from braces.program import Block
 from braces.remote.failures import as_error
 from braces.remote.link import LONGEST_S

@@ -9,7 +9,7 @@ import numpy as np
 
 from braces.errors import FileFormatError, ProgramError
 from braces.frontend.draws import RANDOM_STATE
-from braces.lower.watch import cancelled_by
+from braces.lower.interrupt.deadline import cancelled_by
 from braces.program import Program
 from braces.remote.failures import as_record
 from braces.remote.messages import DONE, ERROR, LOAD, RUN, VALUES, Message

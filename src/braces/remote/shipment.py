@@ -16,8 +16,8 @@ from braces.frontend.draws import RANDOM_STATE
 from braces.ir.files import stored_path
 from braces.ir.records import DATA, PARAMETER, Body, ProgramDef, Source, VarInfo
 from braces.ir.walk import all_ops, free_of, producers, resolve_body
-from braces.lower.attributes import Sizes
-from braces.lower.watch import checked_seconds
+from braces.lower.interrupt.deadline import checked_seconds
+from braces.lower.xla.concrete_attributes import Sizes
 from braces.ops.random.stateless import runs_counted
 from braces.program import Block, Program
 from braces.remote.messages import LOAD, RUN, Message

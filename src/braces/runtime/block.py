@@ -13,8 +13,8 @@ from braces.dtypes import ListType, TensorType, Type
 from braces.errors import UninitializedError, UnknownNameError, suggest
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import resolve_body
-from braces.lower.attributes import Sizes
-from braces.lower.watch import Watch
+from braces.lower.interrupt.deadline import Watch
+from braces.lower.xla.concrete_attributes import Sizes
 from braces.passes.core.type_inference import infer_types
 from braces.runtime.compiled import CompiledPlan
 from braces.runtime.feeds import check_shape

@@ -17,19 +17,19 @@ from braces.define.settings import compiles_nothing, own_settings, traceable
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
-from braces.lower.asking import may_ask, ticket
-from braces.lower.attributes import Sizes
-from braces.lower.carriers import given_back
-from braces.lower.committing import Commits, early_places
-from braces.lower.huge import refuse_huge
-from braces.lower.interpreter import place
-from braces.lower.keeping import code_name, code_reads, compile_or_read
-from braces.lower.lowerer import NAN, STOP, Lowerer, block_path, start_state
-from braces.lower.many_draws import ManyDraws
-from braces.lower.memory import LARGE_BYTES, needed_bytes, out_of_memory, require
-from braces.lower.signals import Uninterrupted
-from braces.lower.sites import Site, UnfitError, find_sites, histories
-from braces.lower.watch import Watch
+from braces.lower.cache.persistent_cache import code_name, code_reads, compile_or_read
+from braces.lower.checks.array_size_limit import refuse_huge
+from braces.lower.checks.out_of_memory import LARGE_BYTES, needed_bytes, out_of_memory, require
+from braces.lower.interpret.interpreter import place
+from braces.lower.interrupt.ctrl_c import Uninterrupted
+from braces.lower.interrupt.deadline import Watch
+from braces.lower.xla.block_lowering import NAN, STOP, Lowerer, block_path, start_state
+from braces.lower.xla.check_points import Site, UnfitError, find_sites, histories
+from braces.lower.xla.commit import Commits, early_places
+from braces.lower.xla.concrete_attributes import Sizes
+from braces.lower.xla.fused_initializers import ManyDraws
+from braces.lower.xla.interruptible_loops import may_ask, ticket
+from braces.lower.xla.narrow_dtypes import given_back
 from braces.ops.linalg.einsum import axes_apart
 from braces.passes.rows.pad_row_count import EXACT, rows_of_run
 from braces.runtime import interpreted

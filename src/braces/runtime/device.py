@@ -10,7 +10,7 @@ from typing import Any
 from braces.errors import DeviceError
 from braces.layout import Layout
 from braces.lazy import jax
-from braces.lower.placement import Placement
+from braces.lower.sharding.sharding import Placement
 from braces.target import Target, target_of
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from braces.errors import RunError
 from braces.ir.records import Op
 from braces.lazy import jax
-from braces.lower.sites import Site
+from braces.lower.xla.check_points import Site
 
 
 @dataclass(eq=False)

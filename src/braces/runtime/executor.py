@@ -10,9 +10,9 @@ from braces.builder.program import Builder
 from braces.errors import ProgramError
 from braces.hints import Hinted
 from braces.layout import Layout
-from braces.lower.interpreter import Listener
-from braces.lower.kernels import forget_kernels
-from braces.lower.watch import CALLING, Watch
+from braces.lower.interpret.interpreter import Listener
+from braces.lower.interpret.kernels import forget_kernels
+from braces.lower.interrupt.deadline import CALLING, Watch
 from braces.passes.core.pipeline import Pass, Passes, as_passes
 from braces.passes.registry import DEFAULT, ELIMINATE
 from braces.runtime.ahead import Feeds, check_ahead, on_devices

@@ -12,7 +12,7 @@ from braces.builder.scalars import converted
 from braces.dtypes import TensorType, is_float, is_integer, is_stored, short_name
 from braces.errors import FeedError, ProgramError, array_fix, suggest
 from braces.ir.records import VarInfo
-from braces.lower.attributes import Sizes, bind_sizes
+from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.scope import Scope
 from braces.scope.dlpack import readable
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from braces.lower.attributes import Sizes, bind_sizes
+from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.runtime.backend import Runnable
 from braces.runtime.plan import Plan
 from braces.scope import Scope

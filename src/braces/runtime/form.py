@@ -9,7 +9,7 @@ from typing import Any
 from braces.dims import Dim
 from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
-from braces.lower.sites import Site
+from braces.lower.xla.check_points import Site
 from braces.runtime.rooms import Known
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from braces.define.settings import own_settings
 from braces.errors import NaNError
 from braces.lazy import jax, jnp
-from braces.lower.attributes import Sizes
-from braces.lower.carriers import given_back
-from braces.lower.interpreter import Interpreter, Script
-from braces.lower.keeping import the_keeper
-from braces.lower.signals import Uninterrupted
-from braces.lower.watch import Watch
+from braces.lower.cache.persistent_cache import the_keeper
+from braces.lower.interpret.interpreter import Interpreter, Script
+from braces.lower.interrupt.ctrl_c import Uninterrupted
+from braces.lower.interrupt.deadline import Watch
+from braces.lower.xla.concrete_attributes import Sizes
+from braces.lower.xla.narrow_dtypes import given_back
 from braces.runtime.device import Devices, mind_forks, open_device
 from braces.runtime.feeds import check_shape
 from braces.runtime.placing import Placed, refuse_apart

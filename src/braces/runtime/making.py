@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from braces.ir.records import Body, Op
-from braces.lower.lowerer import scope_name
+from braces.lower.xla.block_lowering import scope_name
 
 
 class Making(Protocol):

@@ -19,7 +19,7 @@ from braces.dims import Dim, Size, substitute
 from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VarInfo
 from braces.ir.walk import dimensions
-from braces.lower.attributes import Sizes
+from braces.lower.xla.concrete_attributes import Sizes
 from braces.runtime.feeds import check_shape
 
 

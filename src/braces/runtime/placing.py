@@ -15,7 +15,7 @@ from braces.ir.records import DATA, Body, VarInfo
 from braces.ir.walk import dimensions
 from braces.layout import Layout, Stored
 from braces.lazy import jax
-from braces.lower.placement import Placement, stored_of
+from braces.lower.sharding.sharding import Placement, stored_of
 from braces.runtime.agreement import agree, shortened
 from braces.runtime.feeds import describe
 from braces.runtime.plan import Plan

@@ -12,9 +12,9 @@ from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.ir.inside import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import ancestors, dimensions
-from braces.lower.carriers import carried, narrow_of
-from braces.lower.histories import united
-from braces.lower.sites import Site, find_sites
+from braces.lower.xla.check_points import Site, find_sites
+from braces.lower.xla.list_unification import united
+from braces.lower.xla.narrow_dtypes import carried, narrow_of
 from braces.passes.autodiff.drop_custom_gradients import without_gradients
 from braces.passes.cleanup.dead_code import ELIMINATE
 from braces.passes.core.context import Question, planning

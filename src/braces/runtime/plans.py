@@ -11,9 +11,9 @@ from numpy import ndarray
 from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.errors import FeedError
-from braces.lower.attributes import Sizes
-from braces.lower.carriers import taken_in
-from braces.lower.placement import Placement
+from braces.lower.sharding.sharding import Placement
+from braces.lower.xla.concrete_attributes import Sizes
+from braces.lower.xla.narrow_dtypes import taken_in
 from braces.passes.core.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.compiled import CompiledPlan

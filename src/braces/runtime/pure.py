@@ -18,11 +18,11 @@ from braces.dtypes import TensorType
 from braces.errors import ProgramError, RunError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import ProgramDef, VarInfo
 from braces.lazy import jax, jnp
-from braces.lower.attributes import Sizes, bind_sizes
-from braces.lower.interpreter import place
-from braces.lower.lowerer import Lowerer, block_path, start_state
-from braces.lower.sites import Site, find_sites
-from braces.lower.x64_call import call_with_x64
+from braces.lower.interpret.interpreter import place
+from braces.lower.xla.block_lowering import Lowerer, block_path, start_state
+from braces.lower.xla.check_points import Site, find_sites
+from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
+from braces.lower.xla.x64_call import call_with_x64
 from braces.runtime.plan import Plan
 
 _jax: Any = jax

@@ -12,11 +12,11 @@ from braces.dtypes import DType, TensorType
 from braces.errors import ProgramError, ShapeError, UninitializedError
 from braces.ir.records import VarInfo
 from braces.lazy import jax
-from braces.lower.attributes import Sizes, bind_sizes
-from braces.lower.carriers import taken_in
-from braces.lower.clock import Clock
-from braces.lower.interpreter import Listener
-from braces.lower.watch import Watch
+from braces.lower.interpret.interpreter import Listener
+from braces.lower.interpret.operator_timing import Clock
+from braces.lower.interrupt.deadline import Watch
+from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
+from braces.lower.xla.narrow_dtypes import taken_in
 from braces.runtime.feeds import describe
 from braces.runtime.making import UNHEARD, Making
 from braces.scope import Scope

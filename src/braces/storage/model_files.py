@@ -36,7 +36,7 @@ from braces.errors import (
 from braces.ir.limits import readable_name
 from braces.ir.names import check_name
 from braces.ir.records import DATA, VarInfo
-from braces.lower.attributes import Sizes, bind_sizes
+from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.passes.cleanup.prune import prune
 from braces.passes.training.inference_mode import without_unfed_counts
 from braces.program import Program

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from braces.define.decorator import OPS
-from braces.lower.clock import MOST_SPANS, Span, Work
+from braces.lower.interpret.operator_timing import MOST_SPANS, Span, Work
 from braces.runtime.profiling.hlo import Code, Instruction, Numbering
 from braces.runtime.profiling.rows import Key, name_of
 from braces.runtime.profiling.tracing import Event

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from braces.errors import visible
-from braces.lower.clock import Span
+from braces.lower.interpret.operator_timing import Span
 
 Event: TypeAlias = dict[str, Any]
 

@@ -14,8 +14,8 @@ from functools import cached_property
 
 from braces.ir.records import Body, Op
 from braces.ir.walk import all_ops
-from braces.lower.clock import Placed
-from braces.lower.lowerer import scope_name
+from braces.lower.interpret.operator_timing import Placed
+from braces.lower.xla.block_lowering import scope_name
 
 _MODULE = re.compile(r"HloModule ([^,\s]+)")
 _COMPUTATION = re.compile(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
@@ -46,7 +46,7 @@ class Numbering:
         self._numbers = {place.path: at for at, place in enumerate(self.places)}
 
     def scope(self, path: str, op: Op) -> str:
-        """What an operator is called in the code; see `braces.lower.lowerer.scope_name`."""
+        """What an operator is called in the code; see `braces.lower.xla.block_lowering.scope_name`."""
         return f"{scope_name(path, op)}#{self._numbers[path]}"
 
 

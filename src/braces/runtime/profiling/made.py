@@ -12,7 +12,7 @@ from typing import Any
 from braces.errors import visible
 from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.tables import in_time
-from braces.lower.clock import Span
+from braces.lower.interpret.operator_timing import Span
 from braces.passes.core.pipeline import Pass, run_pass
 from braces.runtime.profiling.accounting import Compiled
 from braces.runtime.profiling.hlo import Code, Numbering

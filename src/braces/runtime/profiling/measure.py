@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from braces.errors import ProgramError
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
-from braces.lower.clock import Clock, Placed, Span, Work
-from braces.lower.watch import Watch
+from braces.lower.interpret.operator_timing import Clock, Placed, Span, Work
+from braces.lower.interrupt.deadline import Watch
 from braces.passes.core.pipeline import Pass
 from braces.runtime.backend import Backend, Runnable
 from braces.runtime.device import Devices

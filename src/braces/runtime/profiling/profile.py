@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from braces.ir.atomic import write_atomically
-from braces.lower.clock import Span
+from braces.lower.interpret.operator_timing import Span
 from braces.runtime.profiling.chrome import trace_of
 from braces.runtime.profiling.rows import OP, Row, Works
 from braces.runtime.profiling.showing import Facts, Sheet

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from braces.errors import ProgramError
 from braces.ir.records import Op
-from braces.lower.clock import Placed, Work
+from braces.lower.interpret.operator_timing import Placed, Work
 
 Key: TypeAlias = tuple[Placed, ...]
 """Operators that are computed together, and so take their time together; mostly one."""

@@ -16,9 +16,9 @@ from braces.dtypes import ListType
 from braces.ir.records import Op, Slots, VarInfo
 from braces.ir.walk import dimensions
 from braces.lazy import jax, xla_metadata
-from braces.lower.attributes import Sizes, concrete_attrs
-from braces.lower.huge import guarded, refuse_huge_results
-from braces.lower.telling import told_offence, told_sizes
+from braces.lower.checks.array_size_limit import guarded, refuse_huge_results
+from braces.lower.checks.run_checks import told_offence, told_sizes
+from braces.lower.xla.concrete_attributes import Sizes, concrete_attrs
 from braces.target import ROUNDED, Target, XlaOptions
 
 Layout: TypeAlias = tuple[tuple[str, int], ...]

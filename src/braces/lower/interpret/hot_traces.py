@@ -24,9 +24,9 @@ from braces.errors import BracesError
 from braces.ir.records import Body
 from braces.ir.walk import dimensions
 from braces.lazy import jax, jnp
-from braces.lower.attributes import Sizes
-from braces.lower.keeping import the_keeper
-from braces.lower.kernels import LARGEST_CONSTANT, MOST_SIZES, Kernel, Ready, apart
+from braces.lower.cache.persistent_cache import the_keeper
+from braces.lower.interpret.kernels import LARGEST_CONSTANT, MOST_SIZES, Kernel, Ready, apart
+from braces.lower.xla.concrete_attributes import Sizes
 from braces.ops.control.core.block_op import Call
 from braces.target import MOST_PARTS, ROUNDED, Target
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from braces.define.definition import Values
 from braces.lazy import jax
-from braces.lower.whole import with_whole_axes
-from braces.lower.windowed import with_barriers
+from braces.lower.sharding.unsharded_axes import with_whole_axes
+from braces.lower.sharding.window_barriers import with_barriers
 
 
 def on_devices(compute: Callable[[Values], Any], values: Values, path: str, mesh: Any) -> Any:

@@ -29,8 +29,8 @@ from braces.dims import substitute
 from braces.dtypes import TensorType
 from braces.ir.records import Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
-from braces.lower.attributes import Sizes
-from braces.lower.watch import Watch
+from braces.lower.interrupt.deadline import Watch
+from braces.lower.xla.concrete_attributes import Sizes
 
 TARGET = "braces_goes_on"
 SHORT_S, LONG_S = 0.01, 0.1

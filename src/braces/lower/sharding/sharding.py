@@ -21,7 +21,7 @@ from braces.errors import DeviceError, FeedError, ShapeError
 from braces.ir.records import DATA, Body, VarInfo
 from braces.layout import Layout, Spec, Stored
 from braces.lazy import jax
-from braces.lower.naming import with_axis_names
+from braces.lower.sharding.axis_names import with_axis_names
 from braces.ops.lists.stack import Buffer
 
 

@@ -24,7 +24,7 @@ from braces.dtypes import TensorType
 from braces.errors import BracesError
 from braces.ir.records import Body, Op
 from braces.lazy import jnp
-from braces.lower.attributes import Sizes, size_number
+from braces.lower.xla.concrete_attributes import Sizes, size_number
 
 UNFIT = 2**31 - 1
 """The code of an operator whose kernel does not accept the sizes of a run."""

@@ -1,7 +1,8 @@
 """Loops of which no trip needs another: computed for all trips at once.
 
 What operators say of their axes lets passes take most of such a loop out of it
-(`braces.passes.loops.vectorize_before`). What is left, as a norm with weights of its own in each trip, takes as
+(`braces.passes.loops.vectorize_before`). What is left, as a norm with weights of its own in
+each trip, takes as
 long trip by trip on one device. On several, where trips may lie apart, JAX vectorises it.
 """
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 
 from braces.errors import ProgramError, RunError
-from braces.lower.signals import Uninterrupted
+from braces.lower.interrupt.ctrl_c import Uninterrupted
 
 
 class Watch:

@@ -22,7 +22,7 @@ from typing import Any
 
 from braces.ir.records import Op
 from braces.lazy import compilation_cache, jax
-from braces.lower.code_folder import (
+from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
     let_go_of,
     made_ready,

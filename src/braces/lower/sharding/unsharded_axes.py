@@ -2,11 +2,11 @@
 
 XLA's partitioner gives wrong numbers, refuses, or aborts the process where operands of some
 operations are cut along some axes: convolutions with dilation or groups, and windows with
-dilation. `WHOLE` maps primitives to functions that return these axes, by the
-parameters of the primitive. A kernel with such a primitive is evaluated with the operands and
-results of the primitive pinned to be whole along these axes. All other axes, such as the rows
-of a batch, lie as before. Primitives of `braces.lower.own_batch` have the axes whole that one
-item of their batch has, and each device applies them to its own items.
+dilation. `WHOLE` maps primitives to functions that return these axes, by the parameters of the
+primitive. A kernel with such a primitive is evaluated with the operands and results of the
+primitive pinned to be whole along these axes. All other axes, such as the rows of a batch, lie
+as before. Primitives of `braces.lower.sharding.batch_shards` have the axes whole that one item
+of their batch has, and each device applies them to its own items.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
 from braces.lazy import extend, jax
-from braces.lower.own_batch import INNER, apply_to_own_batch
+from braces.lower.sharding.batch_shards import INNER, apply_to_own_batch
 from braces.ops.control.partition.kernel_cost import inner_computations
 from braces.ops.conv_pool.lax_conv import PARTS
 

@@ -19,17 +19,28 @@ from braces.dtypes import Type, is_float
 from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
-from braces.lower.all_trips import is_for_all_trips
-from braces.lower.asking import STOPPED, first_trips, next_end, repeat, scan
-from braces.lower.attributes import Sizes, concrete_attrs, size_number, sizes_inside
-from braces.lower.check_codes import CheckCodes, State, fail, note
-from braces.lower.committing import Commits
-from braces.lower.many_draws import ManyDraws
-from braces.lower.partitioned import on_devices
-from braces.lower.parts import Parts
-from braces.lower.placement import Placement
-from braces.lower.sites import UNFIT, Site, may_be_unfit, placeholders, without_traces
-from braces.lower.telling import told_offence, told_sizes
+from braces.lower.checks.check_codes import CheckCodes, State, fail, note
+from braces.lower.checks.run_checks import told_offence, told_sizes
+from braces.lower.sharding.local_rows import Parts
+from braces.lower.sharding.partitioner_fixes import on_devices
+from braces.lower.sharding.sharding import Placement
+from braces.lower.xla.check_points import (
+    UNFIT,
+    Site,
+    may_be_unfit,
+    placeholders,
+    without_traces,
+)
+from braces.lower.xla.commit import Commits
+from braces.lower.xla.concrete_attributes import (
+    Sizes,
+    concrete_attrs,
+    size_number,
+    sizes_inside,
+)
+from braces.lower.xla.fused_initializers import ManyDraws
+from braces.lower.xla.interruptible_loops import STOPPED, first_trips, next_end, repeat, scan
+from braces.lower.xla.vmap_loops import is_for_all_trips
 from braces.ops.control.core.block_op import BlockOp, Lowering
 from braces.ops.lists.stack import Buffer
 from braces.target import OTHER, Target
@@ -71,7 +82,7 @@ class Lowerer:
         draws: What is drawn together.
         placement: Where values lie, if on several devices.
         unfit: Operators whose kernels do not accept the assumed sizes, by path; `None` where
-            these sizes are known. See `braces.lower.sites`.
+            these sizes are known. See `braces.lower.xla.check_points`.
         transposable: Whether JAX is to differentiate the code in reverse mode.
     """
 
@@ -241,7 +252,7 @@ def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> N
 
 @dataclass
 class OpLowering:
-    """One operator that owns blocks, being lowered; `braces.ops.control.core.block_op.Lowering`."""
+    """One operator that owns blocks, being lowered; see `block_op.Lowering`."""
 
     lowerer: Lowerer
     op: Op

@@ -12,13 +12,13 @@ from braces.define.calling import exhausted
 from braces.define.decorator import OPS
 from braces.errors import BracesError, NaNError
 from braces.ir.records import Body, Op, VarInfo
-from braces.lower.attributes import Sizes, size_number
-from braces.lower.bundles import Bundle
-from braces.lower.clock import Clock
-from braces.lower.kernels import Kernel, Ready, compiled
-from braces.lower.lowerer import has_nan
-from braces.lower.memory import out_of_memory
-from braces.lower.watch import Watch
+from braces.lower.checks.out_of_memory import out_of_memory
+from braces.lower.interpret.hot_traces import Bundle
+from braces.lower.interpret.kernels import Kernel, Ready, compiled
+from braces.lower.interpret.operator_timing import Clock
+from braces.lower.interrupt.deadline import Watch
+from braces.lower.xla.block_lowering import has_nan
+from braces.lower.xla.concrete_attributes import Sizes, size_number
 from braces.ops.control.core.block_op import BlockOp, Call
 from braces.ops.lists.stack import Stack
 from braces.scope import Scope
@@ -244,7 +244,7 @@ def place(path: str, op: Op) -> str:
 
 @dataclass(slots=True)
 class OpFrame:
-    """One operator that owns blocks, being interpreted; `braces.ops.control.core.block_op.Frame`."""
+    """One operator that owns blocks, being interpreted; see `block_op.Frame`."""
 
     interpreter: Interpreter
     owner: Owner

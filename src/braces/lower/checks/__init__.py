@@ -1,0 +1,1 @@
+"""Checks of a run: failure codes, limits of size and memory."""

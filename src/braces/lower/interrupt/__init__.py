@@ -1,0 +1,1 @@
+"""Time limit and Ctrl-C."""
